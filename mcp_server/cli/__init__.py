@@ -1,0 +1,76 @@
+"""`mcp-memory`: the command line. Each command imports what it needs when it runs."""
+
+import sys
+from typing import Annotated
+
+import typer
+
+from memory_core.errors import ConfigurationFault, MemoryFault
+
+app = typer.Typer(
+    name="mcp-memory",
+    help="A memory that can be trusted: documents over MCP, proved semantic events by Dagster.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+)
+
+
+@app.command()
+def up() -> None:
+    """Start the whole stack and keep it running until Ctrl-C."""
+    from mcp_server.cli.up import run
+
+    run()
+
+
+@app.command(hidden=True)
+def services() -> None:
+    """Postgres and Chroma only, for as long as some command uses them."""
+    from mcp_server.cli.up import run_services
+
+    run_services()
+
+
+@app.command()
+def serve(
+    stdio: Annotated[
+        bool, typer.Option("--stdio", help="Speak MCP over stdin and stdout instead of HTTP.")
+    ] = False,
+) -> None:
+    """Run the MCP server alone."""
+    from mcp_server.cli.serve import run
+
+    run(stdio=stdio)
+
+
+@app.command()
+def migrate() -> None:
+    """Bring the database schema up to date."""
+    from mcp_server.cli.migrate import run
+
+    run()
+
+
+@app.command()
+def doctor() -> None:
+    """Check everything the product needs, and say what to do about what is missing."""
+    from mcp_server.cli.doctor import run
+
+    run()
+
+
+@app.command(hidden=True)
+def demo() -> None:
+    """Start the stack on a throw-away data dir and show what it does."""
+    from mcp_server.cli.demo import run
+
+    run()
+
+
+def main() -> None:
+    try:
+        app()
+    except MemoryFault as fault:
+        typer.secho(fault.message, fg=typer.colors.RED, err=True)
+        sys.exit(2 if isinstance(fault, ConfigurationFault) else 1)

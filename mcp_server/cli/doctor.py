@@ -1,0 +1,152 @@
+"""`mcp-memory doctor`: ✓ or ✗ for each thing the product needs, with the remedy."""
+
+import asyncio
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+
+from memory_core import migrations
+from memory_core.embedding import build_embedder
+from memory_core.errors import MemoryFault
+from memory_core.settings import Settings, load_settings, redact_dsn
+from memory_core.stack import ports, probes, state
+from memory_core.stack.connection import Membership
+from memory_core.stack.layout import Layout
+
+FREE_DISK_BYTES = 1_000_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    good: bool
+    what: str
+    remedy: str = ""
+
+
+def run() -> None:
+    console = Console()
+    settings = load_settings()
+    bad = 0
+    for finding in examine(settings):
+        bad += not finding.good
+        mark = "[green]✓[/]" if finding.good else "[red]✗[/]"
+        console.print(f"{mark} {escape(finding.what)}")
+        if not finding.good:
+            console.print(f"    [yellow]→ {escape(finding.remedy)}[/]")
+    console.print("\nAll is well." if not bad else f"\n{bad} thing(s) need attention.")
+    if bad:
+        raise typer.Exit(1)
+
+
+def examine(settings: Settings) -> Iterator[Finding]:
+    yield _python()
+    yield _disk(settings)
+    yield from _ports(settings)
+    membership = Membership(settings)
+    try:
+        resolved = membership.join()
+    except MemoryFault as fault:
+        yield Finding(False, "Postgres and Chroma", fault.message)
+        yield _provider(settings)
+        return
+    try:
+        yield _postgres(resolved)
+        yield _chroma(resolved)
+        yield _migrations(resolved)
+        yield _provider(resolved)
+    finally:
+        membership.leave()
+
+
+def _python() -> Finding:
+    version = ".".join(map(str, sys.version_info[:3]))
+    return Finding(
+        sys.version_info >= (3, 11), f"Python {version}", "Install Python 3.11 or newer."
+    )
+
+
+def _disk(settings: Settings) -> Finding:
+    place = next(
+        folder for folder in (settings.data_dir, *settings.data_dir.parents) if folder.exists()
+    )
+    free = shutil.disk_usage(place).free
+    return Finding(
+        free >= FREE_DISK_BYTES,
+        f"Disk: {free / 1e9:.1f} GB free at {settings.data_dir}",
+        "Free at least 1 GB, or set DATA_DIR to a larger disk.",
+    )
+
+
+def _ports(settings: Settings) -> Iterator[Finding]:
+    running = state.running(Layout(settings.data_dir))
+    if running is not None and running.mode == "full":
+        yield Finding(True, f"Stack: running (pid {running.pid}), MCP at {running.mcp_url}")
+        return
+    for variable, port in (
+        ("MCP_PORT", settings.mcp_port),
+        ("DAGSTER_PORT", settings.dagster_port),
+    ):
+        yield Finding(
+            port == 0 or ports.is_free(port, settings.mcp_host),
+            f"Port {port} ({variable}) is free",
+            f"Another program uses {port}: stop it, or set {variable} to a free port.",
+        )
+
+
+def _postgres(settings: Settings) -> Finding:
+    return _answers(
+        f"Postgres at {redact_dsn(settings.dsn)}",
+        lambda: asyncio.run(probes.postgres(settings.dsn)),
+        "Is the server running, and is EVENTS_DB_DSN right?",
+    )
+
+
+def _chroma(settings: Settings) -> Finding:
+    host, port = settings.chroma_host or "", settings.chroma_port
+    return _answers(
+        f"Chroma at {host}:{port}",
+        lambda: asyncio.run(probes.chroma(host, port)),
+        "Is the server running, and are CHROMA_HOST and CHROMA_PORT right?",
+    )
+
+
+def _migrations(settings: Settings) -> Finding:
+    try:
+        missing = migrations.pending(settings.dsn)
+    except MemoryFault as fault:
+        return Finding(False, "Schema", fault.message)
+    return Finding(
+        not missing,
+        f"Schema: {len(migrations.shipped())} migrations, {len(missing)} pending",
+        "Run `mcp-memory migrate`.",
+    )
+
+
+def _provider(settings: Settings) -> Finding:
+    async def probe() -> None:
+        embedder = build_embedder(settings)
+        try:
+            await embedder.embed(["Is anybody there?"])
+        finally:
+            await embedder.close()
+
+    name = settings.openai_embed_model if settings.uses_openai_embedder else "local, no key needed"
+    return _answers(
+        f"Embeddings: {name}",
+        lambda: asyncio.run(probe()),
+        "Check OPENAI_API_KEY, OPENAI_BASE_URL and OPENAI_EMBED_MODEL, or set EMBEDDER=local.",
+    )
+
+
+def _answers(what: str, question: Callable[[], None], remedy: str) -> Finding:
+    try:
+        question()
+    except Exception as error:
+        reason = error.message if isinstance(error, MemoryFault) else type(error).__name__
+        return Finding(False, f"{what}: {reason}", remedy)
+    return Finding(True, what)

@@ -1,0 +1,50 @@
+"""The MCP server: its tools, resources, prompts and the health route, over one Runtime."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from mcp.server.mcpserver import MCPServer
+from starlette.requests import Request
+from starlette.responses import JSONResponse
+
+from mcp_server.tools import embedding
+from memory_core.health import check_health
+from memory_core.runtime import Runtime
+from memory_core.settings import Settings
+
+INSTRUCTIONS = """\
+A memory of documents (email, doc, chat, transcript, note) kept as immutable revisions, with text
+search over them and with semantic events proved by exact quotes.
+"""
+
+
+def build_server(settings: Settings) -> MCPServer[None]:
+    """Touches nothing: stores are opened by the first call that needs them."""
+    runtime = Runtime(settings)
+
+    @asynccontextmanager
+    async def lifespan(_: MCPServer[None]) -> AsyncIterator[None]:
+        try:
+            yield
+        finally:
+            await runtime.close()
+
+    server: MCPServer[None] = MCPServer(
+        "mcp-memory",
+        title="Memory",
+        instructions=INSTRUCTIONS,
+        log_level=settings.log_level,
+        lifespan=lifespan,
+    )
+    embedding.register(server, runtime)
+    _add_health_route(server, runtime)
+    return server
+
+
+def _add_health_route(server: MCPServer[None], runtime: Runtime) -> None:
+    @server.custom_route("/health", methods=["GET"])  # type: ignore[untyped-decorator]
+    async def health(_: Request) -> JSONResponse:
+        await runtime.open()
+        report = await check_health(runtime.database, runtime.vectors.heartbeat)
+        status = 503 if report.status == "down" else 200
+        return JSONResponse(report.model_dump(mode="json"), status_code=status)

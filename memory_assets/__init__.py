@@ -1,0 +1,1 @@
+"""The Dagster code location: assets, sensors, checks and schedules over `memory_core`."""

@@ -1,0 +1,1 @@
+"""Domain and stores of the memory. Knows nothing of Dagster or MCP."""

@@ -1,0 +1,86 @@
+"""Postgres: a pool, named queries, and one place where connection failures become our own."""
+
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from typing import Any
+
+import psycopg
+from psycopg.rows import DictRow, dict_row
+from psycopg_pool import AsyncConnectionPool, PoolClosed, PoolTimeout
+
+from memory_core import queries
+from memory_core.errors import PostgresUnavailable
+
+Row = DictRow
+_CONNECT_SECONDS = 5.0
+
+
+class Session:
+    """A connection in use, addressed by names of queries."""
+
+    def __init__(self, connection: psycopg.AsyncConnection[Row]) -> None:
+        self.connection = connection
+
+    async def all(self, query: str, /, **parameters: Any) -> list[Row]:
+        cursor = await self.connection.execute(queries.get(query), parameters)
+        return await cursor.fetchall()
+
+    async def one(self, query: str, /, **parameters: Any) -> Row | None:
+        cursor = await self.connection.execute(queries.get(query), parameters)
+        return await cursor.fetchone()
+
+    async def run(self, query: str, /, **parameters: Any) -> int:
+        """Execute; the number of rows touched."""
+        cursor = await self.connection.execute(queries.get(query), parameters)
+        return cursor.rowcount
+
+    async def run_many(self, query: str, parameters: Sequence[dict[str, Any]], /) -> None:
+        if parameters:
+            async with self.connection.cursor() as cursor:
+                await cursor.executemany(queries.get(query), parameters)
+
+
+class Database:
+    def __init__(self, dsn: str, *, max_connections: int = 10) -> None:
+        self._pool: AsyncConnectionPool[psycopg.AsyncConnection[Row]] = AsyncConnectionPool(
+            dsn,
+            min_size=1,
+            max_size=max_connections,
+            open=False,
+            timeout=_CONNECT_SECONDS,
+            # A connection that died with a restarted server is replaced before it is handed out.
+            check=AsyncConnectionPool.check_connection,
+            kwargs={"row_factory": dict_row, "connect_timeout": 5, "autocommit": True},
+        )
+
+    async def open(self) -> None:
+        await self._pool.open(wait=False)
+
+    async def close(self) -> None:
+        await self._pool.close(timeout=2)
+
+    @asynccontextmanager
+    async def session(self) -> AsyncIterator[Session]:
+        """A connection in autocommit: for single statements."""
+        with postgres_faults():
+            async with self._pool.connection() as connection:
+                yield Session(connection)
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncIterator[Session]:
+        with postgres_faults():
+            async with self._pool.connection() as connection, connection.transaction():
+                yield Session(connection)
+
+
+@contextmanager
+def postgres_faults() -> Iterator[None]:
+    """Turn "the server is not there" into our own fault; other SQL errors are bugs and pass."""
+    try:
+        yield
+    except (PoolTimeout, PoolClosed, psycopg.OperationalError, psycopg.InterfaceError) as error:
+        raise PostgresUnavailable(
+            "Postgres does not answer; nothing was written. Is the stack running "
+            "(`mcp-memory up`), or is EVENTS_DB_DSN right? Try again in a moment.",
+            details={"cause": type(error).__name__},
+        ) from error

@@ -1,0 +1,38 @@
+"""Embeddings: one protocol, one module per provider."""
+
+from typing import TYPE_CHECKING, Protocol
+
+from memory_core.settings import Settings
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+Vector = list[float]
+
+
+class Embedder(Protocol):
+    """Turns texts into vectors of one model and one dimension."""
+
+    @property
+    def provider(self) -> str: ...
+    @property
+    def model(self) -> str: ...
+    @property
+    def dimension(self) -> int: ...
+
+    async def embed(self, texts: "Sequence[str]") -> list[Vector]:
+        """One vector per text, in order. Raises ProviderFault."""
+        ...
+
+    async def close(self) -> None: ...
+
+
+def build_embedder(settings: Settings) -> Embedder:
+    # Imported here: either costs a second that a command without embeddings need not pay.
+    if settings.uses_openai_embedder:
+        from memory_core.embedding.openai import OpenAIEmbedder
+
+        return OpenAIEmbedder(settings)
+    from memory_core.embedding.local import LocalEmbedder
+
+    return LocalEmbedder()

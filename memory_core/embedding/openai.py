@@ -1,0 +1,60 @@
+"""Embeddings from any OpenAI-compatible server, in concurrent batches, with retries."""
+
+import asyncio
+from collections.abc import Sequence
+
+from memory_core.embedding import Vector
+from memory_core.errors import ErrorCode, ProviderFault
+from memory_core.provider import build_client, with_retries
+from memory_core.settings import Settings
+
+_CONCURRENT_BATCHES = 4
+
+
+class OpenAIEmbedder:
+    provider = "openai"
+
+    def __init__(self, settings: Settings) -> None:
+        self.model = settings.openai_embed_model
+        self.dimension = settings.openai_embed_dims
+        self._batch_size = settings.openai_batch_size
+        self._retries = settings.openai_max_retries
+        self._client = build_client(settings)
+        self._slots = asyncio.Semaphore(_CONCURRENT_BATCHES)
+
+    async def embed(self, texts: Sequence[str]) -> list[Vector]:
+        batches = [
+            texts[start : start + self._batch_size]
+            for start in range(0, len(texts), self._batch_size)
+        ]
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(self._embed_batch(batch)) for batch in batches]
+        return [vector for task in tasks for vector in task.result()]
+
+    async def close(self) -> None:
+        await self._client.close()
+
+    async def _embed_batch(self, texts: Sequence[str]) -> list[Vector]:
+        async with self._slots:
+            answer = await with_retries(
+                lambda: self._client.embeddings.create(
+                    model=self.model,
+                    input=list(texts),
+                    dimensions=self.dimension,
+                    encoding_format="float",
+                ),
+                retries=self._retries,
+            )
+        vectors = [item.embedding for item in sorted(answer.data, key=lambda item: item.index)]
+        self._refuse_wrong_shape(vectors, expected=len(texts))
+        return vectors
+
+    def _refuse_wrong_shape(self, vectors: list[Vector], *, expected: int) -> None:
+        dimensions = {len(vector) for vector in vectors}
+        if len(vectors) != expected or dimensions - {self.dimension}:
+            raise ProviderFault(
+                f"The embedding server returned {len(vectors)} vectors of dimension "
+                f"{sorted(dimensions)} for {expected} texts; expected dimension {self.dimension}. "
+                "Set OPENAI_EMBED_DIMS to what the model gives.",
+                code=ErrorCode.OPENAI_ERROR,
+            )

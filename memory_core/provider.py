@@ -1,0 +1,116 @@
+"""The model provider: one client, and one place where its failures become ours.
+
+Any OpenAI-compatible server will do (OPENAI_BASE_URL). Retries are ours, not the client's, so
+that a provider's Retry-After is respected and every attempt is counted.
+"""
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+import openai
+
+from memory_core.errors import ErrorCode, ProviderFault
+from memory_core.settings import Settings
+
+T = TypeVar("T")
+_BACKOFF_FIRST_SECONDS = 0.5
+_BACKOFF_LIMIT_SECONDS = 8.0
+# Within one call we wait at most this long for a provider; longer is a matter for the job queue.
+_RETRY_AFTER_LIMIT_SECONDS = 20.0
+RETRYABLE = frozenset(
+    {ErrorCode.OPENAI_RATE_LIMIT, ErrorCode.OPENAI_TIMEOUT, ErrorCode.OPENAI_CONNECTION_ERROR}
+)
+
+
+def build_client(settings: Settings) -> openai.AsyncOpenAI:
+    key = settings.openai_api_key
+    return openai.AsyncOpenAI(
+        api_key=key.get_secret_value() if key else "none",
+        base_url=settings.openai_base_url,
+        timeout=settings.openai_timeout,
+        max_retries=0,
+    )
+
+
+async def with_retries(call: Callable[[], Awaitable[T]], *, retries: int) -> T:
+    """Call; on a passing fault wait as long as the provider asks (or back off) and call again."""
+    attempt = 0
+    while True:
+        try:
+            return await call()
+        except openai.OpenAIError as error:
+            fault = as_fault(error)
+            wait = _pause(fault, attempt)
+            if attempt >= retries or wait is None:
+                raise fault from error
+        attempt += 1
+        await asyncio.sleep(wait)
+
+
+def as_fault(error: openai.OpenAIError) -> ProviderFault:
+    """The fault with its code. The key never shows: only status and the provider's message do."""
+    if isinstance(error, openai.APITimeoutError):
+        return ProviderFault(
+            "The model provider did not answer in time.", code=ErrorCode.OPENAI_TIMEOUT
+        )
+    if isinstance(error, openai.APIConnectionError):
+        return ProviderFault(
+            "The model provider cannot be reached. Is OPENAI_BASE_URL right?",
+            code=ErrorCode.OPENAI_CONNECTION_ERROR,
+        )
+    if isinstance(error, openai.APIStatusError):
+        return ProviderFault(
+            f"The model provider answered {error.status_code}: {_message(error)}",
+            code=_code(error),
+            retry_after=_retry_after(error),
+            details={"status": error.status_code},
+        )
+    return ProviderFault(
+        f"The model provider failed: {type(error).__name__}", code=ErrorCode.OPENAI_ERROR
+    )
+
+
+def _code(error: openai.APIStatusError) -> ErrorCode:
+    match error.status_code:
+        case 401 | 403:
+            return ErrorCode.OPENAI_AUTH_ERROR
+        case 404:
+            return ErrorCode.OPENAI_INVALID_MODEL
+        case 408 | 504:
+            return ErrorCode.OPENAI_TIMEOUT
+        case 429:
+            return ErrorCode.OPENAI_RATE_LIMIT
+        case status if status >= 500:
+            return ErrorCode.OPENAI_CONNECTION_ERROR
+        case _:
+            return ErrorCode.OPENAI_ERROR
+
+
+def _message(error: openai.APIStatusError) -> str:
+    body = error.body
+    if isinstance(body, dict):
+        text = body.get("message") or body.get("error") or ""
+        # Some providers repeat a part of the key in their refusal.
+        if error.status_code in {401, 403}:
+            return "the key was refused. Check OPENAI_API_KEY."
+        return str(text)[:300]
+    return "no further explanation"
+
+
+def _retry_after(error: openai.APIStatusError) -> float | None:
+    try:
+        return max(0.0, float(error.response.headers.get("retry-after", "")))
+    except ValueError:
+        return None
+
+
+def _pause(fault: ProviderFault, attempt: int) -> float | None:
+    """Seconds to wait before the next try; None when another try is pointless."""
+    if fault.code not in RETRYABLE:
+        return None
+    if fault.retry_after is not None:
+        return fault.retry_after if fault.retry_after <= _RETRY_AFTER_LIMIT_SECONDS else None
+    backoff = min(_BACKOFF_FIRST_SECONDS * 2.0**attempt, _BACKOFF_LIMIT_SECONDS)
+    return backoff * random.uniform(0.75, 1.25)

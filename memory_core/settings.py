@@ -1,0 +1,198 @@
+"""Configuration: environment variables (and `.env`), read once, validated, one line on error."""
+
+import difflib
+import os
+from functools import cache
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+from urllib.parse import urlsplit, urlunsplit
+
+from dotenv import dotenv_values
+from pydantic import Field, SecretStr, ValidationError, field_validator, model_validator
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from memory_core.errors import ConfigurationFault
+
+Port = Annotated[int, Field(ge=0, le=65535)]
+PositiveInt = Annotated[int, Field(ge=1)]
+
+# Read by docker-compose.yml from the same `.env`, not by the program.
+COMPOSE_ONLY = frozenset({"POSTGRES_PASSWORD", "COMPOSE_PROJECT_NAME", "MCP_MEMORY_IMAGE"})
+
+
+class Settings(BaseSettings):
+    """Every knob of the product. Field `openai_api_key` is variable `OPENAI_API_KEY`, and so on.
+
+    A port of 0 means "any free one". Empty strings count as unset.
+    """
+
+    model_config = SettingsConfigDict(
+        env_file=".env",
+        env_file_encoding="utf-8",
+        env_ignore_empty=True,
+        extra="ignore",
+        frozen=True,
+    )
+
+    # Model provider
+    openai_api_key: SecretStr | None = None
+    openai_base_url: str | None = None
+    openai_embed_model: str = "text-embedding-3-large"
+    openai_embed_dims: Annotated[int, Field(ge=1, le=65536)] = 3072
+    openai_event_model: str = "gpt-4o"
+    openai_timeout: Annotated[float, Field(gt=0)] = 30.0
+    openai_max_retries: Annotated[int, Field(ge=0, le=20)] = 3
+    openai_batch_size: Annotated[int, Field(ge=1, le=2048)] = 100
+    extractor: Literal["auto", "openai", "rules"] = "auto"
+    embedder: Literal["auto", "openai", "local"] = "auto"
+    extract_concurrency: Annotated[int, Field(ge=1, le=1024)] = 16
+
+    # Stores
+    events_db_dsn: SecretStr | None = None
+    chroma_host: str | None = None
+    chroma_port: Port = 8000
+
+    # Text
+    single_piece_max_tokens: PositiveInt = 1200
+    chunk_target_tokens: PositiveInt = 900
+    chunk_overlap_tokens: Annotated[int, Field(ge=0)] = 100
+    rrf_constant: PositiveInt = 60
+
+    # Jobs and pipeline
+    event_max_attempts: Annotated[int, Field(ge=1, le=100)] = 5
+    max_live_partitions: Annotated[int, Field(ge=1, le=100_000)] = 50_000
+
+    # Serving
+    mcp_host: str = "127.0.0.1"
+    mcp_port: Port = 3000
+    dagster_port: Port = 3001
+    data_dir: Path = Path(".data")
+    log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"
+
+    @field_validator("data_dir")
+    @classmethod
+    def _absolute(cls, value: Path) -> Path:
+        return value.expanduser().absolute()
+
+    @field_validator("log_level", mode="before")
+    @classmethod
+    def _upper(cls, value: Any) -> Any:
+        return value.upper() if isinstance(value, str) else value
+
+    @field_validator("openai_base_url")
+    @classmethod
+    def _http_url(cls, value: str | None) -> str | None:
+        if value is not None and urlsplit(value).scheme not in {"http", "https"}:
+            raise ValueError("must start with http:// or https://")
+        return value
+
+    @field_validator("events_db_dsn")
+    @classmethod
+    def _postgres_url(cls, value: SecretStr | None) -> SecretStr | None:
+        if value is not None and urlsplit(value.get_secret_value()).scheme not in {
+            "postgresql",
+            "postgres",
+        }:
+            raise ValueError("must start with postgresql://")
+        return value
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        if self.chunk_overlap_tokens * 2 > self.chunk_target_tokens:
+            raise ValueError(
+                f"CHUNK_OVERLAP_TOKENS={self.chunk_overlap_tokens} must be at most half of "
+                f"CHUNK_TARGET_TOKENS={self.chunk_target_tokens}"
+            )
+        if self.chunk_target_tokens > self.single_piece_max_tokens:
+            raise ValueError(
+                f"CHUNK_TARGET_TOKENS={self.chunk_target_tokens} must not exceed "
+                f"SINGLE_PIECE_MAX_TOKENS={self.single_piece_max_tokens}"
+            )
+        for name in ("extractor", "embedder"):
+            if getattr(self, name) == "openai" and self.openai_api_key is None:
+                raise ValueError(f"{name.upper()}=openai needs OPENAI_API_KEY to be set")
+        return self
+
+    @property
+    def uses_openai_extractor(self) -> bool:
+        return self._uses_openai(self.extractor)
+
+    @property
+    def uses_openai_embedder(self) -> bool:
+        return self._uses_openai(self.embedder)
+
+    def _uses_openai(self, choice: str) -> bool:
+        return choice == "openai" or (choice == "auto" and self.openai_api_key is not None)
+
+    @property
+    def dsn(self) -> str:
+        """The Postgres DSN. The embedded server's is filled in by `memory_core.stack`."""
+        if self.events_db_dsn is None:
+            raise ConfigurationFault(
+                "No Postgres to talk to: EVENTS_DB_DSN is empty and no stack is running. "
+                "Start one with `mcp-memory up`, or set EVENTS_DB_DSN."
+            )
+        return self.events_db_dsn.get_secret_value()
+
+    def environment(self) -> dict[str, str]:
+        """These settings as environment variables, for a child process. Holds secrets."""
+        variables = {}
+        for name in type(self).model_fields:
+            value = getattr(self, name)
+            if isinstance(value, SecretStr):
+                value = value.get_secret_value()
+            variables[name.upper()] = "" if value is None else str(value)
+        return variables
+
+
+SECRET_FIELDS = frozenset({"openai_api_key", "events_db_dsn"})
+
+
+def load_settings(**overrides: Any) -> Settings:
+    """Read the environment. Raises ConfigurationFault with one line per fault."""
+    try:
+        settings = Settings(**overrides)
+    except ValidationError as error:
+        raise ConfigurationFault(_one_line_each(error)) from None
+    _refuse_unknown_names(Path(".env"))
+    return settings
+
+
+@cache
+def variable_names() -> frozenset[str]:
+    return frozenset(name.upper() for name in Settings.model_fields)
+
+
+def redact_dsn(dsn: str) -> str:
+    """The DSN without its password, fit for logs."""
+    parts = urlsplit(dsn)
+    if parts.password is None:
+        return dsn
+    host = parts.netloc.rpartition("@")[2]
+    return urlunsplit(parts._replace(netloc=f"{parts.username}:***@{host}"))
+
+
+def _one_line_each(error: ValidationError) -> str:
+    return "\n".join(_describe(fault) for fault in error.errors(include_url=False))
+
+
+def _describe(fault: Any) -> str:
+    if not fault["loc"]:
+        return str(fault["msg"]).removeprefix("Value error, ")
+    field = str(fault["loc"][0]).lower()
+    shown = "***" if field in SECRET_FIELDS else repr(fault["input"])
+    reason = str(fault["msg"]).removeprefix("Value error, ")
+    return f"{field.upper()}={shown} is not allowed: {reason[:1].lower()}{reason[1:]}"
+
+
+def _refuse_unknown_names(env_file: Path) -> None:
+    """A misspelt name in `.env` would silently leave its default in force."""
+    if not env_file.is_file():
+        return
+    known = variable_names() | COMPOSE_ONLY
+    for name in dotenv_values(env_file, interpolate=False):
+        if name.upper() in known or name in os.environ:
+            continue
+        close = difflib.get_close_matches(name.upper(), known, n=1)
+        hint = f"did you mean {close[0]}?" if close else "see .env.example for the known names."
+        raise ConfigurationFault(f"{name} in {env_file} is not a known variable: {hint}")

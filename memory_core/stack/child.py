@@ -1,0 +1,139 @@
+"""One supervised process: how to start it, how to know it is ready, how to stop it."""
+
+import asyncio
+import contextlib
+import os
+import signal
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from memory_core.errors import StackFault
+
+_POLL_SECONDS = 0.1
+_LAST_LINES = 15
+_LOG_LIMIT_BYTES = 20_000_000
+
+# Called with the time (epoch) of the child's start. Returns when the child answers properly;
+# raises anything while it does not yet.
+Probe = Callable[[float], Awaitable[None]]
+
+
+@dataclass(frozen=True, slots=True)
+class ChildSpec:
+    name: str
+    title: str
+    command: list[str]
+    log: Path
+    probe: Probe
+    environment: Mapping[str, str] = field(default_factory=dict)
+    depends_on: tuple[str, ...] = ()
+    account: str | None = None
+    stop_signal: signal.Signals = signal.SIGTERM
+    ready_timeout: float = 90.0
+    stop_timeout: float = 4.0
+    # Runs before every start, for example to clear away what a dead one left.
+    prepare: Callable[[], None] | None = None
+
+
+class ChildDied(StackFault):
+    """A child ended before it was ready."""
+
+
+class Child:
+    def __init__(self, spec: ChildSpec) -> None:
+        self.spec = spec
+        self._process: asyncio.subprocess.Process | None = None
+        self._started_at = 0.0
+
+    @property
+    def pid(self) -> int | None:
+        return self._process.pid if self._process else None
+
+    @property
+    def alive(self) -> bool:
+        return self._process is not None and self._process.returncode is None
+
+    async def start(self) -> None:
+        if self.spec.prepare is not None:
+            await asyncio.to_thread(self.spec.prepare)
+        _rotate(self.spec.log)
+        self._started_at = time.time()
+        with self.spec.log.open("ab") as log:
+            self._process = await asyncio.create_subprocess_exec(
+                *self.spec.command,
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                env={**os.environ, **self.spec.environment},
+                # Of its own session: Ctrl-C in the terminal reaches the supervisor alone, which
+                # then stops children in order; and the whole group can be ended at once.
+                start_new_session=True,
+                **({"user": self.spec.account} if self.spec.account else {}),  # type: ignore[arg-type]
+                cwd="/" if self.spec.account else None,
+            )
+
+    async def wait_ready(self) -> float:
+        """Seconds until the probe succeeded."""
+        begun = time.monotonic()
+        failure: BaseException | None = None
+        while time.monotonic() - begun < self.spec.ready_timeout:
+            if not self.alive:
+                raise ChildDied(self.obituary())
+            try:
+                await asyncio.wait_for(self.spec.probe(self._started_at), timeout=10)
+                return time.monotonic() - begun
+            except asyncio.CancelledError:
+                raise
+            except Exception as error:
+                failure = error
+            await asyncio.sleep(_POLL_SECONDS)
+        raise StackFault(
+            f"{self.spec.title} was started but did not become ready within "
+            f"{self.spec.ready_timeout:.0f} s ({type(failure).__name__}: {failure}). "
+            f"Its log: {self.spec.log}"
+        )
+
+    async def wait_dead(self) -> int:
+        assert self._process is not None
+        return await self._process.wait()
+
+    async def stop(self) -> None:
+        if self._process is None:
+            return
+        if self.alive:
+            with contextlib.suppress(ProcessLookupError):
+                self._process.send_signal(self.spec.stop_signal)
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._process.wait(), self.spec.stop_timeout)
+        self._end_group()
+        await self._process.wait()
+
+    def obituary(self) -> str:
+        code = self._process.returncode if self._process else None
+        how = f"exit code {code}" if code is None or code >= 0 else signal.Signals(-code).name
+        return f"{self.spec.title} ended ({how}). Last lines of {self.spec.log}:\n" + "\n".join(
+            f"  {line}" for line in last_lines(self.spec.log)
+        )
+
+    def _end_group(self) -> None:
+        """End whatever the child itself had started and left behind."""
+        assert self._process is not None
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+
+
+def last_lines(log: Path, count: int = _LAST_LINES) -> list[str]:
+    try:
+        with log.open("rb") as file:
+            file.seek(max(0, log.stat().st_size - 20_000))
+            return file.read().decode(errors="replace").splitlines()[-count:]
+    except FileNotFoundError:
+        return []
+
+
+def _rotate(log: Path) -> None:
+    """Keep one older log; a child that talks much must not fill the disk."""
+    if log.exists() and log.stat().st_size > _LOG_LIMIT_BYTES:
+        log.replace(log.with_suffix(".log.1"))

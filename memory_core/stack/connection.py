@@ -1,0 +1,132 @@
+"""What a command needs of the stack: use the one that runs, else start it for a while.
+
+    with connected(settings) as resolved:
+        ...  # resolved.dsn, resolved.chroma_host and resolved.chroma_port are good now
+
+Several commands may do so at once: the services end with the last of them.
+"""
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from pydantic import SecretStr
+
+from memory_core import migrations
+from memory_core.errors import StackFault
+from memory_core.settings import Settings
+from memory_core.stack import locks, state
+from memory_core.stack.child import last_lines
+from memory_core.stack.layout import Layout
+from memory_core.stack.locks import FileLock, holding
+from memory_core.stack.state import StackState
+
+START_SECONDS = 60.0
+STOP_SECONDS = 20.0
+_POLL_SECONDS = 0.05
+_SERVICES_LOG = "services"
+
+
+def needs_services(settings: Settings) -> bool:
+    return settings.events_db_dsn is None or settings.chroma_host is None
+
+
+def resolved(settings: Settings, found: StackState) -> Settings:
+    """The settings with the running stack's addresses filled in."""
+    update: dict[str, object] = {}
+    if settings.events_db_dsn is None and found.postgres_dsn is not None:
+        update["events_db_dsn"] = SecretStr(found.postgres_dsn)
+    if settings.chroma_host is None and found.chroma_port is not None:
+        update |= {"chroma_host": "127.0.0.1", "chroma_port": found.chroma_port}
+    return settings.model_copy(update=update)
+
+
+class Membership:
+    """Keeps the services alive for as long as it is held."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._layout = Layout(settings.data_dir)
+        self._users = FileLock(self._layout.users_lock)
+
+    def join(self) -> Settings:
+        """Find the running stack or start the services. May be called again after a loss."""
+        if not needs_services(self._settings):
+            migrations.apply(self._settings.dsn)
+            return self._settings
+        self._layout.create()
+        with holding(self._layout.transition_lock, timeout=START_SECONDS) as mine:
+            if not mine:
+                raise StackFault(
+                    f"Another command has been starting the services of {self._layout.root} for "
+                    f"{START_SECONDS:.0f} s. See {self._layout.log_of(_SERVICES_LOG)}."
+                )
+            if not self._users.held:
+                self._users.acquire(shared=True, timeout=START_SECONDS)
+            found = state.running(self._layout)
+            process = None if found is not None else self._spawn()
+            return resolved(self._settings, self._wait_ready(process))
+
+    @property
+    def lost(self) -> bool:
+        """The stack that was joined has ended since."""
+        return self._users.held and not locks.is_held(self._layout.supervisor_lock)
+
+    def leave(self) -> None:
+        """Let go; the last one out waits until the services it no longer needs are gone."""
+        if not self._users.held:
+            return
+        self._users.release()
+        found = state.last_written(self._layout)
+        if found is not None and found.mode == "full":
+            return
+        deadline = time.monotonic() + STOP_SECONDS
+        while locks.is_held(self._layout.supervisor_lock) and time.monotonic() < deadline:
+            if locks.is_held_shared(self._layout.users_lock):
+                return  # others still use them
+            time.sleep(_POLL_SECONDS)
+
+    def _spawn(self) -> subprocess.Popen[bytes]:
+        with self._layout.log_of(_SERVICES_LOG).open("ab") as log:
+            return subprocess.Popen(
+                [sys.executable, "-m", "mcp_server.cli", "services"],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                env={**os.environ, **_explicit(self._settings)},
+                # It must survive Ctrl-C in this command's terminal: others may have joined.
+                start_new_session=True,
+            )
+
+    def _wait_ready(self, process: subprocess.Popen[bytes] | None) -> StackState:
+        deadline = time.monotonic() + START_SECONDS
+        while time.monotonic() < deadline:
+            found = state.running(self._layout)
+            if found is not None and found.ready:
+                return found
+            if process is not None and process.poll() is not None and found is None:
+                break
+            time.sleep(_POLL_SECONDS)
+        log = self._layout.log_of(_SERVICES_LOG)
+        raise StackFault(
+            "The services could not be started. Last lines of "
+            f"{log}:\n" + "\n".join(f"  {line}" for line in last_lines(log))
+        )
+
+
+@contextmanager
+def connected(settings: Settings) -> Iterator[Settings]:
+    membership = Membership(settings)
+    try:
+        yield membership.join()
+    finally:
+        membership.leave()
+
+
+def _explicit(settings: Settings) -> dict[str, str]:
+    """Only what was set: a default must stay a default in the child (a free Chroma port, say)."""
+    everything = settings.environment()
+    return {name.upper(): everything[name.upper()] for name in settings.model_fields_set}

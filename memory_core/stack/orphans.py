@@ -1,0 +1,43 @@
+"""Processes that a killed supervisor left behind."""
+
+import contextlib
+import os
+from pathlib import Path
+
+import psutil
+
+# Every child (and whatever a child starts) carries this in its environment.
+MARKER = "MCP_MEMORY_STACK"
+_PATIENCE_SECONDS = 5.0
+
+
+def end_orphans(data_dir: Path) -> int:
+    """End every marked process of this data dir. Returns how many there were.
+
+    To be called by the holder of the supervisor lock only: whatever is marked and alive then
+    belongs to a supervisor that is gone.
+    """
+    found = _marked(data_dir)
+    for process in found:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            process.terminate()
+    _, alive = psutil.wait_procs(found, timeout=_PATIENCE_SECONDS)
+    for process in alive:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            process.kill()
+    psutil.wait_procs(alive, timeout=_PATIENCE_SECONDS)
+    return len(found)
+
+
+def _marked(data_dir: Path) -> list[psutil.Process]:
+    mine = {os.getpid(), *(parent.pid for parent in psutil.Process().parents())}
+    found = []
+    for process in psutil.process_iter():
+        if process.pid in mine:
+            continue
+        try:
+            if process.environ().get(MARKER) == str(data_dir):
+                found.append(process)
+        except psutil.Error:
+            continue  # gone meanwhile, or another user's
+    return found

@@ -1,0 +1,82 @@
+"""A whole stack as a child process: for the demo, benchmarks and end-to-end tests."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from memory_core.errors import StackFault
+from memory_core.stack import state
+from memory_core.stack.layout import Layout
+from memory_core.stack.state import StackState
+
+START_SECONDS = 120.0
+STOP_SECONDS = 20.0
+_POLL_SECONDS = 0.1
+
+
+class StackProcess:
+    """`mcp-memory up` on a data dir, on free ports."""
+
+    def __init__(self, data_dir: Path, variables: Mapping[str, str] | None = None) -> None:
+        self.layout = Layout(data_dir.absolute())
+        self._variables = {
+            "MCP_PORT": "0",
+            "DAGSTER_PORT": "0",
+            **(variables or {}),
+            "DATA_DIR": str(self.layout.root),
+        }
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def pid(self) -> int:
+        assert self._process is not None
+        return self._process.pid
+
+    @property
+    def output(self) -> str:
+        return self.layout.log_of("up").read_text(errors="replace")
+
+    def start(self) -> StackState:
+        """Start it and wait until every part is ready."""
+        self.layout.create()
+        with self.layout.log_of("up").open("ab") as log:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "mcp_server.cli", "up"],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                env={**os.environ, **self._variables},
+                start_new_session=True,
+            )
+        deadline = time.monotonic() + START_SECONDS
+        while time.monotonic() < deadline:
+            found = state.running(self.layout)
+            if found is not None and found.ready and found.pid == self.pid:
+                return found
+            if self._process.poll() is not None:
+                break
+            time.sleep(_POLL_SECONDS)
+        raise StackFault(f"The stack did not start:\n{self.output[-3000:]}")
+
+    def stop(self, number: signal.Signals = signal.SIGINT) -> int:
+        """Stop it as Ctrl-C would; the exit code."""
+        assert self._process is not None
+        if self._process.poll() is None:
+            self._process.send_signal(number)
+        return self._process.wait(timeout=STOP_SECONDS)
+
+
+@contextmanager
+def running_stack(
+    data_dir: Path, variables: Mapping[str, str] | None = None
+) -> Iterator[tuple[StackProcess, StackState]]:
+    process = StackProcess(data_dir, variables)
+    try:
+        yield process, process.start()
+    finally:
+        process.stop()

@@ -1,0 +1,224 @@
+"""What the stack consists of: each child's command line, environment and readiness probe."""
+
+import os
+import shutil
+import signal
+import sys
+from dataclasses import dataclass, replace
+from pathlib import Path
+from urllib.parse import quote, urlsplit, urlunsplit
+
+from pydantic import SecretStr
+
+from memory_core.errors import StackFault
+from memory_core.settings import Settings
+from memory_core.stack import ports, probes, state
+from memory_core.stack.child import ChildSpec
+from memory_core.stack.layout import Layout
+from memory_core.stack.orphans import MARKER
+from memory_core.stack.postgres import EmbeddedPostgres
+from memory_core.stack.state import Mode, StackState
+
+CODE_MODULE = "memory_assets.definitions"
+PROJECT_ROOT = Path(__file__).resolve().parents[2]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Everything decided before the first process starts."""
+
+    settings: Settings  # with every address filled in
+    children: tuple[ChildSpec, ...]
+    state: StackState
+
+
+def plan(settings: Settings, layout: Layout, mode: Mode) -> Plan:
+    children: list[ChildSpec] = []
+    dsn, host, port = settings.events_db_dsn, settings.chroma_host, settings.chroma_port
+    if dsn is None:
+        server = EmbeddedPostgres(layout.postgres)
+        dsn = SecretStr(server.dsn)
+        children.append(_postgres(server, layout))
+    if host is None:
+        host, port = ports.LOOPBACK, _chroma_port(settings, layout)
+        children.append(_chroma(host, port, layout))
+    mcp_port = dagster_port = 0
+    if mode == "full":
+        mcp_port = ports.claim("MCP_PORT", settings.mcp_port, settings.mcp_host)
+        dagster_port = ports.claim("DAGSTER_PORT", settings.dagster_port, settings.mcp_host)
+    resolved = settings.model_copy(
+        update={
+            "events_db_dsn": dsn,
+            "chroma_host": host,
+            "chroma_port": port,
+            "mcp_port": mcp_port or settings.mcp_port,
+            "dagster_port": dagster_port or settings.dagster_port,
+        }
+    )
+    needs = tuple(child.name for child in children)
+    if mode == "full":
+        children += _dagster(resolved, layout, needs)
+        children.append(_mcp(resolved, layout, needs))
+    own = {MARKER: str(layout.root)}
+    return Plan(
+        settings=resolved,
+        children=tuple(_with_environment(child, own) for child in children),
+        state=StackState(
+            pid=os.getpid(),
+            mode=mode,
+            postgres_dsn=dsn.get_secret_value() if settings.events_db_dsn is None else None,
+            chroma_port=port if settings.chroma_host is None else None,
+            mcp_url=mcp_url(resolved) if mode == "full" else None,
+            dagster_url=dagster_url(resolved) if mode == "full" else None,
+        ),
+    )
+
+
+def mcp_url(settings: Settings) -> str:
+    return f"http://{_reachable(settings.mcp_host)}:{settings.mcp_port}/mcp"
+
+
+def health_url(settings: Settings) -> str:
+    return f"http://{_reachable(settings.mcp_host)}:{settings.mcp_port}/health"
+
+
+def dagster_url(settings: Settings) -> str:
+    return f"http://{_reachable(settings.mcp_host)}:{settings.dagster_port}"
+
+
+def dagster_storage_url(dsn: str) -> str:
+    """The same database as ours, but Dagster's tables in a schema of their own."""
+    parts = urlsplit(dsn)
+    option = "options=" + quote("-csearch_path=dagster")
+    query = f"{parts.query}&{option}" if parts.query else option
+    return urlunsplit(parts._replace(scheme="postgresql", query=query))
+
+
+def _postgres(server: EmbeddedPostgres, layout: Layout) -> ChildSpec:
+    return ChildSpec(
+        name="postgres",
+        title=f"Postgres {server.version}",
+        command=server.command(),
+        log=layout.log_of("postgres"),
+        probe=lambda _: probes.postgres(server.dsn),
+        account=server.account,
+        stop_signal=signal.SIGINT,
+        prepare=server.prepare,
+    )
+
+
+def _chroma_port(settings: Settings, layout: Layout) -> int:
+    """A port the user chose, else the one of last time (clients may still know it), else any."""
+    if "chroma_port" in settings.model_fields_set:
+        return ports.claim("CHROMA_PORT", settings.chroma_port)
+    last = state.last_written(layout)
+    if last and last.chroma_port and ports.is_free(last.chroma_port):
+        return last.chroma_port
+    return ports.free_port()
+
+
+def _chroma(host: str, port: int, layout: Layout) -> ChildSpec:
+    return ChildSpec(
+        name="chroma",
+        title="Chroma",
+        command=[
+            _script("chroma"),
+            "run",
+            *("--path", str(layout.chroma)),
+            *("--host", host),
+            *("--port", str(port)),
+        ],
+        log=layout.log_of("chroma"),
+        probe=lambda _: probes.chroma(host, port),
+        environment={"ANONYMIZED_TELEMETRY": "False"},
+    )
+
+
+def _dagster(settings: Settings, layout: Layout, needs: tuple[str, ...]) -> list[ChildSpec]:
+    code_port = ports.free_port()
+    graphql = f"{dagster_url(settings)}/graphql"
+    workspace = PROJECT_ROOT / "workspace.yaml"
+    instance = PROJECT_ROOT / "dagster.yaml"
+    for file in (workspace, instance):
+        if not file.is_file():
+            raise StackFault(f"{file} is missing: run from a checkout of the project.")
+    shutil.copyfile(instance, layout.dagster_home / "dagster.yaml")
+    environment = {
+        **settings.environment(),
+        "DAGSTER_HOME": str(layout.dagster_home),
+        "DAGSTER_PG_URL": dagster_storage_url(settings.dsn),
+        "DAGSTER_CODE_HOST": ports.LOOPBACK,
+        "DAGSTER_CODE_PORT": str(code_port),
+    }
+    return [
+        ChildSpec(
+            name="dagster-code",
+            title="Dagster code server",
+            command=[
+                *(sys.executable, "-m", "dagster", "api", "grpc"),
+                *("-m", CODE_MODULE),
+                *("-h", ports.LOOPBACK),
+                *("-p", str(code_port)),
+                "--use-python-environment-entry-point",
+            ],
+            log=layout.log_of("dagster-code"),
+            probe=lambda _: probes.code_server(ports.LOOPBACK, code_port),
+            environment=environment,
+            depends_on=needs,
+        ),
+        ChildSpec(
+            name="dagster-webserver",
+            title="Dagster UI",
+            command=[
+                *(sys.executable, "-m", "dagster_webserver"),
+                *("-w", str(workspace)),
+                *("-h", settings.mcp_host),
+                *("-p", str(settings.dagster_port)),
+            ],
+            log=layout.log_of("dagster-webserver"),
+            probe=lambda _: probes.webserver(graphql),
+            environment=environment,
+            depends_on=("dagster-code",),
+        ),
+        ChildSpec(
+            name="dagster-daemon",
+            title="Dagster daemon",
+            command=[sys.executable, "-m", "dagster._daemon", "run", "-w", str(workspace)],
+            log=layout.log_of("dagster-daemon"),
+            probe=lambda started: probes.daemon(graphql, since=started),
+            environment=environment,
+            depends_on=("dagster-code",),
+        ),
+    ]
+
+
+def _mcp(settings: Settings, layout: Layout, needs: tuple[str, ...]) -> ChildSpec:
+    return ChildSpec(
+        name="mcp-server",
+        title="MCP server",
+        command=[sys.executable, "-m", "mcp_server.cli", "serve"],
+        log=layout.log_of("mcp-server"),
+        probe=lambda _: probes.mcp(health_url(settings)),
+        environment=settings.environment(),
+        depends_on=needs,
+    )
+
+
+def _with_environment(spec: ChildSpec, more: dict[str, str]) -> ChildSpec:
+    return replace(spec, environment={**spec.environment, **more})
+
+
+def _script(name: str) -> str:
+    """A console script of our own environment."""
+    beside = Path(sys.executable).with_name(name)
+    if beside.exists():
+        return str(beside)
+    found = shutil.which(name)
+    if found is None:
+        raise StackFault(f"The program {name!r} is not installed; run `make setup` again.")
+    return found
+
+
+def _reachable(host: str) -> str:
+    """A server that listens on all addresses is reached on loopback."""
+    return ports.LOOPBACK if host in {"0.0.0.0", "::", ""} else host

@@ -1,0 +1,58 @@
+"""`stack.json`: who runs the stack of a data dir, and where it listens."""
+
+import json
+import os
+from dataclasses import asdict, dataclass, replace
+from typing import Literal
+
+from memory_core.stack import locks
+from memory_core.stack.layout import Layout
+
+Mode = Literal["full", "services"]
+
+
+@dataclass(frozen=True, slots=True)
+class StackState:
+    """Endpoints of what the supervisor itself runs; None for what lives elsewhere."""
+
+    pid: int
+    mode: Mode
+    ready: bool = False
+    stopping: bool = False
+    postgres_dsn: str | None = None
+    chroma_port: int | None = None
+    mcp_url: str | None = None
+    dagster_url: str | None = None
+
+
+def write(layout: Layout, state: StackState) -> None:
+    draft = layout.state.with_suffix(".tmp")
+    draft.write_text(json.dumps(asdict(state), indent=2))
+    draft.chmod(0o600)
+    draft.replace(layout.state)
+
+
+def last_written(layout: Layout) -> StackState | None:
+    """The state as last written, whether or not its supervisor still lives."""
+    try:
+        return StackState(**json.loads(layout.state.read_text()))
+    except (FileNotFoundError, ValueError, TypeError):
+        return None
+
+
+def running(layout: Layout) -> StackState | None:
+    """The state of the supervisor that lives now and is not about to end, if there is one."""
+    if not locks.is_held(layout.supervisor_lock):
+        return None
+    state = last_written(layout)
+    return None if state is None or state.stopping else state
+
+
+def mark_stopping(layout: Layout) -> None:
+    """Called by a supervisor that stops: nobody may join it any more.
+
+    The rest stays written: the next supervisor takes the same Chroma port again if it can.
+    """
+    state = last_written(layout)
+    if state is not None and state.pid == os.getpid():
+        write(layout, replace(state, ready=False, stopping=True))

@@ -1,0 +1,201 @@
+"""The one process that owns the stack of a data dir.
+
+It starts each child when what it depends on is ready, restarts one that dies, gives up on one
+that keeps dying, and stops them all in order when told to.
+"""
+
+import asyncio
+import contextlib
+import os
+import signal
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Protocol
+
+from memory_core import migrations
+from memory_core.errors import MemoryFault, StackFault
+from memory_core.settings import Settings
+from memory_core.stack import services, state
+from memory_core.stack.child import Child, ChildDied
+from memory_core.stack.layout import Layout
+from memory_core.stack.locks import FileLock, holding
+from memory_core.stack.orphans import end_orphans
+from memory_core.stack.services import Plan
+from memory_core.stack.state import Mode
+
+BACKOFF_FIRST_SECONDS = 0.5
+BACKOFF_LIMIT_SECONDS = 10.0
+# More deaths than this within the window, and the supervisor gives up.
+DEATHS_ALLOWED = 5
+DEATHS_ALLOWED_BEFORE_FIRST_READY = 2
+DEATHS_WINDOW_SECONDS = 60.0
+TAKEOVER_SECONDS = 20.0
+IDLE_POLL_SECONDS = 0.3
+
+
+class Reporter(Protocol):
+    """Where the supervisor tells what it does, one line each."""
+
+    def step(self, title: str, seconds: float) -> None: ...
+    def trouble(self, message: str) -> None: ...
+    def ready(self, plan: Plan) -> None: ...
+    def stopping(self) -> None: ...
+
+
+class Supervisor:
+    def __init__(self, settings: Settings, mode: Mode, reporter: Reporter) -> None:
+        self._settings = settings
+        self._mode = mode
+        self._report = reporter
+        self._layout = Layout(settings.data_dir)
+        self._children: dict[str, Child] = {}
+        self._ready: dict[str, asyncio.Event] = {}
+        self._stop = asyncio.Event()
+        self._fault: MemoryFault | None = None
+
+    async def run(self) -> None:
+        """Returns when it was told to stop; raises the fault when it had to give up."""
+        self._layout.create()
+        with FileLock(self._layout.supervisor_lock) as lock:
+            self._take(lock)
+            self._listen_to_signals()
+            await asyncio.to_thread(end_orphans, self._layout.root)
+            plan = services.plan(self._settings, self._layout, self._mode)
+            state.write(self._layout, plan.state)
+            keepers: list[asyncio.Task[None]] = []
+            try:
+                await self._serve(plan, keepers)
+            finally:
+                self._report.stopping()
+                state.mark_stopping(self._layout)
+                for keeper in keepers:
+                    keeper.cancel()
+                await asyncio.gather(*keepers, return_exceptions=True)
+                await self._stop_children()
+                await asyncio.to_thread(end_orphans, self._layout.root)
+        if self._fault is not None:
+            raise self._fault
+
+    async def _serve(self, plan: Plan, keepers: list[asyncio.Task[None]]) -> None:
+        if not any(spec.name == "postgres" for spec in plan.children):
+            await self._migrate(plan)
+        for spec in plan.children:
+            self._children[spec.name] = Child(spec)
+            self._ready[spec.name] = asyncio.Event()
+        keepers += [
+            asyncio.create_task(self._keep(child, plan)) for child in self._children.values()
+        ]
+        all_ready = asyncio.create_task(self._all_ready())
+        stopped = asyncio.create_task(self._stop.wait())
+        await asyncio.wait({all_ready, stopped}, return_when=asyncio.FIRST_COMPLETED)
+        all_ready.cancel()
+        if self._stop.is_set():
+            return
+        state.write(self._layout, replace(plan.state, ready=True))
+        self._report.ready(plan)
+        if self._mode == "services":
+            keepers.append(asyncio.create_task(self._stop_when_unused()))
+        await stopped
+
+    async def _all_ready(self) -> None:
+        for event in self._ready.values():
+            await event.wait()
+
+    async def _keep(self, child: Child, plan: Plan) -> None:
+        """Keep one child running until told to stop."""
+        deaths: deque[float] = deque()
+        was_ready = False
+        while True:
+            for name in child.spec.depends_on:
+                await self._ready[name].wait()
+            try:
+                await child.start()
+                seconds = await child.wait_ready()
+                if child.spec.name == "postgres" and not was_ready:
+                    await self._migrate(plan)
+                self._report.step(child.spec.title, seconds)
+                was_ready = True
+                self._ready[child.spec.name].set()
+                await child.wait_dead()
+                self._ready[child.spec.name].clear()
+                obituary = child.obituary()
+            except ChildDied as death:
+                obituary = death.message
+            except MemoryFault as fault:
+                return self._give_up(fault)
+            except OSError as error:
+                return self._give_up(StackFault(f"{child.spec.title} cannot be started: {error}"))
+            now = time.monotonic()
+            deaths.append(now)
+            while now - deaths[0] > DEATHS_WINDOW_SECONDS:
+                deaths.popleft()
+            allowed = DEATHS_ALLOWED if was_ready else DEATHS_ALLOWED_BEFORE_FIRST_READY
+            if len(deaths) > allowed:
+                return self._give_up(StackFault(f"Gave up after {len(deaths)} deaths. {obituary}"))
+            pause = min(BACKOFF_FIRST_SECONDS * 2 ** (len(deaths) - 1), BACKOFF_LIMIT_SECONDS)
+            self._report.trouble(f"{obituary.splitlines()[0]} Starting it again in {pause:g} s.")
+            await asyncio.sleep(pause)
+
+    async def _migrate(self, plan: Plan) -> None:
+        begun = time.monotonic()
+        applied = await asyncio.to_thread(migrations.apply, plan.settings.dsn)
+        if applied:
+            self._report.step(f"Schema ({len(applied)} migrations)", time.monotonic() - begun)
+
+    def _give_up(self, fault: MemoryFault) -> None:
+        self._fault = self._fault or fault
+        self._stop.set()
+
+    async def _stop_when_unused(self) -> None:
+        """Services that were started for commands end with the last of them."""
+        while True:
+            await asyncio.sleep(IDLE_POLL_SECONDS)
+            with holding(self._layout.transition_lock, timeout=0) as alone:
+                if not alone:
+                    continue  # somebody is just joining
+                with FileLock(self._layout.users_lock) as users:
+                    if users.try_acquire():
+                        state.mark_stopping(self._layout)
+                        self._stop.set()
+                        return
+
+    async def _stop_children(self) -> None:
+        """Stop, level by level, what nothing that still lives depends on."""
+        left = dict(self._children)
+        while left:
+            needed = {name for child in left.values() for name in child.spec.depends_on}
+            level = [name for name in left if name not in needed]
+            await asyncio.gather(*(left.pop(name).stop() for name in level))
+
+    def _take(self, lock: FileLock) -> None:
+        """Become the supervisor of this data dir, or say who is."""
+        if lock.try_acquire():
+            return
+        other = state.running(self._layout)
+        if other is not None and other.mode == "services" and self._mode == "full":
+            # Started for a command's sake only; its users find the same addresses again.
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(other.pid, signal.SIGTERM)
+        elif other is not None and other.mode == "full":
+            raise already_running(other.pid, self._layout)
+        if not lock.acquire(timeout=TAKEOVER_SECONDS):
+            other = state.running(self._layout)
+            raise already_running(other.pid if other else None, self._layout)
+
+    def _listen_to_signals(self) -> None:
+        loop = asyncio.get_running_loop()
+        stop: Callable[[], None] = self._stop.set
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            # A shell that starts us in the background has SIGINT ignored: ask for it again.
+            loop.add_signal_handler(number, stop)
+
+
+def already_running(pid: int | None, layout: Layout) -> StackFault:
+    who = f"pid {pid}" if pid else "its pid is not known yet"
+    return StackFault(
+        f"A stack already runs on {layout.root} ({who}). Use it, stop it with "
+        f"`kill {pid or 'PID'}` or Ctrl-C in its terminal, or set DATA_DIR to another directory.",
+        details={"pid": pid},
+    )

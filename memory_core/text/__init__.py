@@ -1,0 +1,1 @@
+"""Text as the rest of the core sees it: tokens and chunks, with exact offsets."""

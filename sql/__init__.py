@@ -1,0 +1,1 @@
+"""Numbered migrations and named queries, as package data."""

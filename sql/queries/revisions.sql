@@ -1,0 +1,2 @@
+-- name: count_revisions
+SELECT count(*) AS revisions FROM artifact_revision;

@@ -8,6 +8,7 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from memory_core.errors import StackFault
 
@@ -29,7 +30,8 @@ class ChildSpec:
     probe: Probe
     environment: Mapping[str, str] = field(default_factory=dict)
     depends_on: tuple[str, ...] = ()
-    account: str | None = None
+    # Arguments of `subprocess` that make it run as somebody else.
+    identity: Mapping[str, Any] = field(default_factory=dict)
     stop_signal: signal.Signals = signal.SIGTERM
     ready_timeout: float = 90.0
     stop_timeout: float = 4.0
@@ -70,8 +72,8 @@ class Child:
                 # Of its own session: Ctrl-C in the terminal reaches the supervisor alone, which
                 # then stops children in order; and the whole group can be ended at once.
                 start_new_session=True,
-                **({"user": self.spec.account} if self.spec.account else {}),  # type: ignore[arg-type]
-                cwd="/" if self.spec.account else None,
+                cwd="/" if self.spec.identity else None,
+                **self.spec.identity,
             )
 
     async def wait_ready(self) -> float:

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import psutil
 
@@ -115,7 +116,7 @@ class EmbeddedPostgres:
                     f"--locale={locale}",
                     "--no-instructions",
                 ],
-                user=self.account,
+                **identity(self.account),
                 cwd="/",
                 capture_output=True,
                 text=True,
@@ -123,7 +124,7 @@ class EmbeddedPostgres:
             )
             if done.returncode == 0:
                 return
-            failure = (done.stderr or done.stdout).strip()
+            failure = failure or (done.stderr or done.stdout).strip()
         raise StackFault(f"Postgres could not create its data directory {self.data}: {failure}")
 
     def _version(self) -> int:
@@ -150,6 +151,14 @@ class EmbeddedPostgres:
             mode = folder.stat().st_mode
             if not mode & 0o001:
                 folder.chmod(mode | 0o001)
+
+
+def identity(account: str | None) -> dict[str, Any]:
+    """Arguments that let `subprocess` run a program as that account, with none of our groups."""
+    if account is None:
+        return {}
+    entry = pwd.getpwnam(account)
+    return {"user": entry.pw_uid, "group": entry.pw_gid, "extra_groups": []}
 
 
 def _binaries(version: int) -> Path:

@@ -16,7 +16,7 @@ from memory_core.stack import ports, probes, state
 from memory_core.stack.child import ChildSpec
 from memory_core.stack.layout import Layout
 from memory_core.stack.orphans import MARKER
-from memory_core.stack.postgres import EmbeddedPostgres
+from memory_core.stack.postgres import EmbeddedPostgres, identity
 from memory_core.stack.state import Mode, StackState
 
 CODE_MODULE = "memory_assets.definitions"
@@ -101,7 +101,7 @@ def _postgres(server: EmbeddedPostgres, layout: Layout) -> ChildSpec:
         command=server.command(),
         log=layout.log_of("postgres"),
         probe=lambda _: probes.postgres(server.dsn),
-        account=server.account,
+        identity=identity(server.account),
         stop_signal=signal.SIGINT,
         prepare=server.prepare,
     )

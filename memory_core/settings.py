@@ -2,6 +2,7 @@
 
 import difflib
 import os
+import re
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
@@ -40,7 +41,7 @@ class Settings(BaseSettings):
     openai_embed_model: str = "text-embedding-3-large"
     openai_embed_dims: Annotated[int, Field(ge=1, le=65536)] = 3072
     openai_event_model: str = "gpt-4o"
-    openai_timeout: Annotated[float, Field(gt=0)] = 30.0
+    openai_timeout: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 30.0
     openai_max_retries: Annotated[int, Field(ge=0, le=20)] = 3
     openai_batch_size: Annotated[int, Field(ge=1, le=2048)] = 100
     extractor: Literal["auto", "openai", "rules"] = "auto"
@@ -54,7 +55,7 @@ class Settings(BaseSettings):
 
     # Text
     single_piece_max_tokens: PositiveInt = 1200
-    chunk_target_tokens: PositiveInt = 900
+    chunk_target_tokens: Annotated[int, Field(ge=36)] = 900
     chunk_overlap_tokens: Annotated[int, Field(ge=0)] = 100
     rrf_constant: PositiveInt = 60
 
@@ -72,7 +73,8 @@ class Settings(BaseSettings):
     @field_validator("data_dir")
     @classmethod
     def _absolute(cls, value: Path) -> Path:
-        return value.expanduser().absolute()
+        # Orphans and sockets are found by this path: one directory must have one name.
+        return value.expanduser().resolve()
 
     @field_validator("log_level", mode="before")
     @classmethod
@@ -89,18 +91,16 @@ class Settings(BaseSettings):
     @field_validator("events_db_dsn")
     @classmethod
     def _postgres_url(cls, value: SecretStr | None) -> SecretStr | None:
-        if value is not None and urlsplit(value.get_secret_value()).scheme not in {
-            "postgresql",
-            "postgres",
-        }:
-            raise ValueError("must start with postgresql://")
+        if value is not None and not _is_postgres_url(value.get_secret_value()):
+            # No detail: the driver's own words would repeat parts of the password.
+            raise ValueError("must be of the form postgresql://user:password@host:port/database")
         return value
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
-        if self.chunk_overlap_tokens * 2 > self.chunk_target_tokens:
+        if self.chunk_overlap_tokens * 4 > self.chunk_target_tokens:
             raise ValueError(
-                f"CHUNK_OVERLAP_TOKENS={self.chunk_overlap_tokens} must be at most half of "
+                f"CHUNK_OVERLAP_TOKENS={self.chunk_overlap_tokens} must be at most a quarter of "
                 f"CHUNK_TARGET_TOKENS={self.chunk_target_tokens}"
             )
         if self.chunk_target_tokens > self.single_piece_max_tokens:
@@ -146,6 +146,7 @@ class Settings(BaseSettings):
 
 
 SECRET_FIELDS = frozenset({"openai_api_key", "events_db_dsn"})
+_PASSWORD_OPTION = re.compile(r"\b((?:ssl)?password)=[^&]*")
 
 
 def load_settings(**overrides: Any) -> Settings:
@@ -166,10 +167,24 @@ def variable_names() -> frozenset[str]:
 def redact_dsn(dsn: str) -> str:
     """The DSN without its password, fit for logs."""
     parts = urlsplit(dsn)
-    if parts.password is None:
-        return dsn
-    host = parts.netloc.rpartition("@")[2]
-    return urlunsplit(parts._replace(netloc=f"{parts.username}:***@{host}"))
+    parts = parts._replace(query=_PASSWORD_OPTION.sub(r"\1=***", parts.query))
+    if parts.password is not None:
+        host = parts.netloc.rpartition("@")[2]
+        parts = parts._replace(netloc=f"{parts.username}:***@{host}")
+    return urlunsplit(parts)
+
+
+def _is_postgres_url(text: str) -> bool:
+    from psycopg import ProgrammingError
+    from psycopg.conninfo import conninfo_to_dict
+
+    try:
+        if urlsplit(text).scheme not in {"postgresql", "postgres"}:
+            return False
+        ports = str(conninfo_to_dict(text).get("port") or "0").split(",")
+    except (ValueError, ProgrammingError):
+        return False
+    return all(port.isdecimal() for port in ports)
 
 
 def _one_line_each(error: ValidationError) -> str:

@@ -71,6 +71,14 @@ class VectorStore:
                     metadatas=[dict(entry.metadata) for entry in batch],
                 )
 
+    async def set_latest(self, name: CollectionName, ids: Sequence[str], *, latest: bool) -> None:
+        """Mark entries as belonging to a latest revision or not. Missing ids are no error."""
+        async with self._faults():
+            collection = await self._collection(name)
+            for start in range(0, len(ids), _UPSERT_BATCH):
+                batch = list(ids[start : start + _UPSERT_BATCH])
+                await collection.update(ids=batch, metadatas=[{"latest": latest}] * len(batch))
+
     async def delete(self, name: CollectionName, ids: Sequence[str]) -> None:
         """Ids that are not there are no error."""
         async with self._faults():

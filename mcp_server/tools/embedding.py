@@ -2,10 +2,10 @@
 
 import time
 
-from mcp.server.mcpserver import MCPServer
-from mcp_types import ToolAnnotations
+from mcp.server.mcpserver.tools import Tool
 from pydantic import BaseModel
 
+from mcp_server.tool import read_tool
 from memory_core.runtime import Runtime
 from memory_core.vectors import CollectionName
 
@@ -18,13 +18,13 @@ class EmbeddingHealth(BaseModel):
     collections: dict[str, int]
 
 
-def register(server: MCPServer[None], runtime: Runtime) -> None:
-    @server.tool(
-        title="Embedding health",
-        annotations=ToolAnnotations(read_only_hint=True, idempotent_hint=True),
-    )
+def tools(runtime: Runtime) -> list[Tool]:
     async def embedding_health() -> EmbeddingHealth:
-        """Which embedding provider and model are at work, how fast, and how much is indexed."""
+        """Which embedding provider and model are at work, how fast, and how much is indexed.
+
+        Use it when searches give nothing or fail, to see whether the search by meaning works.
+        Example: embedding_health()
+        """
         await runtime.open()
         begun = time.perf_counter()
         await runtime.embedder.embed(["Is anybody there?"])
@@ -36,3 +36,5 @@ def register(server: MCPServer[None], runtime: Runtime) -> None:
             probe_ms=round(elapsed, 2),
             collections={name.value: await runtime.vectors.count(name) for name in CollectionName},
         )
+
+    return [read_tool("Embedding health", embedding_health)]

@@ -1,2 +1,157 @@
 -- name: count_revisions
 SELECT count(*) AS revisions FROM artifact_revision;
+
+-- name: lock_artifact
+-- One writer per artifact at a time, until the end of the transaction. Covers artifacts that do
+-- not exist yet, which a row lock cannot.
+SELECT pg_advisory_xact_lock(hashtextextended(%(uid)s, 0));
+
+-- name: find_revision
+-- A revision by its content, with its job and the ids of its chunks.
+SELECT r.artifact_uid, r.revision_id, r.artifact_id, r.is_latest, r.is_chunked, r.chunk_count,
+       j.job_id, j.status AS job_status,
+       ARRAY(SELECT c.chunk_id FROM revision_chunk c
+             WHERE c.artifact_uid = r.artifact_uid AND c.revision_id = r.revision_id
+             ORDER BY c.chunk_index) AS chunk_ids
+FROM artifact_revision r
+LEFT JOIN event_jobs j ON j.artifact_uid = r.artifact_uid AND j.revision_id = r.revision_id
+                      AND j.job_type = 'extract_events'
+WHERE r.artifact_uid = %(uid)s AND r.revision_id = %(revision)s;
+
+-- name: find_latest_revision
+SELECT r.artifact_uid, r.revision_id, r.artifact_id, r.is_chunked,
+       ARRAY(SELECT c.chunk_id FROM revision_chunk c
+             WHERE c.artifact_uid = r.artifact_uid AND c.revision_id = r.revision_id
+             ORDER BY c.chunk_index) AS chunk_ids
+FROM artifact_revision r
+WHERE r.artifact_uid = %(uid)s AND r.is_latest;
+
+-- name: supersede_revisions
+UPDATE artifact_revision SET is_latest = false WHERE artifact_uid = %(uid)s AND is_latest;
+
+-- name: restore_revision
+UPDATE artifact_revision SET is_latest = true, latest_since = clock_timestamp()
+WHERE artifact_uid = %(uid)s AND revision_id = %(revision)s;
+
+-- name: insert_revision
+-- clock_timestamp: two revisions that waited for each other's lock keep their order.
+INSERT INTO artifact_revision (
+    artifact_uid, revision_id, artifact_id, artifact_type, source_system, source_id, source_ts,
+    source_url, title, author, participants, content_hash, token_count, is_chunked, chunk_count,
+    sensitivity, visibility_scope, retention_policy, is_latest, partition_key, ingested_at,
+    latest_since
+) VALUES (
+    %(uid)s, %(revision)s, %(artifact_id)s, %(artifact_type)s, %(source_system)s, %(source_id)s,
+    %(source_ts)s, %(source_url)s, %(title)s, %(author)s, %(participants)s, %(content_hash)s,
+    %(token_count)s, %(is_chunked)s, %(chunk_count)s, %(sensitivity)s, %(visibility_scope)s,
+    %(retention_policy)s, true, %(partition_key)s, clock_timestamp(), clock_timestamp()
+);
+
+-- name: insert_revision_text
+INSERT INTO revision_text (artifact_uid, revision_id, content, nul_positions)
+VALUES (%(uid)s, %(revision)s, %(content)s, %(nul_positions)s);
+
+-- name: insert_chunks
+-- All chunks of a revision in one statement.
+INSERT INTO revision_chunk (
+    artifact_uid, revision_id, chunk_index, chunk_id, start_char, end_char, token_count,
+    content_hash, words
+)
+SELECT %(uid)s, %(revision)s, c.index, c.id, c.start_char, c.end_char, c.tokens, c.hash,
+       to_tsvector('english', c.text)
+FROM unnest(%(indexes)s::int[], %(ids)s::text[], %(starts)s::int[], %(ends)s::int[],
+            %(tokens)s::int[], %(hashes)s::text[], %(texts)s::text[])
+     AS c (index, id, start_char, end_char, tokens, hash, text);
+
+-- name: insert_job
+INSERT INTO event_jobs (artifact_uid, revision_id, max_attempts, requested_by)
+VALUES (%(uid)s, %(revision)s, %(max_attempts)s, %(requested_by)s)
+RETURNING job_id;
+
+-- name: get_revision
+-- One revision: the named one, the one with that artifact_id, or the latest.
+SELECT r.*, j.job_id, j.status AS job_status,
+       (SELECT count(*) FROM semantic_event e
+        WHERE e.artifact_uid = r.artifact_uid AND e.revision_id = r.revision_id) AS event_count
+FROM artifact_revision r
+LEFT JOIN event_jobs j ON j.artifact_uid = r.artifact_uid AND j.revision_id = r.revision_id
+                      AND j.job_type = 'extract_events'
+WHERE r.artifact_uid = %(uid)s
+  AND CASE WHEN %(revision)s::text IS NULL THEN r.is_latest
+           ELSE r.revision_id = %(revision)s END;
+
+-- name: find_by_artifact_id
+SELECT artifact_uid, revision_id FROM artifact_revision WHERE artifact_id = %(artifact_id)s;
+
+-- name: get_text
+SELECT content, nul_positions FROM revision_text
+WHERE artifact_uid = %(uid)s AND revision_id = %(revision)s;
+
+-- name: list_chunks
+SELECT chunk_index, chunk_id, start_char, end_char, token_count, content_hash
+FROM revision_chunk
+WHERE artifact_uid = %(uid)s AND revision_id = %(revision)s
+ORDER BY chunk_index;
+
+-- name: list_revisions
+-- The history of one artifact, oldest first.
+SELECT r.revision_id, r.artifact_id, r.is_latest, r.ingested_at, r.latest_since, r.source_ts,
+       r.title, r.token_count, r.chunk_count, j.job_id, j.status AS job_status,
+       (SELECT count(*) FROM semantic_event e
+        WHERE e.artifact_uid = r.artifact_uid AND e.revision_id = r.revision_id) AS event_count
+FROM artifact_revision r
+LEFT JOIN event_jobs j ON j.artifact_uid = r.artifact_uid AND j.revision_id = r.revision_id
+                      AND j.job_type = 'extract_events'
+WHERE r.artifact_uid = %(uid)s
+ORDER BY r.ingested_at, r.revision_id;
+
+-- name: artifact_vector_ids
+-- Everything of an artifact that has a vector.
+SELECT r.revision_id, r.artifact_id, r.is_chunked,
+       ARRAY(SELECT c.chunk_id FROM revision_chunk c
+             WHERE c.artifact_uid = r.artifact_uid AND c.revision_id = r.revision_id) AS chunk_ids
+FROM artifact_revision r WHERE r.artifact_uid = %(uid)s;
+
+-- name: artifact_event_ids
+SELECT event_id FROM semantic_event WHERE artifact_uid = %(uid)s;
+
+-- name: delete_unshared_cache
+-- Cached answers for passages that no other artifact holds. Before the chunks are deleted.
+DELETE FROM extraction_cache k
+USING (SELECT DISTINCT content_hash FROM revision_chunk WHERE artifact_uid = %(uid)s) mine
+WHERE k.chunk_hash = mine.content_hash
+  AND NOT EXISTS (SELECT 1 FROM revision_chunk other
+                  WHERE other.content_hash = k.chunk_hash AND other.artifact_uid <> %(uid)s);
+
+-- name: delete_evidence_of_artifact
+DELETE FROM event_evidence WHERE artifact_uid = %(uid)s;
+
+-- name: delete_events_of_artifact
+DELETE FROM semantic_event WHERE artifact_uid = %(uid)s;
+
+-- name: delete_jobs_of_artifact
+DELETE FROM event_jobs WHERE artifact_uid = %(uid)s;
+
+-- name: delete_chunks_of_artifact
+DELETE FROM revision_chunk WHERE artifact_uid = %(uid)s;
+
+-- name: delete_revisions_of_artifact
+-- Texts follow by their foreign key.
+DELETE FROM artifact_revision WHERE artifact_uid = %(uid)s;
+
+-- name: chunks_to_index
+-- For `reindex`: a page of chunks with their text and what searches filter by, in key order.
+SELECT c.artifact_uid, c.revision_id, c.chunk_index, c.chunk_id, c.start_char, c.end_char,
+       r.artifact_id, r.artifact_type, r.source_system, r.is_latest, r.is_chunked, r.chunk_count,
+       coalesce(r.source_ts, r.ingested_at) AS time,
+       substr(t.content, c.start_char + 1, c.end_char - c.start_char) AS text
+FROM revision_chunk c
+JOIN artifact_revision r USING (artifact_uid, revision_id)
+JOIN revision_text t USING (artifact_uid, revision_id)
+WHERE (c.artifact_uid, c.revision_id, c.chunk_index)
+    > (%(after_uid)s, %(after_revision)s, %(after_index)s)
+ORDER BY c.artifact_uid, c.revision_id, c.chunk_index
+LIMIT %(limit)s;
+
+-- name: count_chunks
+SELECT count(*) AS chunks FROM revision_chunk;

@@ -1,0 +1,304 @@
+"""artifact_ingest, artifact_search, artifact_get, artifact_history, artifact_delete."""
+
+from dataclasses import asdict
+from datetime import datetime
+from typing import Annotated, Any, Literal
+
+from mcp.server.mcpserver import Context
+from mcp.server.mcpserver.tools import Tool
+from pydantic import BaseModel, Field
+
+from mcp_server.tool import read_tool, write_tool
+from mcp_server.tools.parameters import (
+    ArtifactUid,
+    OptionalArtifactId,
+    OptionalArtifactType,
+    OptionalArtifactUid,
+    OptionalRevisionId,
+    OptionalSourceSystem,
+    Query,
+    TimeFrom,
+    TimeTo,
+)
+from memory_core.artifacts import reading
+from memory_core.artifacts.deletion import delete_artifact
+from memory_core.artifacts.document import (
+    MAX_CONTENT_CHARS,
+    ArtifactType,
+    Document,
+    RetentionPolicy,
+    Sensitivity,
+    VisibilityScope,
+)
+from memory_core.artifacts.ingest import ingest
+from memory_core.errors import InvalidInput
+from memory_core.passages import Filters
+from memory_core.passages import artifact_search as search_artifacts
+from memory_core.runtime import Runtime
+from memory_core.times import parse_time
+
+
+class ArtifactIngested(BaseModel):
+    artifact_id: str
+    artifact_uid: str
+    revision_id: str
+    is_chunked: bool
+    num_chunks: int
+    stored_ids: list[str]
+    job_id: str | None
+    job_status: str = Field(description="PENDING: events are being extracted. N/A: no new work.")
+    status: Literal["created", "revised", "restored", "unchanged"]
+
+
+class ArtifactHit(BaseModel):
+    artifact_uid: str
+    artifact_id: str
+    revision_id: str
+    title: str | None
+    artifact_type: ArtifactType
+    source_system: str
+    source_ts: datetime | None
+    passage: str
+    chunk_id: str | None
+    start_char: int
+    end_char: int
+    score: float
+    sources: list[str]
+
+
+class ArtifactsFound(BaseModel):
+    results: list[ArtifactHit]
+
+
+class ChunkInfo(BaseModel):
+    chunk_id: str
+    chunk_index: int
+    start_char: int
+    end_char: int
+    token_count: int
+    content: str | None = None
+
+
+class Artifact(BaseModel):
+    artifact_uid: str
+    revision_id: str
+    artifact_id: str
+    is_latest: bool
+    artifact_type: ArtifactType
+    source_system: str
+    source_id: str
+    source_url: str | None
+    source_ts: datetime | None
+    title: str | None
+    author: str | None
+    participants: list[str]
+    sensitivity: Sensitivity
+    visibility_scope: VisibilityScope
+    retention_policy: RetentionPolicy
+    content_hash: str
+    token_count: int
+    is_chunked: bool
+    chunk_count: int
+    ingested_at: datetime
+    job_status: str | None
+    event_count: int
+    content: str | None = None
+    chunks: list[ChunkInfo]
+
+
+class RevisionInfo(BaseModel):
+    revision_id: str
+    artifact_id: str
+    is_latest: bool
+    ingested_at: datetime
+    source_ts: datetime | None
+    title: str | None
+    token_count: int
+    chunk_count: int
+    job_status: str | None
+    event_count: int
+
+
+class ArtifactHistory(BaseModel):
+    artifact_uid: str
+    revisions: list[RevisionInfo] = Field(description="Oldest first.")
+
+
+class ArtifactDeleted(BaseModel):
+    artifact_uid: str
+    revisions: int
+    chunks: int
+    vectors: int
+    events: int
+    evidence: int
+    jobs: int
+    cache_entries: int
+
+
+def tools(runtime: Runtime) -> list[Tool]:
+    async def artifact_ingest(
+        artifact_type: ArtifactType,
+        source_system: Annotated[
+            str, Field(min_length=1, max_length=200, description="gmail, google_drive, slack …")
+        ],
+        content: Annotated[
+            str,
+            Field(
+                min_length=1,
+                max_length=MAX_CONTENT_CHARS,
+                description="The full text, exactly as it is.",
+            ),
+        ],
+        ctx: Context[None, Any],
+        source_id: Annotated[
+            str | None,
+            Field(
+                max_length=1000,
+                description="The document's own id there. The same id again makes a revision.",
+            ),
+        ] = None,
+        source_url: Annotated[str | None, Field(max_length=4000)] = None,
+        title: Annotated[str | None, Field(max_length=1000)] = None,
+        author: Annotated[str | None, Field(max_length=500)] = None,
+        participants: Annotated[list[str] | None, Field(max_length=1000)] = None,
+        ts: Annotated[
+            str | None,
+            Field(max_length=64, description="When it was written or sent (ISO 8601)."),
+        ] = None,
+        sensitivity: Sensitivity = Sensitivity.NORMAL,
+        visibility_scope: VisibilityScope = VisibilityScope.ME,
+        retention_policy: RetentionPolicy = RetentionPolicy.FOREVER,
+    ) -> ArtifactIngested:
+        """Remember a whole document: an email, doc, chat, transcript or note.
+
+        The text is kept exactly and is searchable when this returns; events (decisions,
+        commitments, …) are extracted in the background. Give source_id and ts whenever you
+        know them: source_id makes later versions revisions of the same document, ts lets
+        "next Friday" in the text become a date. For one short fact use memory_store.
+        Example: artifact_ingest(artifact_type="note", source_system="obsidian",
+        source_id="notes/kickoff.md", title="Kickoff", ts="2026-03-02T10:00:00Z",
+        content="Decision: we launch in May. Alice will draft the plan by Friday.")
+        """
+        document = Document(
+            artifact_type=artifact_type,
+            source_system=source_system,
+            content=content,
+            source_id=source_id,
+            source_url=source_url,
+            title=title,
+            author=author,
+            participants=tuple(participants or ()),
+            ts=parse_time("ts", ts),
+            sensitivity=sensitivity,
+            visibility_scope=visibility_scope,
+            retention_policy=retention_policy,
+        )
+        await runtime.open()
+        result = await ingest(runtime, document, ctx.report_progress)
+        return ArtifactIngested(**asdict(result))
+
+    async def artifact_search(
+        query: Query,
+        limit: Annotated[int, Field(ge=1, le=50)] = 10,
+        artifact_type: OptionalArtifactType = None,
+        type: Annotated[
+            ArtifactType | None, Field(description="The same as artifact_type.")
+        ] = None,
+        source_system: OptionalSourceSystem = None,
+        time_from: TimeFrom = None,
+        time_to: TimeTo = None,
+    ) -> ArtifactsFound:
+        """Find documents: one hit per document, with its best passage.
+
+        Use it to find which documents are about something. For several passages, also of one
+        document, and for memories use hybrid_search; for what was decided, promised or changed
+        use the event tools. Only latest revisions are searched.
+        Example: artifact_search(query="pricing model", artifact_type="email")
+        """
+        if artifact_type and type and artifact_type != type:
+            raise InvalidInput(
+                "artifact_type and type are the same parameter; give one of them.",
+                details={"parameter": "type"},
+            )
+        await runtime.open()
+        filters = Filters(
+            artifact_type=artifact_type or type,
+            source_system=source_system,
+            time_from=parse_time("time_from", time_from),
+            time_to=parse_time("time_to", time_to),
+        )
+        found = await search_artifacts(runtime, query, filters, limit=limit)
+        return ArtifactsFound(
+            results=[
+                ArtifactHit(**{**asdict(hit), "passage": hit.text, "score": round(hit.score, 6)})
+                for hit in found
+            ]
+        )
+
+    async def artifact_get(
+        artifact_id: OptionalArtifactId = None,
+        artifact_uid: OptionalArtifactUid = None,
+        revision_id: OptionalRevisionId = None,
+        include_content: bool = True,
+        expand_chunks: bool = False,
+    ) -> Artifact:
+        """Read one document: its full text exactly as ingested, its metadata and chunks.
+
+        Give artifact_id for one revision, or artifact_uid (and revision_id) for the document.
+        Set include_content=false for the metadata alone; expand_chunks=true adds each chunk's
+        text. To find a document use artifact_search; for its revisions artifact_history.
+        Example: artifact_get(artifact_uid="uid_0123456789abcdef")
+        """
+        await runtime.open()
+        stored = await reading.get_revision(
+            runtime,
+            artifact_id=artifact_id,
+            artifact_uid=artifact_uid,
+            revision_id=revision_id,
+            include_content=include_content or expand_chunks,
+        )
+        text = stored.content or ""
+        chunks = [
+            ChunkInfo(
+                **chunk,
+                content=text[chunk["start_char"] : chunk["end_char"]] if expand_chunks else None,
+            )
+            for chunk in stored.chunks
+        ]
+        return Artifact(
+            **stored.row, content=stored.content if include_content else None, chunks=chunks
+        )
+
+    async def artifact_history(artifact_uid: ArtifactUid) -> ArtifactHistory:
+        """The revisions of a document, oldest first, with the state of their extraction.
+
+        Use it to see how a document developed and to get revision_ids to read or compare.
+        Example: artifact_history(artifact_uid="uid_0123456789abcdef")
+        """
+        await runtime.open()
+        rows = await reading.list_revisions(runtime, artifact_uid)
+        return ArtifactHistory(
+            artifact_uid=artifact_uid, revisions=[RevisionInfo(**row) for row in rows]
+        )
+
+    async def artifact_delete(
+        artifact_id: OptionalArtifactId = None,
+        artifact_uid: OptionalArtifactUid = None,
+    ) -> ArtifactDeleted:
+        """Delete a document for good: all its revisions, text, vectors, events and jobs.
+
+        Cannot be undone; ask the user first. Give artifact_uid, or the artifact_id of any of
+        its revisions. For a memory use memory_delete.
+        Example: artifact_delete(artifact_uid="uid_0123456789abcdef")
+        """
+        await runtime.open()
+        deleted = await delete_artifact(runtime, artifact_id=artifact_id, artifact_uid=artifact_uid)
+        return ArtifactDeleted(**asdict(deleted))
+
+    return [
+        write_tool("Ingest a document", artifact_ingest),
+        read_tool("Search documents", artifact_search),
+        read_tool("Read a document", artifact_get),
+        read_tool("Revisions of a document", artifact_history),
+        write_tool("Delete a document", artifact_delete, destructive=True),
+    ]

@@ -1,0 +1,81 @@
+"""history_append, history_get."""
+
+from datetime import datetime
+from typing import Annotated, Literal
+
+from mcp.server.mcpserver.tools import Tool
+from pydantic import BaseModel, Field
+
+from mcp_server.tool import read_tool, write_tool
+from memory_core import history
+from memory_core.history import Role
+from memory_core.runtime import Runtime
+
+ConversationId = Annotated[
+    str, Field(min_length=1, max_length=200, description="Your own name for the conversation.")
+]
+
+
+class Turn(BaseModel):
+    turn_index: int
+    role: Role
+    content: str
+    created_at: datetime
+
+
+class TurnAppended(BaseModel):
+    conversation_id: str
+    turn_index: int
+    status: Literal["created", "unchanged"]
+
+
+class Turns(BaseModel):
+    conversation_id: str
+    turns: list[Turn]
+    total: int = Field(description="How many turns the conversation has in all.")
+
+
+def tools(runtime: Runtime) -> list[Tool]:
+    async def history_append(
+        conversation_id: ConversationId,
+        role: Role,
+        content: Annotated[str, Field(min_length=1, max_length=50_000)],
+        turn_index: Annotated[int, Field(ge=0, le=2_000_000_000, description="0, 1, 2 …")],
+    ) -> TurnAppended:
+        """Append one turn to a conversation.
+
+        The same turn again with the same text changes nothing; with another text it is a
+        conflict and the first is kept. For a finished chat log as a document use
+        artifact_ingest with artifact_type="chat".
+        Example: history_append(conversation_id="c1", role="user", content="Hello", turn_index=0)
+        """
+        await runtime.open()
+        status = await history.append(
+            runtime,
+            conversation_id=conversation_id,
+            role=role,
+            content=content,
+            turn_index=turn_index,
+        )
+        return TurnAppended(conversation_id=conversation_id, turn_index=turn_index, status=status)
+
+    async def history_get(
+        conversation_id: ConversationId,
+        limit: Annotated[int, Field(ge=1, le=50)] = 16,
+    ) -> Turns:
+        """The last turns of a conversation, in order.
+
+        Use it to pick up a conversation where it was left. A conversation without turns gives
+        an empty list and total 0.
+        Example: history_get(conversation_id="c1", limit=10)
+        """
+        await runtime.open()
+        rows, total = await history.last_turns(runtime, conversation_id, limit)
+        return Turns(
+            conversation_id=conversation_id, turns=[Turn(**row) for row in rows], total=total
+        )
+
+    return [
+        write_tool("Append a turn", history_append),
+        read_tool("Get the last turns", history_get),
+    ]

@@ -1,0 +1,138 @@
+"""memory_store, memory_search, memory_list, memory_delete."""
+
+from datetime import datetime
+from typing import Annotated, Literal
+
+from mcp.server.mcpserver.tools import Tool
+from pydantic import BaseModel, Field
+
+from mcp_server.tool import read_tool, write_tool
+from mcp_server.tools.parameters import Query
+from memory_core import memories
+from memory_core.database import Row
+from memory_core.memories import MemoryType
+from memory_core.runtime import Runtime
+
+
+class Memory(BaseModel):
+    memory_id: str
+    type: MemoryType
+    content: str
+    confidence: float
+    conversation_id: str | None
+    created_at: datetime
+    updated_at: datetime
+
+
+class FoundMemory(Memory):
+    similarity: float = Field(description="1 is the same meaning.")
+
+
+class MemoryStored(BaseModel):
+    memory_id: str
+    status: Literal["created", "updated"]
+
+
+class MemoriesFound(BaseModel):
+    memories: list[FoundMemory]
+
+
+class MemoriesListed(BaseModel):
+    memories: list[Memory]
+    total: int = Field(description="How many there are in all, not on this page.")
+
+
+class MemoryDeleted(BaseModel):
+    memory_id: str
+    deleted: Literal[True] = True
+
+
+def tools(runtime: Runtime) -> list[Tool]:
+    async def memory_store(
+        content: Annotated[
+            str, Field(min_length=1, max_length=10_000, description="One thing worth keeping.")
+        ],
+        type: MemoryType,
+        confidence: Annotated[float, Field(ge=0, le=1, description="How sure you are of it.")],
+        conversation_id: Annotated[str | None, Field(max_length=200)] = None,
+    ) -> MemoryStored:
+        """Keep one short fact, preference, project note or decision about the user.
+
+        Use it for what should be known in later conversations. The same content and type again
+        updates instead of duplicating. For whole documents use artifact_ingest; for the
+        conversation itself history_append.
+        Example: memory_store(content="Prefers answers in French", type="preference",
+        confidence=0.9)
+        """
+        await runtime.open()
+        stored = await memories.store(
+            runtime,
+            content=content,
+            memory_type=type,
+            confidence=confidence,
+            conversation_id=conversation_id,
+        )
+        return MemoryStored(memory_id=stored.memory_id, status=stored.status)
+
+    async def memory_search(
+        query: Query,
+        limit: Annotated[int, Field(ge=1, le=20)] = 5,
+        min_confidence: Annotated[float, Field(ge=0, le=1)] = 0.0,
+        type: MemoryType | None = None,
+    ) -> MemoriesFound:
+        """Find stored memories by meaning, best first.
+
+        Use it before answering anything that depends on what the user told earlier. For
+        passages in documents use hybrid_search or artifact_search.
+        Example: memory_search(query="which language does she prefer?", type="preference")
+        """
+        await runtime.open()
+        found = await memories.search(
+            runtime, query, limit=limit, min_confidence=min_confidence, memory_type=type
+        )
+        return MemoriesFound(
+            memories=[
+                FoundMemory(**row, similarity=round(similarity, 4)) for row, similarity in found
+            ]
+        )
+
+    async def memory_list(
+        type: MemoryType | None = None,
+        limit: Annotated[int, Field(ge=1, le=100)] = 20,
+        offset: Annotated[int, Field(ge=0, le=10_000_000)] = 0,
+    ) -> MemoriesListed:
+        """List stored memories, newest first.
+
+        Use it to review what is kept, or to find an id to delete. To find one by its meaning
+        use memory_search.
+        Example: memory_list(type="decision", limit=10)
+        """
+        await runtime.open()
+        rows, total = await memories.list_newest(
+            runtime, memory_type=type, limit=limit, offset=offset
+        )
+        return MemoriesListed(memories=[_memory(row) for row in rows], total=total)
+
+    async def memory_delete(
+        memory_id: Annotated[str, Field(min_length=1, max_length=200, description="mem_…")],
+    ) -> MemoryDeleted:
+        """Forget one stored memory for good.
+
+        Use it when the user asks to forget something or a memory is wrong. For documents use
+        artifact_delete.
+        Example: memory_delete(memory_id="mem_0123456789abcdef")
+        """
+        await runtime.open()
+        await memories.delete(runtime, memory_id)
+        return MemoryDeleted(memory_id=memory_id)
+
+    return [
+        write_tool("Store a memory", memory_store),
+        read_tool("Search memories", memory_search),
+        read_tool("List memories", memory_list),
+        write_tool("Delete a memory", memory_delete, destructive=True),
+    ]
+
+
+def _memory(row: Row) -> Memory:
+    return Memory(**row)

@@ -1,0 +1,101 @@
+"""hybrid_search: passages and memories, by words and by meaning."""
+
+from dataclasses import asdict
+from datetime import datetime
+from typing import Annotated, Literal
+
+from mcp.server.mcpserver.tools import Tool
+from pydantic import BaseModel, Field
+
+from mcp_server.tool import read_tool
+from mcp_server.tools.parameters import (
+    OptionalArtifactType,
+    OptionalArtifactUid,
+    OptionalSourceSystem,
+    Query,
+    TimeFrom,
+    TimeTo,
+)
+from memory_core.passages import Filters, Passage
+from memory_core.passages import hybrid_search as search_passages
+from memory_core.runtime import Runtime
+from memory_core.times import parse_time
+
+
+class Neighbor(BaseModel):
+    chunk_id: str | None
+    start_char: int
+    end_char: int
+    text: str
+
+
+class HybridHit(BaseModel):
+    kind: Literal["artifact", "chunk", "memory"]
+    score: float
+    sources: list[str] = Field(description="Which rankings found it.")
+    text: str
+    artifact_uid: str | None
+    artifact_id: str | None
+    revision_id: str | None
+    chunk_id: str | None
+    start_char: int | None
+    end_char: int | None
+    title: str | None
+    artifact_type: str | None
+    source_system: str | None
+    source_ts: datetime | None
+    memory_id: str | None
+    memory_type: str | None
+    neighbors: list[Neighbor]
+
+
+class HybridFound(BaseModel):
+    results: list[HybridHit]
+
+
+def tools(runtime: Runtime) -> list[Tool]:
+    async def hybrid_search(
+        query: Query,
+        limit: Annotated[int, Field(ge=1, le=50)] = 10,
+        include_memory: Annotated[
+            bool, Field(description="Also search memories (when nothing else filters).")
+        ] = True,
+        expand_neighbors: Annotated[
+            bool, Field(description="Add the chunks before and after each hit.")
+        ] = False,
+        artifact_uid: OptionalArtifactUid = None,
+        artifact_type: OptionalArtifactType = None,
+        source_system: OptionalSourceSystem = None,
+        time_from: TimeFrom = None,
+        time_to: TimeTo = None,
+    ) -> HybridFound:
+        """Find passages of documents, and memories, by words and by meaning, best first.
+
+        The first choice for "what do we know about …". Each passage comes with its document
+        and its exact offsets in it; set artifact_uid to search inside one document. For a list
+        of documents use artifact_search; for decisions, promises and changes the event tools.
+        Example: hybrid_search(query="why did we drop SMS codes?", limit=5)
+        """
+        await runtime.open()
+        filters = Filters(
+            artifact_uid=artifact_uid,
+            artifact_type=artifact_type,
+            source_system=source_system,
+            time_from=parse_time("time_from", time_from),
+            time_to=parse_time("time_to", time_to),
+        )
+        found = await search_passages(
+            runtime,
+            query,
+            filters,
+            limit=limit,
+            include_memory=include_memory,
+            expand_neighbors=expand_neighbors,
+        )
+        return HybridFound(results=[_hit(passage) for passage in found])
+
+    return [read_tool("Search passages and memories", hybrid_search)]
+
+
+def _hit(passage: Passage) -> HybridHit:
+    return HybridHit(**{**asdict(passage), "score": round(passage.score, 6)})

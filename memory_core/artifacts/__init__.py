@@ -1,0 +1,1 @@
+"""Artifacts: documents kept as immutable revisions. Ingest, reading, search, deletion."""

@@ -1,0 +1,95 @@
+"""A document as it comes in, before it has become a revision."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+from memory_core.errors import InvalidInput
+
+MAX_CONTENT_CHARS = 10_000_000
+
+
+class ArtifactType(StrEnum):
+    EMAIL = "email"
+    DOC = "doc"
+    CHAT = "chat"
+    TRANSCRIPT = "transcript"
+    NOTE = "note"
+
+
+class Sensitivity(StrEnum):
+    NORMAL = "normal"
+    SENSITIVE = "sensitive"
+    HIGHLY_SENSITIVE = "highly_sensitive"
+
+
+class VisibilityScope(StrEnum):
+    ME = "me"
+    TEAM = "team"
+    ORG = "org"
+    CUSTOM = "custom"
+
+
+class RetentionPolicy(StrEnum):
+    FOREVER = "forever"
+    ONE_YEAR = "1y"
+    UNTIL_RESOLVED = "until_resolved"
+    CUSTOM = "custom"
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    artifact_type: ArtifactType
+    source_system: str
+    content: str
+    source_id: str | None = None
+    source_url: str | None = None
+    title: str | None = None
+    author: str | None = None
+    participants: tuple[str, ...] = ()
+    ts: datetime | None = None
+    sensitivity: Sensitivity = Sensitivity.NORMAL
+    visibility_scope: VisibilityScope = VisibilityScope.ME
+    retention_policy: RetentionPolicy = RetentionPolicy.FOREVER
+
+    def __post_init__(self) -> None:
+        refuse_unstorable("content", self.content, allow_nul=True)
+        for name in ("source_system", "source_id", "source_url", "title", "author"):
+            refuse_unstorable(name, getattr(self, name))
+        for participant in self.participants:
+            refuse_unstorable("participants", participant)
+        if not self.content or self.content.isspace():
+            raise InvalidInput(
+                "content is empty or only white space: there is nothing to remember.",
+                details={"parameter": "content", "allowed": f"1 to {MAX_CONTENT_CHARS} characters"},
+            )
+        if len(self.content) > MAX_CONTENT_CHARS:
+            raise InvalidInput(
+                f"content has {len(self.content):,} characters; at most {MAX_CONTENT_CHARS:,} are "
+                "allowed. Split the document and ingest the parts with a source_id each.",
+                details={"parameter": "content", "allowed": f"1 to {MAX_CONTENT_CHARS} characters"},
+            )
+        if not self.source_system.strip():
+            raise InvalidInput(
+                "source_system is empty: name where the document comes from, such as gmail.",
+                details={"parameter": "source_system"},
+            )
+
+
+def refuse_unstorable(parameter: str, text: str | None, *, allow_nul: bool = False) -> None:
+    """Refuse what is no Unicode text (lone surrogates) and, in short fields, U+0000."""
+    if text is None:
+        return
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise InvalidInput(
+            f"{parameter} contains a lone surrogate (U+{ord(text[error.start]):04X} at character "
+            f"{error.start}), which is not text. Decode the source properly and send it again.",
+            details={"parameter": parameter, "position": error.start},
+        ) from None
+    if not allow_nul and "\x00" in text:
+        raise InvalidInput(
+            f"{parameter} contains the character U+0000, which is only allowed in content.",
+            details={"parameter": parameter, "position": text.index("\x00")},
+        )

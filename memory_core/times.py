@@ -1,0 +1,23 @@
+"""Times: ISO 8601 in and out, UTC inside. A time without an offset is taken as UTC."""
+
+from datetime import UTC, datetime
+
+from memory_core.errors import InvalidInput
+
+
+def parse_time(parameter: str, value: str | None) -> datetime | None:
+    if value is None or not value.strip():
+        return None
+    try:
+        parsed = datetime.fromisoformat(value.strip())
+        return as_utc(parsed)
+    except (ValueError, OverflowError):
+        raise InvalidInput(
+            f"{parameter}={value!r} is not a time: expected ISO 8601, such as "
+            "2026-03-15, 2026-03-15T14:30:00Z or 2026-03-15T14:30:00+02:00.",
+            details={"parameter": parameter},
+        ) from None
+
+
+def as_utc(value: datetime) -> datetime:
+    return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)

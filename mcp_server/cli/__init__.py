@@ -60,6 +60,18 @@ def doctor() -> None:
     run()
 
 
+@app.command()
+def reindex(
+    what: Annotated[
+        str, typer.Argument(help="documents, memories or all.", metavar="WHAT")
+    ] = "all",
+) -> None:
+    """Rebuild the search index from Postgres, for example after a change of embedding model."""
+    from mcp_server.cli.reindex import run
+
+    run(what)
+
+
 @app.command(hidden=True)
 def demo() -> None:
     """Start the stack on a throw-away data dir and show what it does."""

@@ -300,8 +300,8 @@ def _artifact_entry(
     """The whole document: its own vector, or the middle of its chunks' vectors."""
     entry = Entry(
         id=revision.artifact_id,
-        vector=vectors[0] if len(vectors) == 1 else _mean(vectors),
-        document=revision.text if len(pieces) == 1 else revision.text[:_PREVIEW_CHARS],
+        vector=mean_vector(vectors),
+        document=revision.text if len(pieces) == 1 else preview(revision.text),
         metadata=_metadata(revision, now),
     )
     return CollectionName.ARTIFACTS, [entry]
@@ -362,7 +362,14 @@ def entry_metadata(
     }
 
 
-def _mean(vectors: list[Vector]) -> Vector:
+def preview(text: str) -> str:
+    """What stands in Chroma for the text of a document that is there in chunks."""
+    return text[:_PREVIEW_CHARS]
+
+
+def mean_vector(vectors: list[Vector]) -> Vector:
+    if len(vectors) == 1:
+        return vectors[0]
     return [sum(values) / len(vectors) for values in zip(*vectors, strict=True)]
 
 

@@ -12,7 +12,8 @@ from mcp.server.mcpserver.utilities.func_metadata import FuncMetadata
 from mcp_types import CallToolResult, InputRequiredResult, TextContent, ToolAnnotations
 from pydantic import ValidationError
 
-from memory_core.errors import ErrorCode, MemoryFault
+from memory_core.artifacts.document import refuse_unstorable
+from memory_core.errors import ErrorCode, InvalidInput, MemoryFault
 
 log = logging.getLogger(__name__)
 
@@ -66,18 +67,67 @@ class MemoryServer(MCPServer[None]):
         if tool is None:
             known = sorted(tool.name for tool in self._tool_manager.list_tools())
             return _failure(f"There is no tool {name!r}.", ErrorCode.NOT_FOUND, {"allowed": known})
-        allowed = sorted(tool.parameters.get("properties", {}))
-        for argument in arguments:
-            if argument not in allowed:
-                return _failure(
-                    f"{name} has no parameter {argument!r}. Its parameters: {', '.join(allowed)}.",
-                    ErrorCode.VALIDATION_ERROR,
-                    {"parameter": argument, "allowed": allowed},
-                )
         try:
+            _refuse_what_validation_lets_pass(tool, arguments)
             return await super().call_tool(name, arguments, context)
+        except InvalidInput as fault:
+            return _failure(fault.message, fault.code, fault.details)
         except ToolError as error:
             return _explain(name, error, tool)
+
+
+def _refuse_what_validation_lets_pass(tool: Tool, arguments: dict[str, Any]) -> None:
+    """Unknown parameters, types that pydantic would convert, and text that no store can hold."""
+    properties = tool.parameters.get("properties", {})
+    definitions = tool.parameters.get("$defs", {})
+    for name, value in tool.fn_metadata.pre_parse_json(arguments).items():
+        if name not in properties:
+            allowed = sorted(properties)
+            raise InvalidInput(
+                f"{tool.name} has no parameter {name!r}. Its parameters: {', '.join(allowed)}.",
+                details={"parameter": name, "allowed": allowed},
+            )
+        if not _has_type(value, properties[name], definitions):
+            problem = (
+                f"{name}: wrong type (got {_shorten(value)}; "
+                f"allowed: {_allowed(properties[name], definitions)})"
+            )
+            raise InvalidInput(
+                f"Invalid arguments for {tool.name}. {problem}",
+                details={"parameter": name, "problems": [problem]},
+            )
+        for text in value if isinstance(value, list) else [value]:
+            if isinstance(text, str):
+                refuse_unstorable(name, text, allow_nul=name == "content")
+
+
+_JSON_TYPES: dict[str, tuple[type, ...]] = {
+    "string": (str,),
+    "integer": (int, float),  # 5.0 is an integer in JSON; 5.5 is refused by its validation
+    "number": (int, float),
+    "boolean": (bool,),
+    "array": (list,),
+    "object": (dict,),
+    "null": (type(None),),
+}
+
+
+def _has_type(value: object, schema: dict[str, Any], definitions: dict[str, Any]) -> bool:
+    """Left to itself, pydantic takes "5" or true for an integer and "yes" for a boolean."""
+    if "$ref" in schema:
+        return _has_type(value, _definition(schema, definitions), definitions)
+    if "anyOf" in schema:
+        return any(_has_type(value, option, definitions) for option in schema["anyOf"])
+    if (expected := schema.get("type")) is None:
+        return True
+    if isinstance(value, bool):
+        return bool(expected == "boolean")
+    return isinstance(value, _JSON_TYPES[expected])
+
+
+def _definition(schema: dict[str, Any], definitions: dict[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = definitions[schema["$ref"].rsplit("/", 1)[-1]]
+    return found
 
 
 def _explain(name: str, error: ToolError, tool: Tool) -> CallToolResult:
@@ -141,7 +191,7 @@ _LIMITS = {
 def _allowed(schema: dict[str, Any], definitions: dict[str, Any]) -> str:
     """A parameter's schema in words."""
     if "$ref" in schema:
-        return _allowed(definitions[schema["$ref"].rsplit("/", 1)[-1]], definitions)
+        return _allowed(_definition(schema, definitions), definitions)
     if "anyOf" in schema:
         return " or ".join(_allowed(option, definitions) for option in schema["anyOf"])
     if "enum" in schema:

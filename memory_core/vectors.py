@@ -4,15 +4,16 @@ Always over HTTP: a persistent client in more than one process loses vectors sil
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import Any, TypeVar
 
 from memory_core.embedding import Embedder, Vector
 from memory_core.errors import ChromaUnavailable, EmbeddingMismatch
 
+T = TypeVar("T")
 Metadata = Mapping[str, str | int | float | bool]
 _UPSERT_BATCH = 1000
 _CALL_SECONDS = 60.0
@@ -55,13 +56,10 @@ class VectorStore:
             await (await self._connected()).heartbeat()
 
     async def count(self, name: CollectionName) -> int:
-        async with self._faults():
-            collection = await self._collection(name)
-            return int(await collection.count())
+        return int(await self._with(name, lambda collection: collection.count()))
 
     async def upsert(self, name: CollectionName, entries: Sequence[Entry]) -> None:
-        async with self._faults():
-            collection = await self._collection(name)
+        async def write(collection: Any) -> None:
             for start in range(0, len(entries), _UPSERT_BATCH):
                 batch = entries[start : start + _UPSERT_BATCH]
                 await collection.upsert(
@@ -71,20 +69,31 @@ class VectorStore:
                     metadatas=[dict(entry.metadata) for entry in batch],
                 )
 
+        await self._with(name, write)
+
     async def set_latest(self, name: CollectionName, ids: Sequence[str], *, latest: bool) -> None:
         """Mark entries as belonging to a latest revision or not. Missing ids are no error."""
-        async with self._faults():
-            collection = await self._collection(name)
+
+        async def mark(collection: Any) -> None:
             for start in range(0, len(ids), _UPSERT_BATCH):
                 batch = list(ids[start : start + _UPSERT_BATCH])
                 await collection.update(ids=batch, metadatas=[{"latest": latest}] * len(batch))
 
+        await self._with(name, mark)
+
     async def delete(self, name: CollectionName, ids: Sequence[str]) -> None:
         """Ids that are not there are no error."""
-        async with self._faults():
-            collection = await self._collection(name)
+
+        async def remove(collection: Any) -> None:
             for start in range(0, len(ids), _UPSERT_BATCH):
                 await collection.delete(ids=list(ids[start : start + _UPSERT_BATCH]))
+
+        await self._with(name, remove)
+
+    async def ids_where(self, name: CollectionName, where: dict[str, Any]) -> list[str]:
+        """Ids of all entries with that metadata."""
+        answer = await self._with(name, lambda collection: collection.get(where=where, include=[]))
+        return list(answer["ids"])
 
     async def query(
         self,
@@ -95,14 +104,15 @@ class VectorStore:
         where: dict[str, Any] | None = None,
     ) -> list[Hit]:
         """Nearest first."""
-        async with self._faults():
-            collection = await self._collection(name)
-            answer = await collection.query(
+        answer = await self._with(
+            name,
+            lambda collection: collection.query(
                 query_embeddings=[vector],
                 n_results=limit,
                 where=where,
                 include=["distances", "metadatas"],
-            )
+            ),
+        )
         return [
             Hit(id=id_, distance=float(distance), metadata=metadata or {})
             for id_, distance, metadata in zip(
@@ -112,9 +122,9 @@ class VectorStore:
 
     async def vectors(self, name: CollectionName, ids: Sequence[str]) -> dict[str, Vector]:
         """Stored vectors of those ids that are there."""
-        async with self._faults():
-            collection = await self._collection(name)
-            answer = await collection.get(ids=list(ids), include=["embeddings"])
+        answer = await self._with(
+            name, lambda collection: collection.get(ids=list(ids), include=["embeddings"])
+        )
         return {
             id_: [float(value) for value in vector]
             for id_, vector in zip(answer["ids"], answer["embeddings"], strict=True)
@@ -129,6 +139,17 @@ class VectorStore:
                 await client.delete_collection(name)
             self._collections.pop(name, None)
             await self._collection(name)
+
+    async def _with(self, name: CollectionName, work: Callable[[Any], Awaitable[T]]) -> T:
+        """Do something with a collection; look it up again when `reindex` has replaced it."""
+        from chromadb.errors import NotFoundError
+
+        async with self._faults():
+            try:
+                return await work(await self._collection(name))
+            except NotFoundError:
+                self._collections.pop(name, None)
+                return await work(await self._collection(name))
 
     async def _connected(self) -> Any:
         async with self._opening:
@@ -178,7 +199,7 @@ class VectorStore:
 
     @asynccontextmanager
     async def _faults(self) -> AsyncIterator[None]:
-        """Turn every failure of Chroma into ours. A lost collection is looked up again."""
+        """Turn every failure of Chroma into ours."""
         import httpx
         from chromadb.errors import ChromaError
 

@@ -1,34 +1,180 @@
 """`make demo`: the whole product on a throw-away data dir, as a new user would see it."""
 
 import asyncio
+import json
 import shutil
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import groupby
+from pathlib import Path
+from typing import Any
 
+import httpx
 from mcp import Client
 from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
 
+from memory_core.database import Database, Row
+from memory_core.errors import MemoryFault, StackFault
 from memory_core.settings import load_settings
 from memory_core.stack.process import StackProcess
+from memory_core.stack.services import PROJECT_ROOT
+from memory_core.stack.state import StackState
+
+CORPUS = PROJECT_ROOT / "demo"
+EXTRACTION_SECONDS = 180.0
+_SHOWN_PER_CATEGORY = 5
+_POLL_SECONDS = 0.25
 
 
 def run() -> None:
-    console = Console()
-    data_dir = load_settings().data_dir / "demo"
-    shutil.rmtree(data_dir, ignore_errors=True)
-    console.print("[bold]Starting Postgres, Chroma, Dagster and the MCP server …[/]")
-    begun = time.monotonic()
-    stack = StackProcess(data_dir, {"EXTRACTOR": "rules", "EMBEDDER": "local"})
-    try:
-        state = stack.start()
-        console.print(f"[green]✓[/] everything is up after {time.monotonic() - begun:.1f} s")
+    demo = Demo(Console(), load_settings().data_dir / "demo")
+    demo.run()
+
+
+class Demo:
+    def __init__(self, console: Console, data_dir: Path) -> None:
+        self._console = console
+        self._data_dir = data_dir
+        self._seconds: dict[str, float] = {}
+
+    def run(self) -> None:
+        shutil.rmtree(self._data_dir, ignore_errors=True)
+        offline = {"EXTRACTOR": "rules", "EMBEDDER": "local", "LOG_LEVEL": "WARNING"}
+        stack = StackProcess(self._data_dir, offline)
+        self._heading("1. Starting Postgres, Chroma, Dagster and the MCP server")
+        try:
+            with self._timed("start the stack"):
+                state = stack.start()
+            asyncio.run(self._show(state))
+        finally:
+            with self._timed("stop everything"):
+                stack.stop()
+        self._show_times()
+
+    async def _show(self, state: StackState) -> None:
         assert state.mcp_url is not None
-        asyncio.run(_show(console, state.mcp_url))
-    finally:
-        stack.stop()
-    console.print("[green]✓[/] everything is stopped again")
+        assert state.postgres_dsn is not None
+        self._console.print(f"[green]✓[/] MCP server at {state.mcp_url}")
+        self._console.print(f"[green]✓[/] Dagster UI at {state.dagster_url}")
+        self._heading("2. Ingesting the sample documents over MCP")
+        async with Client(state.mcp_url) as client:
+            with self._timed("ingest"):
+                await self._ingest(client)
+            self._heading("3. Extracting events (Dagster, rules extractor, no key needed)")
+            with self._timed("extract events"):
+                await self._wait(state.mcp_url)
+            await self._show_events(state)
+            await self._show_search(client)
+
+    async def _ingest(self, client: Client) -> None:
+        table = Table("document", "type", "status", "chunks", box=None, header_style="bold")
+        for entry in json.loads((CORPUS / "manifest.json").read_text(encoding="utf-8")):
+            # As bytes: line endings are part of a document.
+            content = (CORPUS / entry.pop("file")).read_bytes().decode()
+            answer = await client.call_tool("artifact_ingest", {**entry, "content": content})
+            result = _expect(answer)
+            pieces = str(result["num_chunks"]) if result["is_chunked"] else "1"
+            table.add_row(entry["title"], entry["artifact_type"], result["status"], pieces)
+        self._console.print(table)
+
+    async def _wait(self, mcp_url: str) -> None:
+        health = mcp_url.removesuffix("/mcp") + "/health"
+        deadline = time.monotonic() + EXTRACTION_SECONDS
+        async with httpx.AsyncClient(timeout=10, trust_env=False) as client:
+            while time.monotonic() < deadline:
+                queue = (await client.get(health)).json()["queue"]
+                if not queue["pending"] and not queue["processing"]:
+                    self._console.print(
+                        f"[green]✓[/] {queue['done']} revisions done, {queue['failed']} failed"
+                    )
+                    return
+                await asyncio.sleep(_POLL_SECONDS)
+        raise StackFault(
+            f"Extraction was not done within {EXTRACTION_SECONDS:.0f} s; "
+            f"see {self._data_dir / 'logs'}"
+        )
+
+    async def _show_events(self, state: StackState) -> None:
+        assert state.postgres_dsn is not None
+        database = Database(state.postgres_dsn, max_connections=1)
+        await database.open()
+        try:
+            async with database.session() as session:
+                events = await session.all("latest_events")
+                runs = await session.all("extraction_runs")
+        finally:
+            await database.close()
+        for row in runs:
+            self._console.print(
+                f"[green]✓[/] run {state.dagster_url}/runs/{row['run_id']}: "
+                f"{row['events']} events from {row['revisions']} revisions"
+            )
+        self._heading(f"4. {len(events)} events of the latest revisions, each with its proof")
+        for category, members in groupby(events, key=lambda row: row["category"]):
+            self._show_category(category, list(members))
+
+    def _show_category(self, category: str, rows: list[Row]) -> None:
+        table = Table(
+            "when",
+            "what",
+            "exact quote",
+            "in",
+            title=f"{category} ({len(rows)})",
+            title_justify="left",
+            title_style="bold cyan",
+            expand=True,
+            show_lines=False,
+        )
+        table.columns[0].width = 10
+        for column, ratio in zip(table.columns[1:], (5, 5, 3), strict=True):
+            column.ratio = ratio
+        for row in rows[:_SHOWN_PER_CATEGORY]:
+            when = row["event_time"].date().isoformat() if row["event_time"] else ""
+            quote = " ".join(row["quote"].split())
+            table.add_row(
+                when, escape(row["narrative"]), f"“{escape(quote)}”", escape(row["title"] or "")
+            )
+        self._console.print(table)
+        more = len(rows) - _SHOWN_PER_CATEGORY
+        if more > 0:
+            self._console.print(f"[dim]… and {more} more[/]")
+
+    async def _show_search(self, client: Client) -> None:
+        question = "why did we drop SMS codes?"
+        self._heading(f"5. And the text itself: hybrid_search “{question}”")
+        answer = await client.call_tool("hybrid_search", {"query": question, "limit": 3})
+        for hit in _expect(answer)["results"]:
+            passage = " ".join(hit["text"].split())[:160]
+            self._console.print(
+                f"[bold]{escape(hit['title'] or '')}[/] "
+                f"[dim]{hit['start_char']}–{hit['end_char']}, by {', '.join(hit['sources'])}[/]\n"
+                f"  {escape(passage)} …"
+            )
+
+    def _show_times(self) -> None:
+        self._heading("How long it took")
+        for what, seconds in self._seconds.items():
+            self._console.print(f"  {what:<18} {seconds:6.1f} s")
+        self._console.print(
+            "\nNext: [bold]make up[/] keeps a stack of your own running and says how to connect "
+            "an MCP client."
+        )
+
+    def _heading(self, text: str) -> None:
+        self._console.print(f"\n[bold]{text}[/]")
+
+    @contextmanager
+    def _timed(self, what: str) -> Iterator[None]:
+        begun = time.monotonic()
+        yield
+        self._seconds[what] = time.monotonic() - begun
 
 
-async def _show(console: Console, url: str) -> None:
-    async with Client(url) as client:
-        answer = await client.call_tool("embedding_health", {})
-    console.print(answer.structured_content)
+def _expect(answer: Any) -> dict[str, Any]:
+    content: dict[str, Any] = answer.structured_content
+    if answer.is_error:
+        raise MemoryFault(f"a tool failed: {content}")
+    return content

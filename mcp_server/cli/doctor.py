@@ -15,7 +15,7 @@ from memory_core.embedding import build_embedder
 from memory_core.errors import MemoryFault
 from memory_core.settings import Settings, load_settings, redact_dsn
 from memory_core.stack import ports, probes, state
-from memory_core.stack.connection import Membership
+from memory_core.stack.connection import Membership, needs_services
 from memory_core.stack.layout import Layout
 
 FREE_DISK_BYTES = 1_000_000_000
@@ -35,9 +35,9 @@ def run() -> None:
     for finding in examine(settings):
         bad += not finding.good
         mark = "[green]✓[/]" if finding.good else "[red]✗[/]"
-        console.print(f"{mark} {escape(finding.what)}")
+        console.print(f"{mark} {escape(finding.what)}", soft_wrap=True)
         if not finding.good:
-            console.print(f"    [yellow]→ {escape(finding.remedy)}[/]")
+            console.print(f"    [yellow]→ {escape(finding.remedy)}[/]", soft_wrap=True)
     console.print("\nAll is well." if not bad else f"\n{bad} thing(s) need attention.")
     if bad:
         raise typer.Exit(1)
@@ -47,18 +47,26 @@ def examine(settings: Settings) -> Iterator[Finding]:
     yield _python()
     yield _disk(settings)
     yield from _ports(settings)
+    yield from _stores(settings)
+    yield _provider(settings)
+
+
+def _stores(settings: Settings) -> Iterator[Finding]:
+    """Servers that the settings name are asked as they are; our own are started if need be."""
+    postgres = _postgres(settings) if settings.events_db_dsn is not None else None
+    if postgres is not None and not postgres.good:
+        yield postgres
+        if settings.chroma_host is not None:
+            yield _chroma(settings)
+        return
     membership = Membership(settings)
     try:
-        resolved = membership.join()
-    except MemoryFault as fault:
-        yield Finding(False, "Postgres and Chroma", fault.message)
-        yield _provider(settings)
-        return
-    try:
-        yield _postgres(resolved)
+        resolved = membership.join() if needs_services(settings) else settings
+        yield postgres or _postgres(resolved)
         yield _chroma(resolved)
         yield _migrations(resolved)
-        yield _provider(resolved)
+    except MemoryFault as fault:
+        yield Finding(False, "Postgres and Chroma", fault.message)
     finally:
         membership.leave()
 
@@ -147,6 +155,6 @@ def _answers(what: str, question: Callable[[], None], remedy: str) -> Finding:
     try:
         question()
     except Exception as error:
-        reason = error.message if isinstance(error, MemoryFault) else type(error).__name__
-        return Finding(False, f"{what}: {reason}", remedy)
+        reason = error.message if isinstance(error, MemoryFault) else str(error) or repr(error)
+        return Finding(False, f"{what}: {reason.splitlines()[0]}", remedy)
     return Finding(True, what)

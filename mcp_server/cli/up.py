@@ -38,7 +38,7 @@ class Terminal:
         self._console.print(f"[bold]Dagster UI[/]   {plan.state.dagster_url}")
         self._console.print(f"[bold]Data[/]         {plan.settings.data_dir}")
         self._console.print("\nTo add the memory to an MCP client, paste this into its settings:")
-        self._console.print(client, highlight=False, markup=False)
+        self._console.print(client, highlight=False, markup=False, soft_wrap=True)
         self._console.print("\nPress Ctrl-C to stop.")
 
 

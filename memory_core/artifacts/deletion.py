@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from memory_core.artifacts.reading import resolve_uid
 from memory_core.errors import NotFound
 from memory_core.runtime import Runtime
-from memory_core.vectors import CollectionName
+from memory_core.vectors import CollectionName, VectorStore
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +34,18 @@ async def delete_artifact(
                 f"There is no artifact {uid!r}: nothing was deleted.", details={"artifact_uid": uid}
             )
         events = [str(row["event_id"]) for row in await session.all("artifact_event_ids", uid=uid)]
-        artifacts = [row["artifact_id"] for row in revisions]
-        chunks = [id_ for row in revisions if row["is_chunked"] for id_ in row["chunk_ids"]]
+        artifacts = await _entries(
+            runtime.vectors,
+            CollectionName.ARTIFACTS,
+            uid,
+            [row["artifact_id"] for row in revisions],
+        )
+        chunks = await _entries(
+            runtime.vectors,
+            CollectionName.CHUNKS,
+            uid,
+            [id_ for row in revisions if row["is_chunked"] for id_ in row["chunk_ids"]],
+        )
         await runtime.vectors.delete(CollectionName.ARTIFACTS, artifacts)
         await runtime.vectors.delete(CollectionName.CHUNKS, chunks)
         await runtime.vectors.delete(CollectionName.EVENTS, events)
@@ -49,3 +59,11 @@ async def delete_artifact(
             chunks=await session.run("delete_chunks_of_artifact", uid=uid),
             revisions=await session.run("delete_revisions_of_artifact", uid=uid),
         )
+
+
+async def _entries(
+    vectors: VectorStore, name: CollectionName, uid: str, known: list[str]
+) -> list[str]:
+    """What Postgres knows of, and what an ingest that failed before its commit left behind."""
+    found = await vectors.ids_where(name, {"artifact_uid": uid})
+    return list(dict.fromkeys([*known, *found]))

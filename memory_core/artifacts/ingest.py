@@ -16,7 +16,7 @@ from memory_core import ids
 from memory_core.artifacts.document import Document
 from memory_core.database import Database, Row, Session
 from memory_core.embedding import Vector
-from memory_core.errors import ChromaUnavailable
+from memory_core.errors import ChromaUnavailable, PostgresUnavailable
 from memory_core.runtime import Runtime
 from memory_core.settings import Settings
 from memory_core.text import chunking
@@ -279,18 +279,24 @@ def _result(
 async def _retire(runtime: Runtime, superseded: Row) -> None:
     """Take the superseded revision out of the way of searches.
 
-    A hint only: searches check with Postgres what is latest. So a failure here costs speed
-    until the next `reindex`, not correctness, and must not turn a stored document into an error.
+    Not marking it costs speed until the next `reindex`, not correctness: searches check with
+    Postgres what is latest. So a failure here must not turn a stored document into an error.
+    Marking one that was restored meanwhile would hide it: hence the lock and the second look.
     """
     try:
-        await runtime.vectors.set_latest(
-            CollectionName.ARTIFACTS, [superseded["artifact_id"]], latest=False
-        )
-        if superseded["is_chunked"]:
+        async with runtime.database.transaction() as session:
+            await session.run("lock_artifact", uid=superseded["artifact_uid"])
+            latest = await session.one("find_latest_revision", uid=superseded["artifact_uid"])
+            if latest is None or latest["revision_id"] == superseded["revision_id"]:
+                return
             await runtime.vectors.set_latest(
-                CollectionName.CHUNKS, superseded["chunk_ids"], latest=False
+                CollectionName.ARTIFACTS, [superseded["artifact_id"]], latest=False
             )
-    except ChromaUnavailable as fault:
+            if superseded["is_chunked"]:
+                await runtime.vectors.set_latest(
+                    CollectionName.CHUNKS, superseded["chunk_ids"], latest=False
+                )
+    except (ChromaUnavailable, PostgresUnavailable) as fault:
         log.warning("superseded entries of %s stay marked: %s", superseded["artifact_id"], fault)
 
 

@@ -4,7 +4,7 @@ A proposal is a claim, not a fact. Its quote must be located in the source text 
 anything of it is stored, and its offsets are hints at best.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from typing import Protocol
@@ -100,15 +100,111 @@ class ProposedEvent:
 
 
 @dataclass(frozen=True, slots=True)
+class Rejected:
+    """A proposed event that was not believed, and why."""
+
+    reason: str
+    detail: str
+    chunk_index: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ModelCall:
+    """One request to a model, whatever came of it."""
+
+    kind: str  # extract | merge
+    model: str
+    outcome: str  # ok | refusal | truncated | invalid_json | an error code
+    latency_ms: float
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    cached_tokens: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Proposal:
     """One extractor's answer for one chunk."""
 
     events: tuple[ProposedEvent, ...] = ()
     entities: tuple[Entity, ...] = ()
-    rejections: tuple[str, ...] = field(default=())
+    rejections: tuple[Rejected, ...] = ()
+    refusal: str | None = None
+    from_cache: bool = False
+
+
+class CallLog(Protocol):
+    """Where an extractor reports its calls, also those of attempts that then fail."""
+
+    def __call__(self, call: ModelCall, /) -> None: ...
 
 
 class Extractor(Protocol):
-    """Proposes events for one chunk. Safe to call for many chunks at once."""
+    """Proposes events for chunks. Safe to call for many chunks at once."""
 
-    async def extract(self, chunk: Chunk, context: DocumentContext) -> Proposal: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def model(self) -> str: ...
+    @property
+    def version(self) -> str:
+        """Of the prompt or the rules; ordered by its leading number."""
+        ...
+
+    async def extract(
+        self, chunk: Chunk, context: DocumentContext, *, fresh: bool, log: CallLog
+    ) -> Proposal:
+        """`fresh`: ask again even if the answer is known. Raises MemoryFault."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """A span of the revision's text: `text[start_char:end_char] == quote`."""
+
+    start_char: int
+    end_char: int
+    quote: str
+    match_kind: str
+    chunk_id: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkEvent:
+    """An event of one chunk whose quote was found in the text."""
+
+    id: str
+    chunk_index: int
+    category: Category
+    subject: Subject
+    narrative: str
+    confidence: float
+    evidence: Evidence
+    actors: tuple[Actor, ...] = ()
+    event_time: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CanonicalEvent:
+    """An occurrence, told once: what its chunk events have in common."""
+
+    category: Category
+    subject: Subject
+    narrative: str
+    confidence: float
+    evidence: tuple[Evidence, ...]
+    members: tuple[str, ...]  # ids of the chunk events it was made of
+    actors: tuple[Actor, ...] = ()
+    event_time: datetime | None = None
+
+
+class Grouper(Protocol):
+    """Says which chunk events describe the same occurrence; never rewrites them."""
+
+    @property
+    def version(self) -> str: ...
+
+    async def group(
+        self, blocks: list[list[ChunkEvent]], *, max_calls: int, log: CallLog
+    ) -> list[list[str]]:
+        """Groups of ids. Raises MemoryFault."""
+        ...

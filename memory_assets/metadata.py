@@ -1,0 +1,146 @@
+"""What a person wants to see of a revision on the page of an asset."""
+
+from collections import Counter
+from typing import Any
+
+import dagster as dg
+
+from memory_core import ids
+from memory_core.extraction.pipeline import (
+    CANONICAL_EVENTS,
+    CHUNK_EXTRACTIONS,
+    CHUNK_TEXT,
+    STAGES,
+    Extraction,
+)
+
+_PREVIEW_ROWS = 25
+_REJECTION_ROWS = 10
+
+
+def materialisation(
+    stage: str, extraction: Extraction, versions: dict[str, str]
+) -> dg.AssetMaterialization:
+    return dg.AssetMaterialization(
+        asset_key=stage,
+        partition=extraction.job.partition_key,
+        metadata={**_document(extraction), **_OF_STAGE.get(stage, _stored)(extraction)},
+        tags=_version_tags(stage, extraction, versions),
+    )
+
+
+def _document(extraction: Extraction) -> dict[str, Any]:
+    revision = extraction.revision
+    shown = {
+        "title": revision["title"] or "(untitled)",
+        "source": revision["source_system"],
+        "revision": revision["revision_id"],
+        "artifact_uid": revision["artifact_uid"],
+        "requested_by": extraction.job.requested_by,
+        "attempt": extraction.job.attempts,
+    }
+    if revision["source_url"]:
+        shown["source_url"] = dg.MetadataValue.url(revision["source_url"])
+    return shown
+
+
+def _chunks(extraction: Extraction) -> dict[str, Any]:
+    return {
+        "chunks": len(extraction.chunks),
+        "characters": len(extraction.revision["content"]),
+        "tokens": sum(chunk.token_count for chunk, _ in extraction.chunks),
+    }
+
+
+def _extractions(extraction: Extraction) -> dict[str, Any]:
+    calls = extraction.calls
+    shown: dict[str, Any] = {
+        "proved_events": len(extraction.chunk_events),
+        "rejected_events": len(extraction.rejections),
+        "refusals": len(extraction.refusals),
+        "cache_hits": extraction.cache_hits,
+        "calls": len(calls),
+        "prompt_tokens": sum(call.prompt_tokens for call in calls),
+        "completion_tokens": sum(call.completion_tokens for call in calls),
+        "seconds": extraction.seconds.get(CHUNK_EXTRACTIONS, 0.0),
+    }
+    if extraction.rejections:
+        shown["rejections"] = dg.MetadataValue.md(_rejections(extraction))
+    return shown
+
+
+def _canonical(extraction: Extraction) -> dict[str, Any]:
+    merges = [call for call in extraction.calls if call.kind == "merge"]
+    return {
+        "events": len(extraction.events),
+        "merged_away": len(extraction.chunk_events) - len(extraction.events),
+        "merge_calls": len(merges),
+        "seconds": extraction.seconds.get(CANONICAL_EVENTS, 0.0),
+    }
+
+
+def _stored(extraction: Extraction) -> dict[str, Any]:
+    by_category = Counter(event.category.value for event in extraction.events)
+    return {
+        "events": len(extraction.events),
+        "evidence": sum(len(event.evidence) for event in extraction.events),
+        **{f"events_{category}": count for category, count in sorted(by_category.items())},
+        "preview": dg.MetadataValue.md(_preview(extraction)),
+        "seconds_by_stage": dg.MetadataValue.json(dict(extraction.seconds)),
+    }
+
+
+_OF_STAGE = {
+    CHUNK_TEXT: _chunks,
+    CHUNK_EXTRACTIONS: _extractions,
+    CANONICAL_EVENTS: _canonical,
+}
+
+
+def _preview(extraction: Extraction) -> str:
+    if not extraction.events:
+        return "No events."
+    lines = ["| category | event | quote |", "|---|---|---|"]
+    for event in extraction.events[:_PREVIEW_ROWS]:
+        quote = _cell(event.evidence[0].quote)
+        lines.append(f"| {event.category.value} | {_cell(event.narrative)} | “{quote}” |")
+    more = len(extraction.events) - _PREVIEW_ROWS
+    return "\n".join(lines) + (f"\n\n… and {more} more." if more > 0 else "")
+
+
+def _rejections(extraction: Extraction) -> str:
+    lines = ["| chunk | reason | detail |", "|---|---|---|"]
+    for item in extraction.rejections[:_REJECTION_ROWS]:
+        lines.append(f"| {item.chunk_index} | {item.reason} | {_cell(item.detail)} |")
+    return "\n".join(lines)
+
+
+def _cell(text: str) -> str:
+    """Text of documents is data: nothing of it may become Markdown of ours."""
+    flat = " ".join(text.split())
+    for mark in "\\`*_[]<>|#!":
+        flat = flat.replace(mark, f"\\{mark}")
+    return flat
+
+
+def _version_tags(stage: str, extraction: Extraction, versions: dict[str, str]) -> dict[str, str]:
+    """What lets Dagster say per partition that it is stale, and why."""
+    tags = {
+        "dagster/code_version": versions[stage],
+        "dagster/data_version": _data_version(stage, extraction),
+    }
+    position = STAGES.index(stage)
+    if position:
+        upstream = STAGES[position - 1]
+        tags[f"dagster/input_data_version/{upstream}"] = _data_version(upstream, extraction)
+        tags[f"dagster/input_event_pointer/{upstream}"] = "NULL"
+    return tags
+
+
+def _data_version(stage: str, extraction: Extraction) -> str:
+    if stage == CHUNK_TEXT:
+        return extraction.job.revision_id
+    content: object = extraction.events
+    if stage == CHUNK_EXTRACTIONS:
+        content = extraction.chunk_events
+    return ids.sha256(f"{stage}:{extraction.job.revision_id}:{content!r}")[:16]

@@ -1,0 +1,112 @@
+"""The queue and Dagster: pending jobs become runs, and what a dead run held comes back."""
+
+import asyncio
+import time
+
+import dagster as dg
+
+from memory_assets.events import FROM_QUEUE, TRIGGER_TAG, extract_revisions
+from memory_assets.partitions import REVISIONS
+from memory_assets.requests import Requested, batches, remember, still_wanted
+from memory_assets.resources import MemoryResource
+from memory_core import jobs
+from memory_core.database import Row
+from memory_core.errors import PostgresUnavailable
+
+JOBS_PER_TICK = 1000
+# A tick waits this long for work to appear: the daemon itself looks only every five seconds.
+WAIT_SECONDS = 4.0
+POLL_SECONDS = 0.2
+_RANGE_START = "dagster/asset_partition_range_start"
+_RANGE_END = "dagster/asset_partition_range_end"
+
+extraction_job = dg.define_asset_job(
+    "extract_pending",
+    selection=dg.AssetSelection.assets(extract_revisions),
+    description="Extract the revisions whose jobs are pending.",
+)
+
+
+@dg.sensor(
+    job=extraction_job,
+    minimum_interval_seconds=1,
+    default_status=dg.DefaultSensorStatus.RUNNING,
+)
+def pending_jobs(
+    context: dg.SensorEvaluationContext, memory: MemoryResource
+) -> dg.SensorResult | dg.SkipReason:
+    """Requests runs for claimable jobs. Only reads the queue: the run itself claims."""
+    requested = Requested.from_cursor(context.cursor)
+    try:
+        due = asyncio.run(_wait_for_work(context, memory, requested))
+    except PostgresUnavailable as fault:
+        return dg.SkipReason(fault.message)
+    if not due:
+        return dg.SkipReason("no pending jobs")
+    keys = [row["partition_key"] for row in due]
+    context.instance.add_dynamic_partitions(REVISIONS.name, keys)  # type: ignore[arg-type]
+    order = context.instance.get_dynamic_partitions(REVISIONS.name)  # type: ignore[arg-type]
+    requests = [_request(batch) for batch in batches(due, order)]
+    for request, batch in requests:
+        remember(requested, batch, request.run_key or "")
+    return dg.SensorResult(
+        run_requests=[request for request, _ in requests], cursor=requested.to_cursor()
+    )
+
+
+async def _wait_for_work(
+    context: dg.SensorEvaluationContext, memory: MemoryResource, requested: Requested
+) -> list[Row]:
+    deadline = time.monotonic() + WAIT_SECONDS
+    async with memory.database() as database:
+        while True:
+            rows = await jobs.claimable(database, JOBS_PER_TICK)
+            requested.forget_all_but(rows)
+            due = [row for row in rows if still_wanted(row, requested, context.instance)]
+            if due or time.monotonic() >= deadline:
+                return due
+            await asyncio.sleep(POLL_SECONDS)
+
+
+def _request(batch: list[Row]) -> tuple[dg.RunRequest, list[Row]]:
+    """One key by its name, several as a range of neighbours."""
+    first, last = batch[0]["partition_key"], batch[-1]["partition_key"]
+    run_key = f"{batch[0]['job_id']}-{time.time_ns()}"
+    tags = {TRIGGER_TAG: FROM_QUEUE, "revisions": str(len(batch))}
+    if len(batch) == 1:
+        tags |= {"artifact": batch[0]["artifact_uid"]}
+        return dg.RunRequest(run_key=run_key, partition_key=first, tags=tags), batch
+    tags |= {_RANGE_START: first, _RANGE_END: last}
+    return dg.RunRequest(run_key=run_key, tags=tags), batch
+
+
+@dg.run_status_sensor(
+    run_status=dg.DagsterRunStatus.FAILURE,
+    default_status=dg.DefaultSensorStatus.RUNNING,
+    minimum_interval_seconds=1,
+)
+def release_after_failure(context: dg.RunStatusSensorContext, memory: MemoryResource) -> None:
+    """What a run that died still held is due again at once."""
+    _release(context, memory)
+
+
+@dg.run_status_sensor(
+    run_status=dg.DagsterRunStatus.CANCELED,
+    default_status=dg.DefaultSensorStatus.RUNNING,
+    minimum_interval_seconds=1,
+)
+def release_after_cancel(context: dg.RunStatusSensorContext, memory: MemoryResource) -> None:
+    """What a cancelled run still held is due again at once."""
+    _release(context, memory)
+
+
+def _release(context: dg.RunStatusSensorContext, memory: MemoryResource) -> None:
+    async def release() -> int:
+        async with memory.database() as database:
+            reason = context.dagster_event.message or "the run ended before its work was done"
+            rows = await jobs.release_run(database, context.dagster_run.run_id, reason)
+        return len(rows)
+
+    released = asyncio.run(release())
+    if released:
+        context.log.info(f"released {released} jobs of run {context.dagster_run.run_id}")

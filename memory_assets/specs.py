@@ -1,0 +1,79 @@
+"""The five assets as the UI shows them: what each is, what it depends on, which code made it."""
+
+import dagster as dg
+
+from memory_core.extraction import prompts
+from memory_core.extraction.pipeline import (
+    CANONICAL_EVENTS,
+    CHUNK_EXTRACTIONS,
+    CHUNK_TEXT,
+    EVENT_INDEX,
+    STAGES,
+    STORED_EVENTS,
+)
+from memory_core.settings import Settings
+
+GROUP = "semantic_events"
+OWNERS = ["team:memory"]
+
+_DESCRIPTIONS = {
+    CHUNK_TEXT: """\
+The text of one revision, cut into chunks of about 900 tokens that overlap a little and tile the
+text exactly. A short document is one chunk. Boundaries are chosen by content, so an edited
+document keeps the chunks that the edit did not touch.""",
+    CHUNK_EXTRACTIONS: """\
+What the extractor proposes for each chunk: events with a quote, and entities. Answers of a model
+are cached by passage, context, prompt version and model; materialising this asset by hand asks
+again. A quote that is not found in the chunk rejects its event.""",
+    CANONICAL_EVENTS: """\
+The events of the revision, each occurrence once. Overlaps between chunks are merged by code; the
+model only says which of the plausible duplicates belong together.""",
+    STORED_EVENTS: """\
+Events and evidence in Postgres, replaced in one transaction that also marks the job DONE. Every
+quote equals the text at its offsets; the database refuses anything else.""",
+    EVENT_INDEX: """\
+The narratives in the Chroma collection `events`, for search by meaning, in step with Postgres.""",
+}
+_KINDS = {
+    CHUNK_TEXT: {"postgres", "python"},
+    CHUNK_EXTRACTIONS: {"openai", "python"},
+    CANONICAL_EVENTS: {"python"},
+    STORED_EVENTS: {"postgres"},
+    EVENT_INDEX: {"chroma"},
+}
+DEPENDENCIES: dict[str, str] = dict(zip(STAGES[1:], STAGES, strict=False))
+
+
+def code_versions(settings: Settings) -> dict[str, str]:
+    """What a partition must have been made with to be fresh."""
+    if settings.uses_openai_extractor:
+        extract = f"openai-{prompts.load('extract').version}"
+        merge = f"openai-{prompts.load('merge').version}"
+    else:
+        from memory_core.extraction.rules import VERSION
+
+        extract, merge = VERSION, "none"
+    return {
+        CHUNK_TEXT: "1",
+        CHUNK_EXTRACTIONS: extract,
+        CANONICAL_EVENTS: merge,
+        STORED_EVENTS: "1",
+        EVENT_INDEX: "1",
+    }
+
+
+def asset_specs(settings: Settings) -> list[dg.AssetSpec]:
+    versions = code_versions(settings)
+    return [
+        dg.AssetSpec(
+            key=stage,
+            deps=[DEPENDENCIES[stage]] if stage in DEPENDENCIES else [],
+            description=_DESCRIPTIONS[stage],
+            group_name=GROUP,
+            owners=OWNERS,
+            kinds=_KINDS[stage],
+            code_version=versions[stage],
+            skippable=True,
+        )
+        for stage in STAGES
+    ]

@@ -1,0 +1,31 @@
+"""Invariants of stored events, asked of the database itself."""
+
+from collections.abc import Sequence
+
+from memory_core.database import Database, Row
+from memory_core.jobs import Job
+
+
+async def broken_evidence(database: Database, jobs: Sequence[Job]) -> int:
+    """How many quotes of these revisions are not the text at their offsets."""
+    if not jobs:
+        return 0
+    async with database.session() as session:
+        row = await session.one(
+            "count_broken_evidence",
+            uids=[job.artifact_uid for job in jobs],
+            revisions=[job.revision_id for job in jobs],
+        )
+    assert row is not None
+    return int(row["broken"])
+
+
+async def all_broken_evidence(database: Database, limit: int) -> list[Row]:
+    """Offenders in the whole database."""
+    async with database.session() as session:
+        return await session.all("find_broken_evidence", limit=limit)
+
+
+async def events_without_evidence(database: Database, limit: int) -> list[Row]:
+    async with database.session() as session:
+        return await session.all("find_events_without_evidence", limit=limit)

@@ -1,0 +1,133 @@
+"""Replace on success: the events of a revision change in one transaction, or not at all."""
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from psycopg.types.json import Jsonb
+
+from memory_core import jobs
+from memory_core.database import Database, Session
+from memory_core.events.identity import event_id
+from memory_core.extraction.model import Entity
+
+if TYPE_CHECKING:
+    from memory_core.extraction.pipeline import Engine, Extraction
+
+
+async def replace_events(
+    database: Database, engine: "Engine", extraction: "Extraction"
+) -> list[UUID]:
+    """Check the lease, delete, insert, mark DONE. Until it commits the old events stay readable."""
+    job = extraction.job
+    async with database.transaction() as session:
+        await jobs.hold(session, job)
+        await session.run("delete_events_of_revision", **_revision(extraction))
+        ids = await _insert_events(session, extraction)
+        await _insert_evidence(session, extraction, ids)
+        await _replace_entities(session, extraction)
+        await _record(session, engine, extraction)
+        await record_calls(session, extraction)
+        await jobs.complete(session, job)
+    return ids
+
+
+async def record_calls(session: Session, extraction: "Extraction") -> None:
+    """Those that were not recorded yet."""
+    calls = extraction.calls[extraction.recorded_calls :]
+    if not calls:
+        return
+    await session.run(
+        "record_calls",
+        job_id=extraction.job.job_id,
+        generation=extraction.job.generation,
+        kinds=[call.kind for call in calls],
+        models=[call.model for call in calls],
+        outcomes=[call.outcome for call in calls],
+        prompt_tokens=[call.prompt_tokens for call in calls],
+        completion_tokens=[call.completion_tokens for call in calls],
+        cached_tokens=[call.cached_tokens for call in calls],
+        latencies=[call.latency_ms for call in calls],
+    )
+    extraction.recorded_calls += len(calls)
+
+
+def _revision(extraction: "Extraction") -> dict[str, str]:
+    return {"uid": extraction.job.artifact_uid, "revision": extraction.job.revision_id}
+
+
+async def _insert_events(session: Session, extraction: "Extraction") -> list[UUID]:
+    job, events = extraction.job, extraction.events
+    ids = [event_id(job.artifact_uid, job.revision_id, event) for event in events]
+    await session.run(
+        "insert_events",
+        **_revision(extraction),
+        job_id=job.job_id,
+        ids=ids,
+        categories=[event.category.value for event in events],
+        times=[event.event_time for event in events],
+        narratives=[event.narrative for event in events],
+        subjects=[Jsonb(asdict(event.subject)) for event in events],
+        actors=[Jsonb([asdict(actor) for actor in event.actors]) for event in events],
+        confidences=[event.confidence for event in events],
+    )
+    return ids
+
+
+async def _insert_evidence(session: Session, extraction: "Extraction", ids: list[UUID]) -> None:
+    rows = [
+        (id_, evidence)
+        for id_, event in zip(ids, extraction.events, strict=True)
+        for evidence in event.evidence
+    ]
+    await session.run(
+        "insert_evidence",
+        **_revision(extraction),
+        ids=[id_ for id_, _ in rows],
+        chunk_ids=[evidence.chunk_id for _, evidence in rows],
+        starts=[evidence.start_char for _, evidence in rows],
+        ends=[evidence.end_char for _, evidence in rows],
+        quotes=[evidence.quote for _, evidence in rows],
+        kinds=[evidence.match_kind for _, evidence in rows],
+    )
+
+
+async def _replace_entities(session: Session, extraction: "Extraction") -> None:
+    merged: dict[tuple[str, str], dict[str, None]] = {}
+    for entity in extraction.entities:
+        aliases = merged.setdefault((entity.type.value, entity.name), {})
+        aliases.update(dict.fromkeys(_proper_aliases(entity)))
+    await session.run("delete_entities_of_revision", **_revision(extraction))
+    await session.run_many(
+        "insert_entity",
+        [
+            {**_revision(extraction), "type": kind, "name": name, "aliases": list(aliases)}
+            for (kind, name), aliases in merged.items()
+        ],
+    )
+
+
+def _proper_aliases(entity: Entity) -> list[str]:
+    return [alias for alias in entity.aliases if alias != entity.name]
+
+
+async def _record(session: Session, engine: "Engine", extraction: "Extraction") -> None:
+    job = extraction.job
+    await session.run(
+        "record_extraction",
+        **_revision(extraction),
+        job_id=job.job_id,
+        generation=job.generation,
+        run_id=job.run_id,
+        requested_by=job.requested_by,
+        extractor=engine.extractor.name,
+        model=engine.extractor.model,
+        extract_version=engine.extractor.version,
+        merge_version=engine.merge_version,
+        chunks=len(extraction.chunks),
+        cache_hits=extraction.cache_hits,
+        events=len(extraction.events),
+        rejections=Jsonb([asdict(item) for item in extraction.rejections]),
+        refusals=Jsonb(extraction.refusals),
+        seconds=Jsonb(extraction.seconds),
+    )

@@ -1,0 +1,130 @@
+"""A model's answer, believed event by event: a fault in one costs that one, not its chunk."""
+
+from datetime import datetime
+from typing import Annotated, Any
+
+from pydantic import BaseModel, BeforeValidator, Field, StringConstraints, ValidationError
+
+from memory_core.extraction.model import (
+    Actor,
+    ActorRole,
+    Category,
+    Entity,
+    EntityType,
+    Proposal,
+    ProposedEvent,
+    ProposedQuote,
+    Rejected,
+    Subject,
+    SubjectType,
+)
+from memory_core.times import as_utc
+
+_DETAIL_LIMIT = 300
+
+
+def _storable(value: Any) -> Any:
+    """Postgres takes neither U+0000 nor lone surrogates, and JSON can smuggle in both."""
+    if isinstance(value, str):
+        value.encode()  # raises UnicodeEncodeError, a ValueError
+        if "\x00" in value:
+            raise ValueError("contains U+0000")
+    return value
+
+
+def _time(value: Any) -> Any:
+    if value is None or (isinstance(value, str) and not value.strip()):
+        return None
+    if not isinstance(value, str):
+        raise ValueError("is not an ISO 8601 time")
+    try:
+        return as_utc(datetime.fromisoformat(value.strip()))
+    except OverflowError:
+        raise ValueError("is out of range") from None
+
+
+def _at_most(limit: int) -> StringConstraints:
+    return StringConstraints(strip_whitespace=True, min_length=1, max_length=limit)
+
+
+_Ref = Annotated[str, BeforeValidator(_storable), _at_most(300)]
+_Narrative = Annotated[str, BeforeValidator(_storable), _at_most(2_000)]
+_Quote = Annotated[str, BeforeValidator(_storable), _at_most(20_000)]
+_Time = Annotated[datetime | None, BeforeValidator(_time)]
+
+
+class _Subject(BaseModel):
+    type: SubjectType
+    ref: _Ref
+
+
+class _Actor(BaseModel):
+    ref: _Ref
+    role: ActorRole
+
+
+class _Evidence(BaseModel):
+    quote: _Quote
+    start_char: int | None = None
+    end_char: int | None = None
+
+
+class _Event(BaseModel):
+    category: Category
+    subject: _Subject
+    actors: list[_Actor] = Field(default_factory=list, max_length=100)
+    event_time: _Time = None
+    narrative: _Narrative
+    evidence: _Evidence
+    confidence: Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
+
+    def proposed(self) -> ProposedEvent:
+        evidence = self.evidence
+        return ProposedEvent(
+            category=self.category,
+            subject=Subject(self.subject.type, self.subject.ref),
+            narrative=self.narrative,
+            quote=ProposedQuote(evidence.quote, evidence.start_char, evidence.end_char),
+            confidence=self.confidence,
+            actors=tuple(Actor(actor.ref, actor.role) for actor in self.actors),
+            event_time=self.event_time,
+        )
+
+
+class _Entity(BaseModel):
+    name: _Ref
+    type: EntityType
+    aliases: list[_Ref] = Field(default_factory=list, max_length=50)
+
+
+def is_answer(raw: Any) -> bool:
+    """Whether it has the outer shape at all; if not, the model should be asked again."""
+    return isinstance(raw, dict) and isinstance(raw.get("events"), list)
+
+
+def read_answer(raw: dict[str, Any]) -> Proposal:
+    events, rejections = [], []
+    for item in raw["events"]:
+        try:
+            events.append(_Event.model_validate(item).proposed())
+        except ValidationError as error:
+            rejections.append(_rejected(error))
+    return Proposal(tuple(events), tuple(_entities(raw.get("entities"))), tuple(rejections))
+
+
+def _entities(items: Any) -> list[Entity]:
+    """Entities help; a faulty one is left out without further ado."""
+    found = []
+    for item in items if isinstance(items, list) else []:
+        try:
+            entity = _Entity.model_validate(item)
+        except ValidationError:
+            continue
+        found.append(Entity(entity.name, entity.type, tuple(dict.fromkeys(entity.aliases))))
+    return found
+
+
+def _rejected(error: ValidationError) -> Rejected:
+    fault = error.errors(include_url=False, include_context=False, include_input=False)[0]
+    field = ".".join(str(part) for part in fault["loc"]) or "event"
+    return Rejected("INVALID_FIELD", f"{field}: {fault['msg']}"[:_DETAIL_LIMIT])

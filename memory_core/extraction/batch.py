@@ -1,0 +1,112 @@
+"""Many revisions at once: each on its own, so that one that fails delays nobody."""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from memory_core import jobs
+from memory_core.errors import ErrorCode, MemoryFault, PostgresUnavailable
+from memory_core.extraction.pipeline import Engine, Extraction, Observer, extract_revision
+from memory_core.jobs import Failure, Job, LeaseLost
+from memory_core.runtime import Runtime
+
+log = logging.getLogger(__name__)
+
+# Documents in work at once; the engine limits the calls, this limits the memory.
+_DOCUMENTS_AT_ONCE = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of one claimed job. Neither extraction nor failure: its lease was lost."""
+
+    job: Job
+    extraction: Extraction | None = None
+    failure: Failure | None = None
+
+
+async def process(
+    runtime: Runtime, engine: Engine, claimed: Sequence[Job], observe: Observer, *, fresh: bool
+) -> list[Outcome]:
+    slots = asyncio.Semaphore(_DOCUMENTS_AT_ONCE)
+
+    async def one(job: Job) -> Outcome:
+        async with slots:
+            return await _process_one(runtime, engine, job, observe, fresh=fresh)
+
+    tasks = {job.job_id: asyncio.create_task(one(job)) for job in claimed}
+    heart = asyncio.create_task(_beat(runtime, claimed, tasks))
+    try:
+        results = await asyncio.gather(*tasks.values(), return_exceptions=True)
+    finally:
+        heart.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await heart
+    return [
+        result if isinstance(result, Outcome) else _lost(job, result)
+        for job, result in zip(claimed, results, strict=True)
+    ]
+
+
+async def _process_one(
+    runtime: Runtime, engine: Engine, job: Job, observe: Observer, *, fresh: bool
+) -> Outcome:
+    try:
+        extraction = await extract_revision(runtime, engine, job, observe, fresh=fresh)
+        return Outcome(job, extraction=extraction)
+    except LeaseLost as loss:
+        log.warning("%s", loss)
+        return Outcome(job)
+    except Exception as error:
+        fault = _as_fault(error)
+        log.warning("%s failed: %s %s", job.partition_key, fault.code, fault.message)
+        return Outcome(job, failure=await _record(runtime, job, fault))
+
+
+async def _record(runtime: Runtime, job: Job, fault: MemoryFault) -> Failure:
+    try:
+        recorded = await jobs.fail(runtime.database, job, fault)
+    except PostgresUnavailable as unavailable:
+        # The lease runs out by itself and the job becomes claimable again.
+        return Failure("PROCESSING", fault.code.value, f"{fault.message} ({unavailable.message})")
+    return recorded or Failure("LOST", fault.code.value, fault.message)
+
+
+async def _beat(
+    runtime: Runtime, claimed: Sequence[Job], tasks: dict[UUID, "asyncio.Task[Outcome]"]
+) -> None:
+    """Keep the leases alive; stop working on what is no longer ours."""
+    if not claimed:
+        return
+    run_id = claimed[0].run_id
+    while True:
+        await asyncio.sleep(jobs.HEARTBEAT_SECONDS)
+        open_ids = [id_ for id_, task in tasks.items() if not task.done()]
+        try:
+            held = await jobs.heartbeat(runtime.database, run_id, open_ids)
+        except PostgresUnavailable as fault:
+            log.warning("heartbeat missed: %s", fault.message)
+            continue
+        for id_ in open_ids:
+            if id_ not in held and not tasks[id_].done():
+                tasks[id_].cancel()
+
+
+def _as_fault(error: Exception) -> MemoryFault:
+    if isinstance(error, MemoryFault):
+        return error
+    if isinstance(error, ExceptionGroup):
+        for member in error.exceptions:
+            if isinstance(member, Exception):
+                return _as_fault(member)
+    log.error("an unexpected failure", exc_info=error)
+    return MemoryFault(f"{type(error).__name__}: {error}", code=ErrorCode.INTERNAL_ERROR)
+
+
+def _lost(job: Job, error: BaseException) -> Outcome:
+    if isinstance(error, asyncio.CancelledError):
+        return Outcome(job)
+    raise error

@@ -1,0 +1,27 @@
+"""Which extractor works, by the settings."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from memory_core.database import Database
+from memory_core.extraction.pipeline import Engine
+from memory_core.settings import Settings
+
+
+@asynccontextmanager
+async def open_engine(settings: Settings, database: Database) -> AsyncIterator[Engine]:
+    """One engine per run: its limit on calls in flight holds over all documents."""
+    if not settings.uses_openai_extractor:
+        from memory_core.extraction.rules import RulesExtractor
+
+        yield Engine(RulesExtractor(), None)
+        return
+    from memory_core.extraction.cache import AnswerCache
+    from memory_core.extraction.chat import ChatModel
+    from memory_core.extraction.openai import OpenAIExtractor, OpenAIGrouper
+
+    chat = ChatModel(settings)
+    try:
+        yield Engine(OpenAIExtractor(chat, AnswerCache(database)), OpenAIGrouper(chat))
+    finally:
+        await chat.close()

@@ -1,0 +1,67 @@
+"""Attendance: a list of participants is one meeting, and each stated role one stakeholder."""
+
+import re
+from collections.abc import Iterator
+
+from memory_core.extraction.model import ActorRole, Category
+from memory_core.extraction.rules import confidence, labels
+from memory_core.extraction.rules.blocks import MAX_ENTRY, Block
+from memory_core.extraction.rules.drafts import Draft, role_of
+from memory_core.extraction.rules.people import Listed, Roster, listed
+from memory_core.extraction.rules.sections import Kind
+
+MIN_ATTENDEES = 2
+
+_ABSENT = re.compile(r"\W*(?:apologies|absent|regrets|excused|absences)\b", re.IGNORECASE)
+
+
+def find(text: str, blocks: list[Block], roster: Roster) -> Iterator[Draft]:
+    present: list[tuple[Listed, Block, int]] = []
+    title: str | None = None
+    for block in blocks:
+        start = _list_start(text, block)
+        if start is None or (block.section.title != title and block.section.kind is Kind.ATTENDEES):
+            yield from _meeting(text, present, roster)
+            present = []
+        if start is not None:
+            title = block.section.title
+            entry = text[start : min(block.end, start + MAX_ENTRY)].replace("\n", ", ")
+            present += [(person, block, start) for person in listed(entry)]
+    yield from _meeting(text, present, roster)
+
+
+def _list_start(text: str, block: Block) -> int | None:
+    if _ABSENT.match(text, block.start, block.end):
+        return None
+    after = labels.attendee_label(text[block.start : block.start + 60].replace("*", " "))
+    if after is not None:
+        return block.start + after
+    return block.start if block.section.kind is Kind.ATTENDEES else None
+
+
+def _meeting(
+    text: str, present: list[tuple[Listed, Block, int]], roster: Roster
+) -> Iterator[Draft]:
+    names = list(dict.fromkeys(roster.resolve(person.name) for person, _, _ in present))
+    if len(names) < MIN_ATTENDEES:
+        return
+    first, last = present[0], present[-1]
+    begin = text.find(first[0].name, first[2])
+    actors = tuple((name, ActorRole.CONTRIBUTOR) for name in names)
+    yield Draft(
+        Category.COLLABORATION, confidence.SECTION, begin, last[1].end,
+        (begin, begin + len(first[0].name)), actors, "meeting",
+    )  # fmt: skip
+    for person, block, start in present:
+        if person.role is None:
+            continue
+        at = text.find(person.name, start, block.end)
+        if at < 0:
+            continue
+        name = roster.resolve(person.name)
+        stop = text.find(person.role[-8:], at, block.end) + len(person.role[-8:])
+        yield Draft(
+            Category.STAKEHOLDER, confidence.STRONG, at, max(stop, at + len(person.name)),
+            (at, at + len(person.name)), ((name, role_of(person.role)),), "listed_role",
+            person.role, person=name,
+        )  # fmt: skip

@@ -1,0 +1,63 @@
+"""A cue, and the pieces that cues of several categories share."""
+
+import re
+from dataclasses import dataclass
+
+from memory_core.extraction.model import Category
+from memory_core.extraction.rules import verbs
+from memory_core.extraction.rules.patterns import NAMES, words
+
+GROUP = (
+    r"(?i:we|(?:the|our)\s(?:[\w\-]+\s){0,2}(?:team|group|committee|board|council|meeting|"
+    r"community|engineers|developers|maintainers|leads?|steering committee))"
+)
+# "Jonas (JL) has agreed": an aside may follow a name.
+PERSON = rf"(?P<who>{NAMES})(?: \([^()]{{1,20}}\))?"
+ANYONE = rf"(?P<who>{NAMES}|{GROUP}|I\b|i(?='|\s))"
+# Words that may stand between a subject and its verb.
+AUX = (
+    r"(?:(?:'ve|'s|'d)?\s(?i:also|just|already|now|then|finally|recently|successfully|therefore|"
+    r"jointly|unanimously|both|all|have|has|had|formally|later|have been|together|again|even|"
+    r"kindly|since|both of us)){0,3}(?:'ve|'s)?"
+)
+WILL = (
+    r"(?:'ll|\s(?i:will|shall|(?:is|are|am) (?:going to|gonna))|"
+    r"'(?:m|re|s)\s(?i:going to|gonna))"
+)
+SOON = r"(?:\s(?i:also|then|now|just|definitely|personally|both|go ahead and|be the one to)){0,2}"
+PROMISE = words(verbs.PROMISE)
+DELIVER = words(verbs.DELIVER)
+DONE = words(verbs.DONE)
+DONE_STRONG = words(verbs.DONE_STRONG)
+CHANGED = words(verbs.CHANGED)
+CHANGED_STRONG = words(verbs.CHANGED_STRONG)
+
+
+@dataclass(frozen=True, slots=True)
+class Cue:
+    category: Category
+    confidence: float
+    pattern: re.Pattern[str]
+    # The named subject must be able to be a person: "Ann will send", not "Cache will send".
+    person: bool = False
+    # Only from somebody's mouth or pen: meaningless without a speaker or author.
+    voiced: bool = False
+    # In specifications and other prose documents the phrase describes, it does not report.
+    talk_only: bool = False
+    # "We fear that X may fail" is no less a fear for its "may".
+    modal: bool = False
+    # The cue carries its own negation ("does not work").
+    negative: bool = False
+    # The sentence must also state a date.
+    dated: bool = False
+    # A first-person promise, of which speech is full: without a date it needs a real object.
+    promise: bool = False
+    # Only in a list, or of somebody on the roster: "Ann to send" has the shape of any words.
+    listed: bool = False
+    # "I" and "we" may be the subject.
+    first_person: bool = False
+
+
+def build(category: Category, confidence: float, pattern: str, **flags: bool) -> Cue:
+    first = any(part in pattern for part in (GROUP, "(?i:we", "I\\b", "who>I"))
+    return Cue(category, confidence, re.compile(pattern), first_person=first, **flags)

@@ -1,0 +1,53 @@
+"""Entities: the people, organisations and projects that a text names."""
+
+import re
+
+from memory_core.extraction.model import Entity, EntityType, ProposedEvent
+from memory_core.extraction.rules.patterns import NAME_WORD, word_set
+from memory_core.extraction.rules.people import Roster
+
+_ORG = re.compile(
+    rf"(?<![\w-])(?:{NAME_WORD} ){{1,3}}(?:Inc|Ltd|LLC|GmbH|Corp|AG|PLC|BV|SAS|Foundation|"
+    r"University|Institute|Bank|Association)\b\.?"
+)
+_PROJECT = re.compile(rf"\bProject (?P<name>{NAME_WORD})\b|\b(?P<before>{NAME_WORD}) [Pp]roject\b")
+_NOT_PROJECTS = word_set(
+    """The This That Our Your A An Each Every Manager Managers Lead Plan Status Team Board Name
+    New Any Another Owner Office Active Which What Open Whole Other Their Its My Same"""
+)
+_GROUP = re.compile(r"(?i)\b(?:team|group|committee|board|council|community|meeting)$")
+
+
+def find(
+    text: str, masked: str, roster: Roster, events: tuple[ProposedEvent, ...]
+) -> tuple[Entity, ...]:
+    found: dict[tuple[str, EntityType], Entity] = {}
+    for name, aliases in roster.names.items():
+        if _is_named(name) and (name in text or any(alias in text for alias in aliases)):
+            _keep(found, name, EntityType.PERSON, tuple(a for a in aliases if a in text))
+    for event in events:
+        for actor in event.actors:
+            if not _GROUP.search(actor.ref):
+                _keep(found, actor.ref, EntityType.PERSON)
+            elif actor.ref[0].isupper():
+                _keep(found, actor.ref, EntityType.ORG)
+    for match in _ORG.finditer(masked):
+        _keep(found, match.group(), EntityType.ORG)
+    for match in _PROJECT.finditer(masked):
+        name = match["name"] or match["before"]
+        if name not in _NOT_PROJECTS:
+            _keep(found, name, EntityType.PROJECT)
+    return tuple(found.values())
+
+
+def _is_named(name: str) -> bool:
+    return len(name) > 1 and any(c.isalpha() for c in name)
+
+
+def _keep(
+    found: dict[tuple[str, EntityType], Entity],
+    name: str,
+    kind: EntityType,
+    aliases: tuple[str, ...] = (),
+) -> None:
+    found.setdefault((name.lower(), kind), Entity(name, kind, aliases))

@@ -1,0 +1,77 @@
+"""The rules extractor: deterministic, without model, key or network."""
+
+import asyncio
+
+from memory_core.extraction.model import CallLog, DocumentContext, Proposal, ProposedEvent
+from memory_core.extraction.rules import (
+    attendance,
+    blocks,
+    entities,
+    guards,
+    sentences,
+    tables,
+)
+from memory_core.extraction.rules.blocks import AUTHORED, TALK, Block, Layout
+from memory_core.extraction.rules.events import Writer, distinct
+from memory_core.extraction.rules.finder import Finder
+from memory_core.extraction.rules.markup import mask
+from memory_core.text.chunk import Chunk
+
+# Raise the number with every change that can alter a proposal: extractions are cached under it.
+VERSION = "rules-1"
+
+
+class RulesExtractor:
+    """The extractor that everybody has: the same text always gives the same proposal."""
+
+    name = "rules"
+    model = "rules"
+    version = VERSION
+
+    async def extract(
+        self, chunk: Chunk, context: DocumentContext, *, fresh: bool, log: CallLog
+    ) -> Proposal:
+        await asyncio.sleep(0)  # the work is all CPU: let others have their turn in between
+        return propose(chunk.text, context)
+
+
+def propose(text: str, context: DocumentContext) -> Proposal:
+    """Events and entities of one text; offsets are code points of `text`."""
+    layout = blocks.read(text, context)
+    masked = mask(text)
+    found = distinct(_events(text, masked, layout, context))
+    return Proposal(found, entities.find(text, masked, layout.roster, found))
+
+
+def _events(
+    text: str, masked: str, layout: Layout, context: DocumentContext
+) -> list[ProposedEvent]:
+    writer = Writer(text, layout.roster, context.title, layout.title)
+    kind = context.artifact_type
+    finder = Finder(text, layout.roster, prose=kind == "doc", authored=kind in AUTHORED)
+    lines_end = kind in TALK
+    events: list[ProposedEvent | None] = []
+    for block in layout.blocks:
+        read = _sentences(text, masked, block, lines_end)
+        if any(guards.addresses_model(sentence.words) for sentence in read):
+            continue
+        for i, sentence in enumerate(read):
+            for draft in finder.find(sentence, block, first=i == 0):
+                events.append(writer.event(draft, block.section, block.anchor, block))
+    for table in layout.tables:
+        for draft in tables.find(text, table, layout.roster):
+            events.append(writer.event(draft, table.section, table.anchor, None))
+    for draft in attendance.find(text, layout.blocks, layout.roster):
+        first = next(b for b in layout.blocks if b.start <= draft.start < b.end)
+        events.append(writer.event(draft, first.section, first.anchor, None))
+    return [event for event in events if event is not None]
+
+
+def _sentences(text: str, masked: str, block: Block, lines_end: bool) -> list[sentences.Sentence]:
+    spans = sentences.split(masked, block.start, block.end, block.spoken, lines_end)
+    return [sentences.read(masked, _before_link(text, start, block), end) for start, end in spans]
+
+
+def _before_link(text: str, start: int, block: Block) -> int:
+    """A sentence that opens with a link is quoted with the link's bracket."""
+    return start - 1 if start > block.start and text[start - 1] == "[" else start

@@ -1,0 +1,39 @@
+"""The finder: the drafts of a sentence, from its label, its section and its phrases."""
+
+from memory_core.extraction.model import Category
+from memory_core.extraction.rules import guards
+from memory_core.extraction.rules.blocks import Block
+from memory_core.extraction.rules.drafts import Draft
+from memory_core.extraction.rules.entries import Entries
+from memory_core.extraction.rules.hits import Hits
+from memory_core.extraction.rules.people import Roster
+from memory_core.extraction.rules.sections import Kind
+from memory_core.extraction.rules.sentences import Sentence
+
+
+class Finder:
+    """`prose`: the text is a specification, in which phrases describe more often than they report
+    and capitalised words are more often things than people. `authored`: somebody wrote it, so "I"
+    is a person even where nothing says who."""
+
+    def __init__(self, text: str, roster: Roster, prose: bool, authored: bool) -> None:
+        self.entries = Entries(text, roster, prose)
+        self.hits = Hits(text, roster, prose, authored)
+
+    def find(self, sentence: Sentence, block: Block, first: bool) -> list[Draft]:
+        """The drafts of a sentence; `first` when it opens its block."""
+        if guards.is_question(sentence.words) or guards.gives_orders(sentence.words):
+            return []
+        labelled = self.entries.labelled(sentence, block)
+        if labelled is not None:
+            return labelled
+        if block.section.kind in (Kind.ASIDE, Kind.ATTENDEES):
+            return []
+        entry = self.entries.entry(sentence, block, first)
+        if entry is not None and entry.category is not Category.DECISION:
+            return [entry]
+        found = [d for clause in sentence.clauses() for d in self.hits.find(clause, block)]
+        if entry is None:
+            return found
+        # A decision about who does what is also who is involved.
+        return [entry, *(d for d in found if d.category is Category.STAKEHOLDER)]

@@ -1,0 +1,116 @@
+"""Mail: header blocks, and what a writer only quotes."""
+
+import re
+from dataclasses import dataclass
+
+from memory_core.extraction.rules.lines import Line
+
+_HEADER = re.compile(
+    r"[ \t]{0,4}\*{0,2}(?P<key>From|To|Cc|Bcc|Date|Sent|Subject|Reply-To|Message-ID|In-Reply-To|"
+    r"References|MIME-Version|Content-[\w-]{1,30}|X-[\w-]{1,30}|Received|Return-Path)"
+    r"\*{0,2}:\*{0,2}[ \t]*(?P<value>.{0,1000})",
+    re.IGNORECASE,
+)
+_SEPARATOR = re.compile(
+    r"[ \t]*-{2,}[ \t]*(?:original|forwarded|weitergeleitete|urspr)[^\n]{0,40}-{2,}[ \t]*$|"
+    r"[ \t]*begin forwarded message:|[ \t]*_{20,}[ \t]*$",
+    re.IGNORECASE,
+)
+_WROTE = re.compile(
+    r"[ \t]*(?:On\b|Le\b|Am\b|El\b|\d{4}-|\w{3}, )[^\n]{4,200}(?:wrote|schrieb|a écrit|"
+    r"escribió)\s?:[ \t]*$",
+    re.IGNORECASE,
+)
+_WROTE_TAIL = re.compile(r"[^\n]{0,120}\bwrote:[ \t]*$")
+_SIGNATURE = re.compile(r"--[ \t]*$")
+_MIN_HEADERS = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """Where a message begins, as its header block says. Lines before `body` are its header."""
+
+    first: int
+    body: int
+    headers: dict[str, str]
+
+
+def is_quoted(text: str, line: Line) -> bool:
+    """'>' at the start, also when nested or after initials ("AC> ...")."""
+    start = line.start
+    while start < line.end and text[start] in " \t":
+        start += 1
+    return text.startswith(">", start) and not text.startswith(">>> ", start)
+
+
+def messages(text: str, lines: list[Line]) -> list[Message]:
+    """Header blocks of at least two fields, one of them From."""
+    found = []
+    i = 0
+    while i < len(lines):
+        headers: dict[str, str] = {}
+        stop = i
+        last = ""
+        while stop < len(lines) and not lines[stop].blank:
+            line = lines[stop]
+            match = _HEADER.match(text, line.start, line.end)
+            if match:
+                last = match["key"].lower()
+                headers.setdefault(last, match["value"].strip())
+            elif last and text[line.start] in " \t":
+                headers[last] += " " + text[line.body : line.end].strip()
+            else:
+                break
+            stop += 1
+        if "from" in headers and len(headers) >= _MIN_HEADERS:
+            found.append(Message(i, stop, headers))
+        i = max(stop, i + 1)
+    return found
+
+
+def quoted(text: str, lines: list[Line], letters: list[Message], is_mail: bool) -> set[int]:
+    """Lines that repeat somebody else's words: '>' lines everywhere, and in mail what follows an
+    "On ... wrote:", an "Original Message" mark or an Outlook header."""
+    skip = {i for i, line in enumerate(lines) if is_quoted(text, line)}
+    if not is_mail:
+        return skip
+    starts = {m.first: m for m in letters}
+    quoting = until_end = signed = False
+    for i, line in enumerate(lines):
+        message = starts.get(i)
+        if message is not None:
+            own = not until_end and (message.first == 0 or "sent" not in message.headers)
+            quoting, signed = not own, False
+            until_end = until_end or not own
+        elif _SEPARATOR.match(text, line.start, line.end):
+            quoting = until_end = True
+        elif _starts_quote(text, lines, i):
+            skip.add(i)
+            # With '>' marks only the marked lines are quoted: answers may stand between them.
+            quoting = quoting or not _next_is_quoted(text, lines, i)
+        elif _SIGNATURE.match(text, line.start, line.end) and text[line.start : line.end] != "---":
+            signed = True
+        if quoting or signed:
+            skip.add(i)
+    return skip
+
+
+def _starts_quote(text: str, lines: list[Line], i: int) -> bool:
+    line = lines[i]
+    if _WROTE.match(text, line.start, line.end):
+        return True
+    # The attribution is often wrapped over two lines.
+    following = lines[i + 1] if i + 1 < len(lines) else None
+    return (
+        text.startswith("On ", line.start)
+        and following is not None
+        and line.end - line.start < 120
+        and _WROTE_TAIL.match(text, following.start, following.end) is not None
+    )
+
+
+def _next_is_quoted(text: str, lines: list[Line], i: int) -> bool:
+    for line in lines[i + 1 : i + 6]:
+        if not line.blank and not _WROTE_TAIL.match(text, line.start, line.end):
+            return is_quoted(text, line)
+    return False

@@ -1,0 +1,31 @@
+"""Pieces that the other modules build their patterns from.
+
+Every pattern of this package is either applied to a sentence, which `sentences` keeps below a
+fixed length, or is anchored at the start of a line with bounded repeats. So no input can make a
+match take more than linear time in the length of the text.
+"""
+
+# The standard library has no \p{Lu}; these are the upper-case letters of the Latin, Greek and
+# Cyrillic blocks, which is where scripts have case at all.
+UPPER = "[" + "".join(chr(c) for c in range(0x41, 0x530) if chr(c).isupper()) + "]"
+LETTER = r"[^\W\d_]"
+
+NAME_WORD = rf"{UPPER}(?:{LETTER}|['.\-](?={LETTER})){{0,30}}"
+HANDLE = r"@[A-Za-z0-9][\w\-]{0,38}(?:\.[\w\-]{1,38})?"
+# One to three capitalised words ("Priya R." keeps its initial), or a handle.
+NAME = (
+    rf"(?:{HANDLE}|{NAME_WORD}(?: (?:(?:van|von|de|da|del|der|la|bin|al) )?{NAME_WORD}){{0,2}}"
+    rf"(?: {UPPER}\.)?)"
+)
+NAMES = rf"{NAME}(?:(?:, and | (?:and|&|\+) |, |/){NAME}){{0,5}}"
+
+
+def words(*alternatives: str) -> str:
+    """An alternation of the given space-separated words, longest first."""
+    flat = sorted(word_set(*alternatives), key=len, reverse=True)
+    return "(?:" + "|".join(flat) + ")"
+
+
+def word_set(*groups: str) -> frozenset[str]:
+    """The given space-separated words, for looking up."""
+    return frozenset(w for group in groups for w in group.split())

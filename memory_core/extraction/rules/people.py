@@ -1,0 +1,241 @@
+"""People: who a text names, under which names, and whether a word can be a person at all.
+
+Two names are the same person only where the document says so ("Alice Chen (AC)", "aka", a mail
+address beside a name). A shared first name never merges anybody.
+"""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from memory_core.extraction.rules.patterns import HANDLE, NAME, NAME_WORD, UPPER, word_set
+
+_FULL_NAME = rf"{NAME_WORD}(?: (?:(?:van|von|de|da|del|der|la|bin|al) )?{NAME_WORD}){{1,2}}"
+_ADDRESS = re.compile(r"<(?P<mail>[\w.+\-]{1,64}@[\w.\-]{1,100})>")
+# The name stands before the address, up to the last mark that separates people.
+_BEFORE_ADDRESS = re.compile(r"[^\"<>@,;:\n]{1,60}\"?\s{0,3}$")
+_INITIALS = re.compile(rf"(?P<name>{_FULL_NAME}) \((?P<alias>{UPPER}{{2,4}}|{HANDLE})\)")
+_AKA = re.compile(
+    rf"(?P<name>{_FULL_NAME}),?\s(?:aka|a\.k\.a\.|also known as|known as|goes by)\s"
+    rf"[\"“']?(?P<alias>{NAME_WORD}|{HANDLE})"
+)
+_MAX_NAME = 70
+_LIST_SEPARATOR = re.compile(r"\s*(?:[,;/]|\band\b|&|\+)\s*")
+_ASIDE = re.compile(r"\([^()]{0,80}\)|\[[^\[\]]{0,80}\]|<[^<>]{0,120}>")
+_NAME_ONLY = re.compile(rf"{NAME}")
+_HANDLE_ONLY = re.compile(r"@?[a-z][\w\-]{1,30}")
+
+# Capitalised words that open sentences or name things, never people.
+_NOT_NAMES = word_set(
+    """the this that these those there it its they them he she his her their we our us you your
+        i a an and or but so if when while although however also then thus hence now today tomorrow
+        yesterday tonight currently previously initially finally next first second third last both
+        each every all some any many most more few several none no not nothing nobody someone
+        anyone everyone everybody somebody who what which where why how whether because since after
+        before until during once as at by for from in into of on onto over per to under with within
+        without yes yeah ok okay please thanks thank hi hello dear hey well right sure maybe perhaps
+        monday tuesday wednesday thursday friday saturday sunday january february march april may
+        june july august september october november december q1 q2 q3 q4 todo action actions
+        decision decisions risk risks note notes status update updates issue issues item items
+        agenda meeting minutes team group users user customers customer people developers
+        maintainers authors author reviewers support engineering design product marketing sales
+        finance legal security operations section table figure chapter appendix version release
+        phase step stage option proposal rfc pep kep adr api pr prs ci cd url http json yaml sql
+        new old existing another other such only just even still here given using based let lets
+        see use add remove update fix make need needs feature features code tests test data
+        service services server client system project results result everything something work
+        instead meanwhile therefore otherwise additionally furthermore moreover unfortunately
+        hopefully actually basically obviously overall specifically regarding due despite unlike
+        like similarly alternatively besides later earlier soon eventually sometimes often usually
+        doc docs kep keps reminder suggestion desire discussion demo description kudos
+        implementation announcement
+        announcements alpha beta ga kubernetes question questions answer answers request plan ideas
+        concern concerns problem problems goal topic topics comment comments follow recording tried
+        trying going need want wants attempt attempts ability way ways effort efforts intent
+        permission approach approaches change changes reason reasons example examples bug bugs
+        kubelet ideally note reference link links overview details detail default open close
+        looking thing things pull review reviews deadline meetings question link quick
+        generally typically motivation summary background context consequences goals history"""
+)
+
+# Groups that act: named as actors, never as persons.
+GROUP = re.compile(
+    r"(?i:(?:the|our)\s+)?(?:[\w\-]+\s+){0,2}"
+    r"(?i:team|group|committee|board|council|guild|squad|department|engineering|design|leadership|"
+    r"legal|finance|marketing|sales|sig|wg)$"
+)
+
+
+@dataclass(slots=True)
+class Roster:
+    """The people of a text. `aliases` maps a stated alias to the full name."""
+
+    names: dict[str, list[str]] = field(default_factory=dict)
+    aliases: dict[str, str] = field(default_factory=dict)
+    tokens: set[str] = field(default_factory=set)
+
+    def add(self, name: str, *aliases: str) -> None:
+        name = tidy(name)
+        if not name:
+            return
+        name = self.resolve(name)
+        known = self.names.setdefault(name, [])
+        self.tokens.update(part for part in name.lower().split() if len(part) > 1)
+        for alias in aliases:
+            if alias and alias != name and self.aliases.setdefault(_key(alias), name) == name:
+                if alias not in known:
+                    known.append(alias)
+                self.tokens.add(_key(alias).lstrip("@"))
+
+    def resolve(self, ref: str) -> str:
+        return self.aliases.get(_key(ref), ref)
+
+    def knows(self, ref: str) -> bool:
+        """Whether a name, or each of its words, belongs to somebody on the roster."""
+        if ref in self.names or _key(ref) in self.aliases:
+            return True
+        parts = ref.lower().lstrip("@").rstrip(".").split()
+        return bool(parts) and parts[0] in self.tokens
+
+    def is_person(self, ref: str) -> bool:
+        return ref.startswith("@") or self.knows(ref) or _name_shaped(ref)
+
+
+def _key(alias: str) -> str:
+    # Initials are told from words by their case; handles and addresses have none.
+    return alias if alias.isupper() else alias.lower()
+
+
+def tidy(name: str) -> str:
+    return " ".join(_ASIDE.sub("", name).replace("*", "").strip(" \t\"'“”:;,-•").split())
+
+
+def _name_shaped(ref: str) -> bool:
+    parts = ref.split()
+    if not parts or any(_bare(part) in _NOT_NAMES for part in parts):
+        return False
+    # Acronyms and CamelCase words are things unless a roster says otherwise.
+    return all(part[0].isupper() and not _looks_technical(part) for part in parts)
+
+
+def _bare(part: str) -> str:
+    """The word in lower case, without what is tied to it ("He's", "Ann's")."""
+    return part.lower().rstrip(".").partition("'")[0]
+
+
+def _looks_technical(part: str) -> bool:
+    letters = part.rstrip(".")
+    if len(letters) > 1 and letters.isupper():
+        return True
+    inner = letters[1:].replace("'", "").replace("-", "")
+    camel = any(c.isupper() for c in inner) and not re.match(r"(?:Mc|Mac|O'|De|Di|La|Le|Van)", part)
+    return camel and "-" not in part
+
+
+def names_in(phrase: str) -> list[str]:
+    """The names of a phrase such as "Alice, Bob and @carol"."""
+    found = []
+    for part in _LIST_SEPARATOR.split(_ASIDE.sub("", phrase)):
+        part = part.strip(" .:;-*")
+        if part and (_NAME_ONLY.fullmatch(part) or part.startswith("@")):
+            found.append(part)
+    return found
+
+
+def is_name(phrase: str) -> bool:
+    """A name as it stands in a list of people: a person's, or a lower-case handle."""
+    phrase = tidy(phrase)
+    if not phrase or len(phrase) > 50:
+        return False
+    if _HANDLE_ONLY.fullmatch(phrase):
+        return phrase.lower() not in _NOT_NAMES
+    return _NAME_ONLY.fullmatch(phrase) is not None and _listed_person(phrase)
+
+
+def _listed_person(phrase: str) -> bool:
+    parts = phrase.split()
+    return not any(_bare(part) in _NOT_NAMES for part in parts)
+
+
+def mailboxes(value: str) -> list[tuple[str, str]]:
+    """(name, address) pairs of a header field or a participants entry."""
+    found = []
+    for match in _ADDRESS.finditer(value):
+        lead = value[max(0, match.start() - _MAX_NAME) : match.start()]
+        name = _BEFORE_ADDRESS.search(lead)
+        if name and name.group().strip(" '\""):
+            found.append((name.group().strip(" '\""), match["mail"]))
+    return found
+
+
+def collect(roster: Roster, text: str, given: Iterable[str]) -> None:
+    """Fill the roster from the document's context and from what its text states."""
+    for entry in given:
+        pairs = mailboxes(entry)
+        if pairs:
+            for name, mail in pairs:
+                roster.add(name, mail)
+        else:
+            _add_entry(roster, entry)
+    for name, mail in mailboxes(text):
+        if is_name(name):
+            roster.add(name, mail)
+    for pattern in (_INITIALS, _AKA):
+        for match in pattern.finditer(text):
+            name, alias = match["name"], match["alias"]
+            if pattern is _AKA or alias.startswith("@") or _are_initials(alias, name):
+                roster.add(name, alias)
+
+
+def _add_entry(roster: Roster, entry: str) -> None:
+    match = _INITIALS.match(entry)
+    if match:
+        roster.add(match["name"], match["alias"])
+    else:
+        roster.add(entry)
+
+
+def _are_initials(alias: str, name: str) -> bool:
+    capitals = "".join(part[0] for part in name.split() if part[0].isupper())
+    return alias == capitals or (len(capitals) > 2 and alias == capitals[0] + capitals[-1])
+
+
+# What follows a name in a list of people: "Dana Whitlock, CEO", "Bob (QA lead)".
+_ROLE_WORD = re.compile(
+    r"\b(?:owner|lead|manager|reviewer|approver|sponsor|maintainer|chair|facilitator|coordinator|"
+    r"contact|scribe|architect|designer|engineer|developer|director|head|ceo|cto|cfo|coo|vp|pm|"
+    r"counsel|analyst|success|qa|ux|legal|finance|minutes|notes|support|security|product|sales|"
+    r"marketing|operations|secretary|intern|consultant|researcher|host|moderator|officer)\b",
+    re.IGNORECASE,
+)
+_GROUP_PREFIX = re.compile(r"[^:,\n]{1,40}:\s+")
+_ENTRY = re.compile(r"\s*(?:,|;|\s-\s|\s–\s|\s—\s|/|\band\b|&)\s*")
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    name: str
+    role: str | None = None
+
+
+def listed(entry: str) -> list[Listed]:
+    """The people of one entry of a participants list, with the roles that stand beside them."""
+    prefix = _GROUP_PREFIX.match(entry)
+    if prefix and not is_name(entry[: prefix.end()].strip(" :")):
+        entry = entry[prefix.end() :]
+    found: list[Listed] = []
+    for part in _ENTRY.split(_protect(entry)[:4000]):
+        name, _, aside = part.partition("(")
+        name, aside = tidy(name), aside.rstrip(") .")
+        if found and _ROLE_WORD.search(name):
+            if found[-1].role is None:
+                found[-1] = Listed(found[-1].name, part.strip(" ."))
+        elif is_name(name.rstrip(".")):
+            role = aside if _ROLE_WORD.search(aside) else None
+            found.append(Listed(name.rstrip("."), role))
+    return found
+
+
+def _protect(entry: str) -> str:
+    """Commas inside parentheses do not separate people."""
+    return _ASIDE.sub(lambda m: m.group().replace(",", " ").replace("/", " "), entry)

@@ -1,0 +1,103 @@
+-- name: get_answer
+SELECT answer FROM extraction_cache
+WHERE chunk_hash = %(chunk_hash)s AND context_hash = %(context_hash)s
+  AND prompt_version = %(prompt_version)s AND model = %(model)s;
+
+-- name: keep_answer
+INSERT INTO extraction_cache (chunk_hash, context_hash, prompt_version, model, answer)
+VALUES (%(chunk_hash)s, %(context_hash)s, %(prompt_version)s, %(model)s, %(answer)s)
+ON CONFLICT (chunk_hash, context_hash, prompt_version, model)
+    DO UPDATE SET answer = excluded.answer, created_at = now();
+
+-- name: revision_to_extract
+SELECT r.artifact_uid, r.revision_id, r.artifact_id, r.artifact_type, r.title, r.author,
+       r.participants, r.source_ts, r.source_system, r.source_url, r.is_chunked, r.partition_key,
+       t.content
+FROM artifact_revision r
+JOIN revision_text t USING (artifact_uid, revision_id)
+WHERE r.artifact_uid = %(uid)s AND r.revision_id = %(revision)s;
+
+-- name: first_contexts
+-- For each chunk of a revision: the context of the revision of this artifact in which the passage
+-- first stood. "Next Friday" meant the Friday after it was written, and what was paid for then
+-- need not be paid for again.
+SELECT DISTINCT ON (mine.chunk_index) mine.chunk_index, r.artifact_type, r.title, r.author,
+       r.participants, r.source_ts
+FROM revision_chunk mine
+JOIN revision_chunk same ON same.artifact_uid = mine.artifact_uid
+                        AND same.content_hash = mine.content_hash
+JOIN artifact_revision r ON r.artifact_uid = same.artifact_uid AND r.revision_id = same.revision_id
+WHERE mine.artifact_uid = %(uid)s AND mine.revision_id = %(revision)s
+ORDER BY mine.chunk_index, r.ingested_at, r.revision_id;
+
+-- name: record_calls
+INSERT INTO model_call (job_id, generation, kind, model, outcome, prompt_tokens,
+                        completion_tokens, cached_tokens, latency_ms)
+SELECT %(job_id)s, %(generation)s, c.* FROM unnest(
+    %(kinds)s::text[], %(models)s::text[], %(outcomes)s::text[], %(prompt_tokens)s::int[],
+    %(completion_tokens)s::int[], %(cached_tokens)s::int[], %(latencies)s::float8[]) AS c;
+
+-- name: delete_events_of_revision
+-- Evidence follows by its foreign key.
+DELETE FROM semantic_event WHERE artifact_uid = %(uid)s AND revision_id = %(revision)s;
+
+-- name: insert_events
+INSERT INTO semantic_event (
+    event_id, artifact_uid, revision_id, category, event_time, narrative, subject_json,
+    actors_json, confidence, extraction_run_id
+)
+SELECT e.id, %(uid)s, %(revision)s, e.category, e.time, e.narrative, e.subject, e.actors,
+       e.confidence, %(job_id)s
+FROM unnest(%(ids)s::uuid[], %(categories)s::text[], %(times)s::timestamptz[],
+            %(narratives)s::text[], %(subjects)s::jsonb[], %(actors)s::jsonb[],
+            %(confidences)s::float8[])
+     AS e (id, category, time, narrative, subject, actors, confidence);
+
+-- name: insert_evidence
+INSERT INTO event_evidence (
+    event_id, artifact_uid, revision_id, chunk_id, start_char, end_char, quote, match_kind
+)
+SELECT v.id, %(uid)s, %(revision)s, v.chunk_id, v.start_char, v.end_char, v.quote, v.kind
+FROM unnest(%(ids)s::uuid[], %(chunk_ids)s::text[], %(starts)s::int[], %(ends)s::int[],
+            %(quotes)s::text[], %(kinds)s::text[])
+     AS v (id, chunk_id, start_char, end_char, quote, kind);
+
+-- name: delete_entities_of_revision
+DELETE FROM revision_entity WHERE artifact_uid = %(uid)s AND revision_id = %(revision)s;
+
+-- name: insert_entity
+INSERT INTO revision_entity (artifact_uid, revision_id, type, name, aliases)
+VALUES (%(uid)s, %(revision)s, %(type)s, %(name)s, %(aliases)s);
+
+-- name: record_extraction
+INSERT INTO extraction (
+    artifact_uid, revision_id, job_id, generation, run_id, requested_by, extractor, model,
+    extract_version, merge_version, chunks, cache_hits, events, rejections, refusals, seconds
+) VALUES (
+    %(uid)s, %(revision)s, %(job_id)s, %(generation)s, %(run_id)s, %(requested_by)s, %(extractor)s,
+    %(model)s, %(extract_version)s, %(merge_version)s, %(chunks)s, %(cache_hits)s, %(events)s,
+    %(rejections)s, %(refusals)s, %(seconds)s
+)
+ON CONFLICT (artifact_uid, revision_id) DO UPDATE
+SET job_id = excluded.job_id, generation = excluded.generation, run_id = excluded.run_id,
+    requested_by = excluded.requested_by, extractor = excluded.extractor, model = excluded.model,
+    extract_version = excluded.extract_version, merge_version = excluded.merge_version,
+    chunks = excluded.chunks, cache_hits = excluded.cache_hits, events = excluded.events,
+    rejections = excluded.rejections, refusals = excluded.refusals, seconds = excluded.seconds,
+    finished_at = now();
+
+-- name: latest_events
+-- Events of latest revisions with their first quote, by category and time: the demo's table.
+SELECT e.category, e.event_time, e.narrative, e.confidence, v.quote, r.title, r.artifact_type
+FROM semantic_event e
+JOIN artifact_revision r USING (artifact_uid, revision_id)
+CROSS JOIN LATERAL (
+    SELECT quote FROM event_evidence v WHERE v.event_id = e.event_id ORDER BY start_char LIMIT 1
+) v
+WHERE r.is_latest
+ORDER BY e.category, e.confidence DESC, e.event_time NULLS LAST, e.narrative;
+
+-- name: extraction_runs
+-- The Dagster runs behind the events that are there now.
+SELECT run_id, count(*) AS revisions, sum(events) AS events, min(extractor) AS extractor
+FROM extraction GROUP BY run_id ORDER BY min(finished_at);

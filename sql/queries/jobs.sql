@@ -1,0 +1,101 @@
+-- name: claimable_jobs
+-- Due jobs, and jobs whose run has not shown a sign of life for a whole lease. Reads only.
+SELECT j.job_id, j.generation, j.attempts, j.last_error_code, r.partition_key,
+       r.artifact_uid, r.revision_id, j.next_run_at
+FROM event_jobs j
+JOIN artifact_revision r USING (artifact_uid, revision_id)
+WHERE j.job_type = 'extract_events'
+  AND ((j.status = 'PENDING' AND j.next_run_at <= now())
+       OR (j.status = 'PROCESSING' AND j.locked_at < now() - make_interval(secs => %(lease)s)))
+ORDER BY j.next_run_at, j.created_at, j.job_id
+LIMIT %(limit)s;
+
+-- name: fail_exhausted_jobs
+-- A document that kills its run every time must not be tried for ever.
+UPDATE event_jobs j
+SET status = 'FAILED', locked_at = NULL,
+    last_error_code = 'MAX_ATTEMPTS_EXCEEDED',
+    last_error_message = format('Gave up after %%s attempts. Last cause: %%s', j.attempts,
+                                coalesce(j.last_error_message, 'the run died without a word'))
+FROM artifact_revision r
+WHERE r.artifact_uid = j.artifact_uid AND r.revision_id = j.revision_id
+  AND r.partition_key = ANY(%(keys)s) AND j.job_type = 'extract_events'
+  AND j.attempts >= j.max_attempts
+  AND (j.status = 'PENDING'
+       OR (j.status = 'PROCESSING' AND j.locked_at < now() - make_interval(secs => %(lease)s)));
+
+-- name: ensure_jobs
+-- A revision without a job (there should be none) gets one when somebody asks for its events.
+INSERT INTO event_jobs (artifact_uid, revision_id, requested_by)
+SELECT artifact_uid, revision_id, %(requested_by)s FROM artifact_revision
+WHERE partition_key = ANY(%(keys)s)
+ON CONFLICT (artifact_uid, revision_id, job_type) DO NOTHING;
+
+-- name: reopen_jobs
+-- Somebody asked for these again: a new request, whatever became of the last. What a live run
+-- works on is left alone.
+UPDATE event_jobs j
+SET status = 'PENDING', attempts = 0, generation = j.generation + 1, next_run_at = now(),
+    locked_at = NULL, locked_by = NULL, requested_by = %(requested_by)s
+FROM artifact_revision r
+WHERE r.artifact_uid = j.artifact_uid AND r.revision_id = j.revision_id
+  AND r.partition_key = ANY(%(keys)s) AND j.job_type = 'extract_events'
+  AND NOT (j.status = 'PROCESSING'
+           AND j.locked_at >= now() - make_interval(secs => %(lease)s));
+
+-- name: claim_jobs
+-- Two runs never get the same job: rows another run is claiming are skipped.
+WITH due AS (
+    SELECT j.job_id, r.partition_key,
+           CASE WHEN j.status = 'PROCESSING' THEN j.locked_by END AS dead_run_id
+    FROM event_jobs j
+    JOIN artifact_revision r USING (artifact_uid, revision_id)
+    WHERE r.partition_key = ANY(%(keys)s) AND j.job_type = 'extract_events'
+      AND j.attempts < j.max_attempts
+      AND ((j.status = 'PENDING' AND j.next_run_at <= now())
+           OR (j.status = 'PROCESSING'
+               AND j.locked_at < now() - make_interval(secs => %(lease)s)))
+    ORDER BY j.job_id
+    FOR UPDATE OF j SKIP LOCKED
+)
+UPDATE event_jobs j
+SET status = 'PROCESSING', locked_at = now(), locked_by = %(run_id)s, attempts = j.attempts + 1
+FROM due
+WHERE j.job_id = due.job_id
+RETURNING j.job_id, j.artifact_uid, j.revision_id, due.partition_key, j.attempts, j.max_attempts,
+          j.generation, j.requested_by, j.bypass_cache, due.dead_run_id;
+
+-- name: heartbeat_jobs
+UPDATE event_jobs SET locked_at = now()
+WHERE locked_by = %(run_id)s AND status = 'PROCESSING' AND job_id = ANY(%(job_ids)s)
+RETURNING job_id;
+
+-- name: hold_job
+-- Only the holder of the lease may write; the row stays locked until the transaction ends.
+SELECT job_id FROM event_jobs
+WHERE job_id = %(job_id)s AND locked_by = %(run_id)s AND generation = %(generation)s
+  AND status = 'PROCESSING'
+FOR UPDATE;
+
+-- name: complete_job
+UPDATE event_jobs
+SET status = 'DONE', locked_at = NULL, last_error_code = NULL, last_error_message = NULL,
+    bypass_cache = false
+WHERE job_id = %(job_id)s;
+
+-- name: fail_job
+UPDATE event_jobs
+SET status = %(status)s, locked_at = NULL,
+    next_run_at = now() + make_interval(secs => %(wait)s),
+    last_error_code = %(code)s, last_error_message = %(message)s
+WHERE job_id = %(job_id)s AND locked_by = %(run_id)s AND generation = %(generation)s
+  AND status = 'PROCESSING'
+RETURNING status;
+
+-- name: release_jobs
+-- What a dead run held is due again at once.
+UPDATE event_jobs
+SET status = 'PENDING', locked_at = NULL, next_run_at = now(),
+    last_error_code = %(code)s, last_error_message = %(message)s
+WHERE locked_by = %(run_id)s AND status = 'PROCESSING'
+RETURNING job_id, artifact_uid, revision_id, attempts;

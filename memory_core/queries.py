@@ -1,13 +1,16 @@
 """Named queries: every SQL statement of the product lives in `sql/queries/*.sql`.
 
 A file holds any number of statements, each under a line `-- name: what_it_is`, with comment
-lines that say what it is for. `queries.get("claim_jobs")` is its text.
+lines that say what it is for. `queries.get("claim_jobs")` is its text. A part that several
+statements share is a `-- fragment: name`, put in by a line `-- include: name`.
 """
 
+import re
 from functools import cache
 from importlib import resources
 
-_MARKER = "-- name:"
+_HEADER = re.compile(r"^-- (name|fragment): (\w+)[ \t]*$", re.MULTILINE)
+_INCLUDE = re.compile(r"^[ \t]*-- include: (\w+)[ \t]*$", re.MULTILINE)
 
 
 def get(name: str) -> bytes:
@@ -17,20 +20,26 @@ def get(name: str) -> bytes:
 
 @cache
 def _all() -> dict[str, bytes]:
-    found: dict[str, bytes] = {}
+    statements: dict[str, str] = {}
+    fragments: dict[str, str] = {}
     for file in sorted(resources.files("sql").joinpath("queries").iterdir(), key=lambda f: f.name):
         if not file.name.endswith(".sql"):
             continue
-        for name, statement in _parse(file.read_text(encoding="utf-8")):
-            if name in found:
+        for kind, name, text in _parse(file.read_text(encoding="utf-8")):
+            if name in statements or name in fragments:
                 raise ValueError(f"query {name!r} is defined twice; the second is in {file.name}")
-            found[name] = statement.encode()
-    return found
+            (statements if kind == "name" else fragments)[name] = text
+    return {
+        name: _INCLUDE.sub(lambda match: fragments[match[1]], text).encode()
+        for name, text in statements.items()
+    }
 
 
-def _parse(text: str) -> list[tuple[str, str]]:
-    queries = []
-    for block in text.split(_MARKER)[1:]:
-        name, _, statement = block.partition("\n")
-        queries.append((name.strip(), statement.strip().rstrip(";")))
-    return queries
+def _parse(text: str) -> list[tuple[str, str, str]]:
+    """Kind, name and text of each part of a file."""
+    headers = list(_HEADER.finditer(text))
+    ends = [header.start() for header in headers[1:]] + [len(text)]
+    return [
+        (header[1], header[2], text[header.end() : end].strip().rstrip(";"))
+        for header, end in zip(headers, ends, strict=True)
+    ]

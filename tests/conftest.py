@@ -30,10 +30,11 @@ def services(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Settings]:
 def settings(services: Settings) -> Settings:
     """The services, with empty tables and collections."""
     with psycopg.connect(services.dsn, autocommit=True) as connection:
-        connection.execute(
-            "TRUNCATE artifact_revision, revision_text, revision_chunk, event_jobs, "
-            "semantic_event, event_evidence, extraction_cache, memory, history_turn CASCADE"
-        )
+        tables = connection.execute(
+            "SELECT string_agg(quote_ident(tablename), ', ') FROM pg_tables "
+            "WHERE schemaname = 'public' AND tablename <> 'schema_migration'"
+        ).fetchone()
+        connection.execute(f"TRUNCATE {tables[0]} CASCADE")
     return services
 
 

@@ -5,6 +5,7 @@ from typing import Annotated
 from pydantic import Field
 
 from memory_core.artifacts.document import ArtifactType
+from memory_core.extraction.model import Category
 
 Query = Annotated[
     str,
@@ -39,4 +40,19 @@ TimeFrom = Annotated[
 ]
 TimeTo = Annotated[
     str | None, Field(max_length=64, description="Only documents of this time or earlier.")
+]
+OptionalQuery = Annotated[
+    str | None,
+    Field(
+        max_length=500,
+        description='What to look for, in plain words. "quotes", OR and -word are understood.',
+    ),
+]
+OptionalCategory = Annotated[Category | None, Field(description="Only events of this kind.")]
+OptionalActor = Annotated[
+    str | None,
+    Field(max_length=300, description="Who took part: a full name, or one a document equates."),
+]
+OptionalSubject = Annotated[
+    str | None, Field(max_length=300, description="What the event is about.")
 ]

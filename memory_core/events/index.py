@@ -20,21 +20,28 @@ async def add(runtime: Runtime, extraction: "Extraction") -> None:
     events, job = extraction.events, extraction.job
     if not events:
         return
-    vectors = await runtime.embedder.embed([event.narrative for event in events])
+    title = extraction.revision["title"]
+    texts = [indexed_text(event.narrative, title) for event in events]
+    vectors = await runtime.embedder.embed(texts)
     entries = [
         Entry(
             id=str(event_id(job.artifact_uid, job.revision_id, event)),
             vector=vector,
-            document=event.narrative,
+            document=text,
             metadata={
                 "artifact_uid": job.artifact_uid,
                 "revision_id": job.revision_id,
                 "category": event.category.value,
             },
         )
-        for event, vector in zip(events, vectors, strict=True)
+        for event, text, vector in zip(events, texts, vectors, strict=True)
     ]
     await runtime.vectors.upsert(CollectionName.EVENTS, entries)
+
+
+def indexed_text(narrative: str, title: str | None) -> str:
+    """A narrative often leaves unsaid what its whole document is about."""
+    return f"{narrative}\n{title}" if title else narrative
 
 
 async def remove_stale(runtime: Runtime, extraction: "Extraction") -> None:

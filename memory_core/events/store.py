@@ -63,6 +63,7 @@ async def _insert_events(session: Session, extraction: "Extraction") -> list[UUI
         "insert_events",
         **_revision(extraction),
         job_id=job.job_id,
+        title=extraction.revision["title"] or "",
         ids=ids,
         categories=[event.category.value for event in events],
         times=[event.event_time for event in events],
@@ -70,6 +71,7 @@ async def _insert_events(session: Session, extraction: "Extraction") -> list[UUI
         subjects=[Jsonb(asdict(event.subject)) for event in events],
         actors=[Jsonb([asdict(actor) for actor in event.actors]) for event in events],
         confidences=[event.confidence for event in events],
+        quotes=["\n".join(evidence.quote for evidence in event.evidence) for event in events],
     )
     return ids
 

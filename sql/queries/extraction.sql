@@ -44,14 +44,14 @@ DELETE FROM semantic_event WHERE artifact_uid = %(uid)s AND revision_id = %(revi
 -- name: insert_events
 INSERT INTO semantic_event (
     event_id, artifact_uid, revision_id, category, event_time, narrative, subject_json,
-    actors_json, confidence, extraction_run_id
+    actors_json, confidence, extraction_run_id, quotes, document_title
 )
 SELECT e.id, %(uid)s, %(revision)s, e.category, e.time, e.narrative, e.subject, e.actors,
-       e.confidence, %(job_id)s
+       e.confidence, %(job_id)s, e.quotes, %(title)s
 FROM unnest(%(ids)s::uuid[], %(categories)s::text[], %(times)s::timestamptz[],
             %(narratives)s::text[], %(subjects)s::jsonb[], %(actors)s::jsonb[],
-            %(confidences)s::float8[])
-     AS e (id, category, time, narrative, subject, actors, confidence);
+            %(confidences)s::float8[], %(quotes)s::text[])
+     AS e (id, category, time, narrative, subject, actors, confidence, quotes);
 
 -- name: insert_evidence
 INSERT INTO event_evidence (

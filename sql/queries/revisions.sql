@@ -52,13 +52,15 @@ INSERT INTO revision_text (artifact_uid, revision_id, content, nul_positions)
 VALUES (%(uid)s, %(revision)s, %(content)s, %(nul_positions)s);
 
 -- name: insert_chunks
--- All chunks of a revision in one statement.
+-- All chunks of a revision in one statement. Whoever looks for the title finds the opening.
 INSERT INTO revision_chunk (
     artifact_uid, revision_id, chunk_index, chunk_id, start_char, end_char, token_count,
     content_hash, words
 )
 SELECT %(uid)s, %(revision)s, c.index, c.id, c.start_char, c.end_char, c.tokens, c.hash,
-       to_tsvector('english', c.text)
+       CASE WHEN c.index = 0
+            THEN setweight(to_tsvector('english', %(title)s), 'A') || to_tsvector('english', c.text)
+            ELSE to_tsvector('english', c.text) END
 FROM unnest(%(indexes)s::int[], %(ids)s::text[], %(starts)s::int[], %(ends)s::int[],
             %(tokens)s::int[], %(hashes)s::text[], %(texts)s::text[])
      AS c (index, id, start_char, end_char, tokens, hash, text);

@@ -1,0 +1,324 @@
+"""event_search, event_get, event_list_for_revision, event_diff, event_reextract."""
+
+from datetime import datetime
+from typing import Annotated, Any, Literal
+
+from mcp.server.mcpserver.tools import Tool
+from pydantic import BaseModel, Field
+
+from mcp_server.tool import read_tool, write_tool
+from mcp_server.tools.parameters import (
+    ArtifactUid,
+    OptionalActor,
+    OptionalArtifactType,
+    OptionalArtifactUid,
+    OptionalCategory,
+    OptionalQuery,
+    OptionalRevisionId,
+    OptionalSourceSystem,
+    OptionalSubject,
+    TimeFrom,
+    TimeTo,
+)
+from mcp_server.tools.shapes import (
+    Candidate,
+    EventOut,
+    EvidenceOut,
+    applied,
+    candidates_out,
+    event_out,
+)
+from memory_core import ids
+from memory_core.events import reading, reextraction
+from memory_core.events.diff import diff_revisions
+from memory_core.events.search import EventFilters, search_events
+from memory_core.runtime import Runtime
+from memory_core.times import parse_time
+
+
+class EventsFound(BaseModel):
+    events: list[EventOut]
+    total: int = Field(description="All matches, not only this page.")
+    filters_applied: dict[str, Any]
+    actor_candidates: list[Candidate] | None = Field(
+        default=None, description="When the actor's name may mean several people: ask which."
+    )
+
+
+class EvidenceInContext(EvidenceOut):
+    evidence_id: str
+    artifact_id: str | None
+    text_before: str | None = None
+    text_after: str | None = None
+
+
+class EventDetailOut(EventOut):
+    evidence: list[EvidenceInContext]  # type: ignore[assignment]
+    is_latest: bool
+    extraction_run_id: str
+    extractor: str | None
+    model: str | None
+    prompt_version: str | None
+    merge_version: str | None
+    created_at: datetime
+
+
+class RevisionEventsOut(BaseModel):
+    artifact_uid: str
+    revision_id: str
+    is_latest: bool
+    events: list[EventOut]
+    total: int
+    job_status: str | None
+    explanation: str = Field(description="Why the list is as it is, above all when it is empty.")
+
+
+class Reextracted(BaseModel):
+    job_id: str
+    artifact_uid: str
+    revision_id: str
+    status: str
+    message: str
+
+
+class FieldChange(BaseModel):
+    field: str
+    before: Any
+    after: Any
+
+
+class ChangedOut(BaseModel):
+    before: EventOut
+    after: EventOut
+    changes: list[FieldChange]
+
+
+class EventDiffOut(BaseModel):
+    artifact_uid: str
+    from_revision: str
+    to_revision: str
+    added: list[EventOut]
+    removed: list[EventOut]
+    changed: list[ChangedOut]
+    kept: list[EventOut]
+    text_diff: str
+    job_statuses: dict[str, str | None] = Field(
+        description="A revision that is not DONE has no events to compare yet."
+    )
+
+
+_EXPLANATIONS = {
+    "DONE": "Extraction is done.",
+    "PENDING": "Not extracted yet: the job is waiting. Ask again in a moment.",
+    "PROCESSING": "Not extracted yet: the job is running. Ask again in a moment.",
+    "FAILED": "Extraction failed; job_status says why, event_reextract tries again.",
+}
+
+
+def tools(runtime: Runtime) -> list[Tool]:
+    async def event_search(
+        query: OptionalQuery = None,
+        limit: Annotated[int, Field(ge=1, le=100)] = 20,
+        offset: Annotated[int, Field(ge=0, le=100_000)] = 0,
+        category: OptionalCategory = None,
+        time_from: TimeFrom = None,
+        time_to: TimeTo = None,
+        artifact_uid: OptionalArtifactUid = None,
+        include_evidence: bool = True,
+        actor: OptionalActor = None,
+        subject: OptionalSubject = None,
+        min_confidence: Annotated[float, Field(ge=0, le=1)] = 0.0,
+        artifact_type: OptionalArtifactType = None,
+        source_system: OptionalSourceSystem = None,
+        include_superseded: Annotated[
+            bool, Field(description="Also events of revisions that are not the latest.")
+        ] = False,
+        sort: Literal["relevance", "time"] = "relevance",
+    ) -> EventsFound:
+        """What was decided, promised, done, changed, feared or said: events with their proof.
+
+        The first choice for "what was decided about …", "what feedback did we get on …", "what
+        are the risks of …". Without a query it lists the newest events. For promises and whether
+        they were kept use commitment_list; for who was involved stakeholder_map; for a course of
+        events timeline; for passages of text hybrid_search.
+        Example: event_search(query="pricing model", category="Decision")
+        """
+        await runtime.open()
+        filters = EventFilters(
+            category=category.value if category else None,
+            time_from=parse_time("time_from", time_from),
+            time_to=parse_time("time_to", time_to),
+            artifact_uid=artifact_uid,
+            actor=actor,
+            subject=subject,
+            min_confidence=min_confidence,
+            artifact_type=artifact_type.value if artifact_type else None,
+            source_system=source_system,
+            include_superseded=include_superseded,
+        )
+        page = await search_events(
+            runtime,
+            query,
+            filters,
+            limit=limit,
+            offset=offset,
+            sort=sort,
+            include_evidence=include_evidence,
+        )
+        return EventsFound(
+            events=[
+                event_out(row, page.evidence if include_evidence else None) for row in page.events
+            ],
+            total=page.total,
+            filters_applied=applied(
+                query=query or None,
+                category=filters.category,
+                time_from=filters.time_from,
+                time_to=filters.time_to,
+                artifact_uid=artifact_uid,
+                actor=actor,
+                subject=subject,
+                min_confidence=min_confidence,
+                artifact_type=filters.artifact_type,
+                source_system=source_system,
+                include_superseded=include_superseded,
+            ),
+            actor_candidates=candidates_out(page.candidates),
+        )
+
+    async def event_get(
+        event_id: Annotated[
+            str, Field(min_length=1, max_length=100, description="As a tool returned it.")
+        ],
+        context_chars: Annotated[
+            int, Field(ge=0, le=2000, description="So much text around each quote.")
+        ] = 0,
+    ) -> EventDetailOut:
+        """One event with all its evidence, and who extracted it how.
+
+        Use it to show the proof of an event; context_chars=200 gives each quote in its
+        surroundings. To find events use event_search.
+        Example: event_get(event_id="6f0c7a52-8d0e-4f43-9b1d-3f3f2f1f6a11", context_chars=200)
+        """
+        await runtime.open()
+        uuid = ids.parse_uuid("event_id", event_id)
+        detail = await reading.get_event(runtime, uuid, context_chars)
+        row = detail.event
+        base = event_out(row, None).model_dump(exclude={"evidence"})
+        return EventDetailOut(
+            **base,
+            evidence=[
+                EvidenceInContext(**{**item, "evidence_id": str(item["evidence_id"])})
+                for item in detail.evidence
+            ],
+            is_latest=row["is_latest"],
+            extraction_run_id=str(row["extraction_run_id"]),
+            extractor=row["extractor"],
+            model=row["model"],
+            prompt_version=row["extract_version"],
+            merge_version=row["merge_version"],
+            created_at=row["created_at"],
+        )
+
+    async def event_list_for_revision(
+        artifact_uid: ArtifactUid,
+        revision_id: OptionalRevisionId = None,
+        include_evidence: bool = False,
+    ) -> RevisionEventsOut:
+        """All events of one revision of a document, by default its latest.
+
+        An empty list says why: not extracted yet, failed, or truly none. To search over all
+        documents use event_search; to compare two revisions event_diff.
+        Example: event_list_for_revision(artifact_uid="uid_0123456789abcdef",
+        include_evidence=true)
+        """
+        await runtime.open()
+        found = await reading.list_for_revision(
+            runtime, artifact_uid, revision_id, include_evidence=include_evidence
+        )
+        status = found.revision["job_status"]
+        explanation = _EXPLANATIONS.get(
+            status or "", "There is no extraction job; event_reextract makes one."
+        )
+        if status == "DONE" and not found.events:
+            explanation = "Extraction is done: the text has no events."
+        elif found.events and status != "DONE":
+            explanation = f"These events are of an earlier extraction. {explanation}"
+        return RevisionEventsOut(
+            artifact_uid=found.revision["artifact_uid"],
+            revision_id=found.revision["revision_id"],
+            is_latest=found.revision["is_latest"],
+            events=[
+                event_out(row, found.evidence if include_evidence else None) for row in found.events
+            ],
+            total=len(found.events),
+            job_status=status,
+            explanation=explanation,
+        )
+
+    async def event_diff(
+        artifact_uid: ArtifactUid,
+        from_revision: OptionalRevisionId = None,
+        to_revision: OptionalRevisionId = None,
+    ) -> EventDiffOut:
+        """What changed between two revisions of a document, by default the two newest.
+
+        Events added, removed, changed (field by field) and kept, each with its evidence, and a
+        diff of the text. artifact_history gives the revisions.
+        Example: event_diff(artifact_uid="uid_0123456789abcdef")
+        """
+        await runtime.open()
+        diff = await diff_revisions(runtime, artifact_uid, from_revision, to_revision)
+        evidence = diff.evidence
+        return EventDiffOut(
+            artifact_uid=artifact_uid,
+            from_revision=diff.from_revision,
+            to_revision=diff.to_revision,
+            added=[event_out(row, evidence) for row in diff.added],
+            removed=[event_out(row, evidence) for row in diff.removed],
+            changed=[
+                ChangedOut(
+                    before=event_out(item.before, evidence),
+                    after=event_out(item.after, evidence),
+                    changes=[
+                        FieldChange(field=name, before=before, after=after)
+                        for name, (before, after) in item.fields.items()
+                    ],
+                )
+                for item in diff.changed
+            ],
+            kept=[event_out(row, evidence) for row in diff.kept],
+            text_diff=diff.text_diff,
+            job_statuses=diff.statuses,
+        )
+
+    async def event_reextract(
+        artifact_uid: ArtifactUid,
+        revision_id: OptionalRevisionId = None,
+        force: Annotated[
+            bool, Field(description="Also when it is done or under way; asks the model anew.")
+        ] = False,
+    ) -> Reextracted:
+        """Extract the events of a revision again.
+
+        Use it when extraction failed, or (force=true) to have it done anew. Old events stay until
+        new ones replace them. job_status shows how it goes.
+        Example: event_reextract(artifact_uid="uid_0123456789abcdef", force=true)
+        """
+        await runtime.open()
+        result = await reextraction.reextract(runtime, artifact_uid, revision_id, force=force)
+        return Reextracted(
+            job_id=str(result.job["job_id"]),
+            artifact_uid=result.job["artifact_uid"],
+            revision_id=result.job["revision_id"],
+            status=result.job["status"],
+            message=result.message,
+        )
+
+    return [
+        read_tool("Search events", event_search),
+        read_tool("One event with its proof", event_get),
+        read_tool("Events of a revision", event_list_for_revision),
+        read_tool("What changed between revisions", event_diff),
+        write_tool("Extract events again", event_reextract),
+    ]

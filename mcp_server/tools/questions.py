@@ -1,0 +1,178 @@
+"""stakeholder_map, commitment_list, timeline: questions with an answer of their own shape."""
+
+from datetime import date, datetime
+from typing import Annotated, Literal
+
+from mcp.server.mcpserver.tools import Tool
+from pydantic import BaseModel, Field
+
+from mcp_server.tool import read_tool
+from mcp_server.tools.parameters import (
+    OptionalActor,
+    OptionalArtifactUid,
+    OptionalCategory,
+    OptionalQuery,
+    OptionalSubject,
+    TimeFrom,
+    TimeTo,
+)
+from mcp_server.tools.shapes import Candidate, EventOut, candidates_out, event_out
+from memory_core.events.commitments import list_commitments
+from memory_core.events.search import EventFilters
+from memory_core.events.stakeholders import stakeholders
+from memory_core.events.timeline import timeline as read_timeline
+from memory_core.runtime import Runtime
+from memory_core.times import parse_time
+
+
+class StakeholderOut(BaseModel):
+    name: str
+    aliases: list[str] = Field(description="As documents themselves state them.")
+    roles: dict[str, int] = Field(description="Role and in how many events.")
+    events: int
+    first_time: datetime | None
+    last_time: datetime | None
+    examples: list[EventOut]
+
+
+class StakeholderMap(BaseModel):
+    stakeholders: list[StakeholderOut]
+
+
+class CommitmentOut(BaseModel):
+    status: Literal["open", "done", "overdue", "unknown"]
+    due: datetime | None
+    promised: EventOut
+    fulfilled_by: EventOut | None
+
+
+class Commitments(BaseModel):
+    commitments: list[CommitmentOut]
+    actor_candidates: list[Candidate] | None = None
+
+
+class DayOut(BaseModel):
+    day: date | None
+    events: list[EventOut]
+
+
+class TimelineOut(BaseModel):
+    days: list[DayOut]
+    total: int = Field(description="All matches; the newest ones are shown.")
+    actor_candidates: list[Candidate] | None = None
+
+
+def tools(runtime: Runtime) -> list[Tool]:
+    async def stakeholder_map(
+        query: OptionalQuery = None,
+        artifact_uid: OptionalArtifactUid = None,
+        category: OptionalCategory = None,
+        time_from: TimeFrom = None,
+        time_to: TimeTo = None,
+        limit: Annotated[int, Field(ge=1, le=100)] = 20,
+    ) -> StakeholderMap:
+        """Who was involved in something, in which roles, with example events and quotes.
+
+        The first choice for "who was involved in …", "who owns …". Without a query: over all
+        events. For what one person did use event_search or timeline with actor.
+        Example: stakeholder_map(query="authentication redesign")
+        """
+        await runtime.open()
+        filters = EventFilters(
+            category=category.value if category else None,
+            artifact_uid=artifact_uid,
+            time_from=parse_time("time_from", time_from),
+            time_to=parse_time("time_to", time_to),
+        )
+        people = await stakeholders(runtime, query, filters, limit=limit)
+        return StakeholderMap(
+            stakeholders=[
+                StakeholderOut(
+                    name=person.name,
+                    aliases=person.aliases,
+                    roles=person.roles,
+                    events=person.events,
+                    first_time=person.first_time,
+                    last_time=person.last_time,
+                    examples=[event_out(row, person.evidence) for row in person.examples],
+                )
+                for person in people
+            ]
+        )
+
+    async def commitment_list(
+        actor: OptionalActor = None,
+        due_from: TimeFrom = None,
+        due_to: TimeTo = None,
+        status: Annotated[
+            Literal["open", "done", "overdue", "unknown"] | None,
+            Field(description="unknown: the text gives no due date and nothing reports it done."),
+        ] = None,
+        limit: Annotated[int, Field(ge=1, le=100)] = 20,
+    ) -> Commitments:
+        """What was promised, by whom, due when, and whether a later event fulfils it.
+
+        The first choice for "what did … commit to", "what is overdue". Each promise and its
+        fulfilment come with their quotes. For other kinds of events use event_search.
+        Example: commitment_list(actor="Alice Chen", due_to="2026-03-31")
+        """
+        await runtime.open()
+        page = await list_commitments(
+            runtime,
+            actor=actor,
+            due_from=parse_time("due_from", due_from),
+            due_to=parse_time("due_to", due_to),
+            status=status,
+            limit=limit,
+        )
+        return Commitments(
+            commitments=[
+                CommitmentOut(
+                    status=item.status,
+                    due=item.event["event_time"],
+                    promised=event_out(item.event, page.evidence),
+                    fulfilled_by=event_out(item.fulfilled_by, page.evidence)
+                    if item.fulfilled_by
+                    else None,
+                )
+                for item in page.commitments
+            ],
+            actor_candidates=candidates_out(page.candidates),
+        )
+
+    async def timeline(
+        query: OptionalQuery = None,
+        actor: OptionalActor = None,
+        subject: OptionalSubject = None,
+        time_from: TimeFrom = None,
+        time_to: TimeTo = None,
+        limit: Annotated[int, Field(ge=1, le=100)] = 50,
+    ) -> TimelineOut:
+        """Events in time order, day by day, ready to show.
+
+        Use it for "what happened with …" and for status reports. For the best matches first use
+        event_search.
+        Example: timeline(query="beta", time_from="2026-02-01")
+        """
+        await runtime.open()
+        filters = EventFilters(
+            actor=actor,
+            subject=subject,
+            time_from=parse_time("time_from", time_from),
+            time_to=parse_time("time_to", time_to),
+        )
+        found = await read_timeline(runtime, query, filters, limit=limit)
+        return TimelineOut(
+            days=[
+                DayOut(day=day.day, events=[event_out(row, found.evidence) for row in day.events])
+                for day in found.days
+            ],
+            total=found.total,
+            actor_candidates=candidates_out(found.candidates),
+        )
+
+    return [
+        read_tool("Who was involved", stakeholder_map),
+        read_tool("Promises and whether they were kept", commitment_list),
+        read_tool("Timeline of events", timeline),
+    ]

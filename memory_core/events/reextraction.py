@@ -1,0 +1,76 @@
+"""Asking for a revision's events again."""
+
+from dataclasses import dataclass
+from uuid import UUID
+
+from memory_core.database import Row
+from memory_core.errors import NotFound
+from memory_core.events.reading import revision_not_found
+from memory_core.runtime import Runtime
+
+
+@dataclass(frozen=True, slots=True)
+class Reextraction:
+    job: Row
+    message: str
+
+
+async def reextract(
+    runtime: Runtime, artifact_uid: str, revision_id: str | None, *, force: bool
+) -> Reextraction:
+    """Events stay readable until the new ones replace them, also with force."""
+    async with runtime.database.transaction() as session:
+        revision = await session.one("get_revision", uid=artifact_uid, revision=revision_id)
+        if revision is None:
+            raise revision_not_found(artifact_uid, revision_id)
+        key = {"uid": revision["artifact_uid"], "revision": revision["revision_id"]}
+        job = await session.one("lock_job_of_revision", **key)
+        if job is None:
+            await session.one(
+                "insert_job",
+                **key,
+                max_attempts=runtime.settings.event_max_attempts,
+                requested_by="tool",
+            )
+            job = await session.one("lock_job_of_revision", **key)
+            assert job is not None
+            return Reextraction(job, "Re-extraction job enqueued.")
+        if not force and job["status"] in {"PENDING", "PROCESSING"}:
+            return Reextraction(
+                job, f"The job is {job['status']} already; force=true starts it over."
+            )
+        if not force and job["status"] == "DONE":
+            return Reextraction(
+                job, "The events are extracted already; force=true extracts them again."
+            )
+        reset = await session.one(
+            "reset_job", job_id=job["job_id"], requested_by="tool", bypass_cache=force
+        )
+        assert reset is not None
+    why = "forced" if force else "it had failed"
+    return Reextraction(reset, f"The job was reset and enqueued again ({why}).")
+
+
+async def job_status(
+    runtime: Runtime,
+    *,
+    artifact_uid: str | None = None,
+    revision_id: str | None = None,
+    job_id: UUID | None = None,
+) -> Row:
+    async with runtime.database.session() as session:
+        if job_id is not None:
+            job = await session.one("job_by_id", job_id=job_id)
+            if job is None:
+                raise NotFound(f"There is no job {job_id}.", details={"job_id": str(job_id)})
+            return job
+        assert artifact_uid is not None
+        job = await session.one("job_of_revision", uid=artifact_uid, revision=revision_id)
+        if job is None:
+            if await session.one("get_revision", uid=artifact_uid, revision=revision_id) is None:
+                raise revision_not_found(artifact_uid, revision_id)
+            raise NotFound(
+                f"There is no job for artifact {artifact_uid!r}; event_reextract makes one.",
+                details={"artifact_uid": artifact_uid, "revision_id": revision_id},
+            )
+        return job

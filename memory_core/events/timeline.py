@@ -1,0 +1,44 @@
+"""Events in time order, day by day."""
+
+from dataclasses import dataclass
+from datetime import date
+from itertools import groupby
+from uuid import UUID
+
+from memory_core.database import Row
+from memory_core.events.names import Person
+from memory_core.events.search import EventFilters, search_events
+from memory_core.runtime import Runtime
+
+
+@dataclass(frozen=True, slots=True)
+class Day:
+    day: date | None  # None: the text gives no time
+    events: list[Row]
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    days: list[Day]
+    total: int
+    evidence: dict[UUID, list[Row]]
+    candidates: list[Person]
+
+
+async def timeline(
+    runtime: Runtime, query: str | None, filters: EventFilters, *, limit: int
+) -> Timeline:
+    """The events that a search would find, oldest first; those without a time at the end."""
+    page = await search_events(runtime, query, filters, limit=limit, sort="time")
+    ordered = sorted(page.events, key=_oldest_first)
+    days = [Day(day, list(events)) for day, events in groupby(ordered, key=_day)]
+    return Timeline(days, page.total, page.evidence, page.candidates)
+
+
+def _day(row: Row) -> date | None:
+    return row["event_time"].date() if row["event_time"] else None
+
+
+def _oldest_first(row: Row) -> tuple[bool, float, str]:
+    time = row["event_time"]
+    return time is None, time.timestamp() if time else 0.0, str(row["event_id"])

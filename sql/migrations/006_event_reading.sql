@@ -1,0 +1,101 @@
+-- What the read side needs to be quick at millions of events.
+
+-- Words of the narrative, its subject, its quotes and the document's title, searched as one.
+ALTER TABLE semantic_event ADD COLUMN quotes TEXT NOT NULL DEFAULT '';
+ALTER TABLE semantic_event ADD COLUMN document_title TEXT NOT NULL DEFAULT '';
+ALTER TABLE semantic_event ADD COLUMN words TSVECTOR GENERATED ALWAYS AS (
+    setweight(to_tsvector('english', narrative), 'A')
+    || setweight(to_tsvector('english', coalesce(subject_json ->> 'ref', '')), 'B')
+    || setweight(to_tsvector('english', quotes), 'C')
+    || setweight(to_tsvector('english', document_title), 'D')
+) STORED;
+
+-- Whether the event belongs to a latest revision: kept by the database, so that searches over
+-- latest events need not look up the revision of each.
+ALTER TABLE semantic_event ADD COLUMN is_latest BOOLEAN NOT NULL DEFAULT true;
+UPDATE semantic_event e SET is_latest = false
+FROM artifact_revision r
+WHERE r.artifact_uid = e.artifact_uid AND r.revision_id = e.revision_id AND NOT r.is_latest;
+
+CREATE FUNCTION carry_is_latest_to_events() RETURNS TRIGGER AS $$
+BEGIN
+    UPDATE semantic_event SET is_latest = NEW.is_latest
+    WHERE artifact_uid = NEW.artifact_uid AND revision_id = NEW.revision_id
+      AND is_latest <> NEW.is_latest;
+    RETURN NULL;
+END;
+$$ LANGUAGE plpgsql;
+
+CREATE TRIGGER carry_is_latest_to_events
+    AFTER UPDATE OF is_latest ON artifact_revision
+    FOR EACH ROW WHEN (OLD.is_latest IS DISTINCT FROM NEW.is_latest)
+    EXECUTE FUNCTION carry_is_latest_to_events();
+
+CREATE FUNCTION take_is_latest_from_revision() RETURNS TRIGGER AS $$
+BEGIN
+    NEW.is_latest = coalesce((SELECT r.is_latest FROM artifact_revision r
+                              WHERE r.artifact_uid = NEW.artifact_uid
+                                AND r.revision_id = NEW.revision_id), true);
+    RETURN NEW;
+END;
+$$ LANGUAGE plpgsql;
+
+CREATE TRIGGER take_is_latest_from_revision
+    BEFORE INSERT ON semantic_event
+    FOR EACH ROW EXECUTE FUNCTION take_is_latest_from_revision();
+
+-- Partial indexes: the usual question is about latest events only.
+CREATE INDEX idx_semantic_event_latest_words ON semantic_event USING GIN (words) WHERE is_latest;
+CREATE INDEX idx_semantic_event_words ON semantic_event USING GIN (words) WHERE NOT is_latest;
+CREATE INDEX idx_semantic_event_latest_time
+    ON semantic_event (event_time DESC NULLS LAST, created_at DESC, event_id) WHERE is_latest;
+CREATE INDEX idx_semantic_event_latest_category_time
+    ON semantic_event (category, event_time DESC NULLS LAST, created_at DESC, event_id)
+    WHERE is_latest;
+
+-- Who took part in which event, by name: actors_json laid out in rows by the database.
+CREATE TABLE event_actor (
+    event_id UUID NOT NULL REFERENCES semantic_event (event_id) ON DELETE CASCADE,
+    position INT NOT NULL,
+    ref      TEXT NOT NULL,
+    name_key TEXT NOT NULL,   -- the name as it is compared: lower case, single spaces
+    role     TEXT NOT NULL,
+    PRIMARY KEY (event_id, position)
+);
+CREATE INDEX idx_event_actor_name ON event_actor (name_key, event_id);
+
+CREATE FUNCTION name_key(name TEXT) RETURNS TEXT
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    RETURN lower(btrim(regexp_replace(name, '\s+', ' ', 'g')));
+
+CREATE FUNCTION lay_out_actors() RETURNS TRIGGER AS $$
+BEGIN
+    INSERT INTO event_actor (event_id, position, ref, name_key, role)
+    SELECT e.event_id, a.position, a.actor ->> 'ref', name_key(a.actor ->> 'ref'),
+           coalesce(a.actor ->> 'role', 'other')
+    FROM new_events e
+    CROSS JOIN LATERAL jsonb_array_elements(e.actors_json) WITH ORDINALITY AS a (actor, position)
+    WHERE a.actor ->> 'ref' IS NOT NULL;
+    RETURN NULL;
+END;
+$$ LANGUAGE plpgsql;
+
+CREATE TRIGGER lay_out_actors
+    AFTER INSERT ON semantic_event REFERENCING NEW TABLE AS new_events
+    FOR EACH STATEMENT EXECUTE FUNCTION lay_out_actors();
+
+INSERT INTO event_actor (event_id, position, ref, name_key, role)
+SELECT e.event_id, a.position, a.actor ->> 'ref', name_key(a.actor ->> 'ref'),
+       coalesce(a.actor ->> 'role', 'other')
+FROM semantic_event e
+CROSS JOIN LATERAL jsonb_array_elements(e.actors_json) WITH ORDINALITY AS a (actor, position)
+WHERE a.actor ->> 'ref' IS NOT NULL;
+
+CREATE INDEX idx_semantic_event_subject ON semantic_event (name_key(subject_json ->> 'ref'));
+
+-- Names and aliases of entities, looked up as they are compared.
+CREATE FUNCTION name_keys(names TEXT[]) RETURNS TEXT[]
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    RETURN ARRAY(SELECT name_key(name) FROM unnest(names) AS name);
+CREATE INDEX idx_revision_entity_name ON revision_entity (name_key(name));
+CREATE INDEX idx_revision_entity_aliases ON revision_entity USING GIN (name_keys(aliases));

@@ -1,0 +1,57 @@
+-- name: list_commitments
+-- Each promise with the later report (an Execution with a common actor, or with none) that shares
+-- most of its own words, if enough of them: those that are neither names, numbers nor months.
+WITH promised AS (
+    SELECT e.*, r.title, r.artifact_type, r.source_system,
+           coalesce(r.source_ts, r.ingested_at) AS said_at,
+           ARRAY(SELECT DISTINCT w.lexeme
+                 FROM unnest(to_tsvector('english', e.narrative)) AS w
+                 WHERE w.lexeme ~ '^[[:alpha:]]{3,}$'
+                   AND w.lexeme NOT IN ('januari', 'februari', 'march', 'april', 'june', 'juli',
+                                        'august', 'septemb', 'octob', 'novemb', 'decemb', 'end')
+                   AND w.lexeme NOT IN (
+                       SELECT n.lexeme FROM event_actor a
+                       CROSS JOIN LATERAL unnest(to_tsvector('english', a.ref)) AS n
+                       WHERE a.event_id = e.event_id)) AS own_words
+    FROM semantic_event e
+    JOIN artifact_revision r USING (artifact_uid, revision_id)
+    WHERE e.is_latest AND e.category = 'Commitment'
+      AND (%(due_from)s::timestamptz IS NULL OR e.event_time >= %(due_from)s)
+      AND (%(due_to)s::timestamptz IS NULL OR e.event_time <= %(due_to)s)
+      AND (%(actor_keys)s::text[] IS NULL OR EXISTS (
+           SELECT 1 FROM event_actor a
+           WHERE a.event_id = e.event_id AND a.name_key = ANY(%(actor_keys)s)))
+    ORDER BY e.event_time ASC NULLS LAST, e.created_at, e.event_id
+    LIMIT %(limit)s OFFSET %(offset)s
+)
+SELECT p.event_id, p.artifact_uid, p.revision_id, p.category, p.event_time, p.narrative,
+       p.subject_json, p.actors_json, p.confidence, p.created_at, p.title, p.artifact_type,
+       p.source_system, p.said_at, d.event_id AS done_by
+FROM promised p
+LEFT JOIN LATERAL (
+    SELECT x.event_id
+    FROM (
+        SELECT theirs.event_id FROM event_actor mine
+        JOIN event_actor theirs ON theirs.name_key = mine.name_key
+        WHERE mine.event_id = p.event_id
+        UNION
+        SELECT o.event_id FROM semantic_event o
+        WHERE o.category = 'Execution' AND o.is_latest AND o.actors_json = '[]'
+          AND cardinality(p.own_words) > 0
+          AND o.words @@ array_to_string(p.own_words, ' | ')::tsquery
+    ) near
+    JOIN semantic_event x ON x.event_id = near.event_id
+    JOIN artifact_revision xr ON xr.artifact_uid = x.artifact_uid
+                             AND xr.revision_id = x.revision_id
+    CROSS JOIN LATERAL (
+        SELECT count(*) AS shared FROM unnest(p.own_words) AS word
+        WHERE word = ANY(tsvector_to_array(x.words))
+    ) common
+    WHERE x.category = 'Execution' AND x.is_latest
+      AND coalesce(x.event_time, xr.source_ts, xr.ingested_at) >= p.said_at
+      AND common.shared >= %(least)s
+      AND common.shared >= %(share)s * cardinality(p.own_words)
+    ORDER BY common.shared DESC, x.event_time NULLS LAST, x.event_id
+    LIMIT 1
+) d ON true
+ORDER BY p.event_time ASC NULLS LAST, p.created_at, p.event_id;

@@ -1,0 +1,158 @@
+-- name: get_event
+SELECT e.event_id, e.artifact_uid, e.revision_id, e.category, e.event_time, e.narrative,
+       e.subject_json, e.actors_json, e.confidence, e.extraction_run_id, e.created_at, e.is_latest,
+       r.artifact_id, r.title, r.artifact_type, r.source_system,
+       x.extractor, x.model, x.extract_version, x.merge_version
+FROM semantic_event e
+LEFT JOIN artifact_revision r USING (artifact_uid, revision_id)
+LEFT JOIN extraction x USING (artifact_uid, revision_id)
+WHERE e.event_id = %(event_id)s;
+
+-- name: evidence_in_context
+-- The evidence of one event, each quote with so many characters of the text around it.
+SELECT v.evidence_id, v.quote, v.start_char, v.end_char, v.chunk_id, v.match_kind, r.artifact_id,
+       CASE WHEN %(context)s > 0 THEN
+           substr(t.content, greatest(v.start_char - %(context)s, 0) + 1,
+                  v.start_char - greatest(v.start_char - %(context)s, 0)) END AS text_before,
+       CASE WHEN %(context)s > 0 THEN substr(t.content, v.end_char + 1, %(context)s) END
+           AS text_after
+FROM event_evidence v
+LEFT JOIN artifact_revision r USING (artifact_uid, revision_id)
+LEFT JOIN revision_text t USING (artifact_uid, revision_id)
+WHERE v.event_id = %(event_id)s
+ORDER BY v.start_char, v.evidence_id;
+
+-- name: evidence_of_events
+SELECT v.event_id, v.evidence_id, v.quote, v.start_char, v.end_char, v.chunk_id, v.match_kind
+FROM event_evidence v
+WHERE v.event_id = ANY(%(ids)s)
+ORDER BY v.event_id, v.start_char, v.evidence_id;
+
+-- name: list_events_of_revision
+SELECT e.event_id, e.artifact_uid, e.revision_id, e.category, e.event_time, e.narrative,
+       e.subject_json, e.actors_json, e.confidence, e.created_at
+FROM semantic_event e
+WHERE e.artifact_uid = %(uid)s AND e.revision_id = %(revision)s
+ORDER BY e.event_time DESC NULLS LAST, e.created_at DESC, e.event_id;
+
+-- name: events_by_id
+-- With the filters of a search applied once more: an index beside Postgres may be behind.
+SELECT e.event_id, e.artifact_uid, e.revision_id, e.category, e.event_time, e.narrative,
+       e.subject_json, e.actors_json, e.confidence, e.created_at, r.title, r.artifact_type,
+       r.source_system
+FROM semantic_event e
+LEFT JOIN artifact_revision r USING (artifact_uid, revision_id)
+WHERE e.event_id = ANY(%(ids)s);
+
+-- name: job_of_revision
+SELECT j.*, r.is_latest FROM event_jobs j
+JOIN artifact_revision r USING (artifact_uid, revision_id)
+WHERE j.artifact_uid = %(uid)s AND j.job_type = 'extract_events'
+  AND CASE WHEN %(revision)s::text IS NULL THEN r.is_latest
+           ELSE j.revision_id = %(revision)s END;
+
+-- name: job_by_id
+SELECT j.*, r.is_latest FROM event_jobs j
+LEFT JOIN artifact_revision r USING (artifact_uid, revision_id)
+WHERE j.job_id = %(job_id)s;
+
+-- name: reset_job
+-- A new request: a run that is in flight loses its lease, since the generation moves on.
+UPDATE event_jobs
+SET status = 'PENDING', attempts = 0, generation = generation + 1, next_run_at = now(),
+    locked_at = NULL, locked_by = NULL, last_error_code = NULL, last_error_message = NULL,
+    requested_by = %(requested_by)s, bypass_cache = %(bypass_cache)s
+WHERE job_id = %(job_id)s
+RETURNING *;
+
+-- name: lock_job_of_revision
+SELECT * FROM event_jobs
+WHERE artifact_uid = %(uid)s AND revision_id = %(revision)s AND job_type = 'extract_events'
+FOR UPDATE;
+
+-- name: parse_query
+-- What a person typed, as Postgres understands it. Empty when only stop words are left.
+SELECT CASE WHEN numnode(q) > 0 THEN q::text ELSE '' END AS strict,
+       tsvector_to_array(to_tsvector('english', %(query)s)) AS lexemes
+FROM websearch_to_tsquery('english', %(query)s) AS q;
+
+-- fragment: event_filters
+      (%(include_superseded)s OR e.is_latest)
+  AND (%(category)s::text IS NULL OR e.category = %(category)s)
+  AND (%(time_from)s::timestamptz IS NULL OR e.event_time >= %(time_from)s)
+  AND (%(time_to)s::timestamptz IS NULL OR e.event_time <= %(time_to)s)
+  AND (%(artifact_uid)s::text IS NULL OR e.artifact_uid = %(artifact_uid)s)
+  AND (%(min_confidence)s = 0 OR e.confidence >= %(min_confidence)s)
+  AND (%(subject)s::text IS NULL
+       OR name_key(e.subject_json ->> 'ref') = name_key(%(subject)s)
+       OR e.words @@ plainto_tsquery('english', %(subject)s))
+  AND (%(actor_keys)s::text[] IS NULL OR EXISTS (
+       SELECT 1 FROM event_actor a
+       WHERE a.event_id = e.event_id AND a.name_key = ANY(%(actor_keys)s)))
+  AND ((%(artifact_type)s::text IS NULL AND %(source_system)s::text IS NULL) OR EXISTS (
+       SELECT 1 FROM artifact_revision r
+       WHERE r.artifact_uid = e.artifact_uid AND r.revision_id = e.revision_id
+         AND (%(artifact_type)s::text IS NULL OR r.artifact_type = %(artifact_type)s)
+         AND (%(source_system)s::text IS NULL OR r.source_system = %(source_system)s)))
+
+-- name: list_events
+-- Without a query: newest first.
+SELECT e.event_id, e.artifact_uid, e.revision_id, e.category, e.event_time, e.narrative,
+       e.subject_json, e.actors_json, e.confidence, e.created_at, r.title, r.artifact_type,
+       r.source_system
+FROM (
+    SELECT * FROM semantic_event e
+    WHERE
+    -- include: event_filters
+    ORDER BY e.event_time DESC NULLS LAST, e.created_at DESC, e.event_id
+    LIMIT %(limit)s OFFSET %(offset)s
+) e
+LEFT JOIN artifact_revision r USING (artifact_uid, revision_id)
+ORDER BY e.event_time DESC NULLS LAST, e.created_at DESC, e.event_id;
+
+-- name: count_events
+SELECT count(*) AS total FROM semantic_event e
+WHERE
+-- include: event_filters
+;
+
+-- name: rank_events_by_words
+-- The newest matches, ranked by how many of the words they have, then how well they match.
+SELECT c.event_id
+FROM (
+    SELECT e.event_id, e.words, e.event_time FROM semantic_event e
+    WHERE e.words @@ %(words)s::tsquery AND
+    -- include: event_filters
+    ORDER BY e.event_time DESC NULLS LAST, e.created_at DESC, e.event_id
+    LIMIT %(limit)s
+) c
+ORDER BY cardinality(ARRAY(SELECT unnest(tsvector_to_array(c.words))
+                           INTERSECT SELECT unnest(%(lexemes)s::text[]))) DESC,
+         ts_rank(c.words, %(words)s::tsquery, 1) DESC, c.event_time DESC NULLS LAST, c.event_id;
+
+-- name: match_events_by_time
+SELECT e.event_id, e.artifact_uid, e.revision_id, e.category, e.event_time, e.narrative,
+       e.subject_json, e.actors_json, e.confidence, e.created_at, r.title, r.artifact_type,
+       r.source_system
+FROM (
+    SELECT * FROM semantic_event e
+    WHERE e.words @@ %(words)s::tsquery AND
+    -- include: event_filters
+    ORDER BY e.event_time DESC NULLS LAST, e.created_at DESC, e.event_id
+    LIMIT %(limit)s OFFSET %(offset)s
+) e
+LEFT JOIN artifact_revision r USING (artifact_uid, revision_id)
+ORDER BY e.event_time DESC NULLS LAST, e.created_at DESC, e.event_id;
+
+-- name: count_events_by_words
+SELECT count(*) AS total FROM semantic_event e
+WHERE e.words @@ %(words)s::tsquery AND
+-- include: event_filters
+;
+
+-- name: filter_events
+-- Which of these events pass the filters.
+SELECT e.event_id FROM semantic_event e
+WHERE e.event_id = ANY(%(ids)s) AND
+-- include: event_filters
+;

@@ -2,6 +2,11 @@
 
 from mcp.server.mcpserver import MCPServer
 
+_PROOF = (
+    "Report only what the tools return. Put the exact quote and the document's title behind each "
+    "statement. If nothing is found, say so and say what you searched for."
+)
+
 
 def register(server: MCPServer[None]) -> None:
     @server.prompt(title="Remember a document")
@@ -23,3 +28,64 @@ events will be there in a moment.
 <<<DOCUMENT
 {pasted}
 DOCUMENT>>>"""
+
+    @server.prompt(title="What was decided?")
+    def decisions_about(topic: str) -> str:
+        """Decision archaeology: what was decided about a topic, and was it reversed?"""
+        return f"""\
+What decisions were made about {topic}?
+
+1. event_search(query="{topic}", category="Decision", limit=50).
+2. event_search(query="{topic}", category="Change") for what was changed afterwards.
+3. Order them by time and say which decisions replace or reverse earlier ones.
+{_PROOF}"""
+
+    @server.prompt(title="What was promised?")
+    def commitments_of(person: str, until: str = "") -> str:
+        """Commitment tracking: what somebody promised, by when, and whether it was done."""
+        due = f', due_to="{until}"' if until else ""
+        return f"""\
+What did {person} commit to{f" by {until}" if until else ""}?
+
+1. commitment_list(actor="{person}"{due}, limit=100). If it returns actor_candidates, ask the \
+user which person is meant and call it again with the full name.
+2. Group by status: overdue, open, done (with the quote that shows it), unknown.
+{_PROOF}"""
+
+    @server.prompt(title="What feedback did we get?")
+    def feedback_on(topic: str) -> str:
+        """Feedback analysis: what people said about something."""
+        return f"""\
+What feedback did we get on {topic}?
+
+1. event_search(query="{topic}", category="Feedback", limit=50).
+2. event_search(query="{topic}", category="QualityRisk") for problems that were reported.
+3. If that is little, hybrid_search(query="feedback on {topic}") for passages.
+4. Group by theme; say who said what, when, and whether it is praise or criticism.
+{_PROOF}"""
+
+    @server.prompt(title="What changed?")
+    def changes_of(document: str) -> str:
+        """Change detection: what changed between the revisions of a document."""
+        return f"""\
+What changed in {document}?
+
+1. artifact_search(query="{document}") to find the document; ask the user if it is not clear.
+2. artifact_history(artifact_uid=…) for its revisions.
+3. event_diff(artifact_uid=…, from_revision=…, to_revision=…) for each step the user asks about; \
+by default the two newest.
+4. Tell what was added, removed and changed, field by field, and show the lines of the text diff \
+that matter.
+{_PROOF}"""
+
+    @server.prompt(title="Who was involved?")
+    def stakeholders_of(topic: str) -> str:
+        """Stakeholder mapping: who was involved in something, in which role."""
+        return f"""\
+Who was involved in {topic}, in which role?
+
+1. stakeholder_map(query="{topic}", limit=30).
+2. For people whose role is not clear: event_search(query="{topic}", actor=<full name>).
+3. List each person once, with role, since when, and one example. Do not merge people who merely \
+share a first name.
+{_PROOF}"""

@@ -1,11 +1,20 @@
-"""Resources: documents by address, for clients that attach rather than call."""
+"""Resources: documents and events by address, for clients that attach rather than call."""
+
+from collections.abc import Awaitable, Callable
 
 from mcp.server.mcpserver import MCPServer
 from mcp.server.mcpserver.exceptions import ResourceError, ResourceNotFoundError
 
+from memory_core import ids
 from memory_core.artifacts import reading
 from memory_core.errors import MemoryFault, NotFound
+from memory_core.events import reading as events
+from memory_core.events.search import EventFilters
+from memory_core.events.timeline import timeline
 from memory_core.runtime import Runtime
+
+_CONTEXT_CHARS = 200
+_TIMELINE_EVENTS = 100
 
 
 def register(server: MCPServer[None], runtime: Runtime) -> None:
@@ -14,7 +23,7 @@ def register(server: MCPServer[None], runtime: Runtime) -> None:
     )
     async def latest_artifact(artifact_uid: str) -> str:
         """The full text of a document's latest revision, exactly as ingested."""
-        return await _text(runtime, artifact_uid, None)
+        return await _answer(runtime, lambda: _text(runtime, artifact_uid, None))
 
     @server.resource(
         "memory://artifact/{artifact_uid}/{revision_id}",
@@ -23,17 +32,70 @@ def register(server: MCPServer[None], runtime: Runtime) -> None:
     )
     async def artifact_revision(artifact_uid: str, revision_id: str) -> str:
         """The full text of one revision, exactly as ingested."""
-        return await _text(runtime, artifact_uid, revision_id)
+        return await _answer(runtime, lambda: _text(runtime, artifact_uid, revision_id))
+
+    @server.resource(
+        "memory://event/{event_id}", title="An event with its proof", mime_type="text/markdown"
+    )
+    async def event(event_id: str) -> str:
+        """One event, each quote in its surroundings."""
+        return await _answer(runtime, lambda: _event(runtime, event_id))
+
+    @server.resource(
+        "memory://timeline/{artifact_uid}",
+        title="A document's events in time order",
+        mime_type="text/markdown",
+    )
+    async def artifact_timeline(artifact_uid: str) -> str:
+        """The events of a document's latest revision, day by day, with their quotes."""
+        return await _answer(runtime, lambda: _timeline(runtime, artifact_uid))
 
 
-async def _text(runtime: Runtime, artifact_uid: str, revision_id: str | None) -> str:
+async def _answer(runtime: Runtime, read: Callable[[], Awaitable[str]]) -> str:
     try:
         await runtime.open()
-        stored = await reading.get_revision(
-            runtime, artifact_uid=artifact_uid, revision_id=revision_id
-        )
+        return await read()
     except NotFound as fault:
         raise ResourceNotFoundError(fault.message) from fault
     except MemoryFault as fault:
         raise ResourceError(fault.message) from fault
+
+
+async def _text(runtime: Runtime, artifact_uid: str, revision_id: str | None) -> str:
+    stored = await reading.get_revision(runtime, artifact_uid=artifact_uid, revision_id=revision_id)
     return stored.content or ""
+
+
+async def _event(runtime: Runtime, event_id: str) -> str:
+    detail = await events.get_event(runtime, ids.parse_uuid("event_id", event_id), _CONTEXT_CHARS)
+    row = detail.event
+    when = row["event_time"].date().isoformat() if row["event_time"] else "no date given"
+    lines = [
+        f"# {row['category']}: {row['narrative']}",
+        "",
+        f"- when: {when}",
+        f"- who: {', '.join(a['ref'] + ' (' + a['role'] + ')' for a in row['actors_json']) or '–'}",
+        f"- document: {row['title'] or row['artifact_uid']}, revision {row['revision_id']}",
+        f"- confidence: {row['confidence']:.2f}",
+    ]
+    for item in detail.evidence:
+        lines += [
+            "",
+            f"> …{item['text_before']}**{item['quote']}**{item['text_after']}…",
+            f"> (characters {item['start_char']}–{item['end_char']}, {item['match_kind']})",
+        ]
+    return "\n".join(lines)
+
+
+async def _timeline(runtime: Runtime, artifact_uid: str) -> str:
+    await reading.list_revisions(runtime, artifact_uid)  # says so when there is no such document
+    found = await timeline(
+        runtime, None, EventFilters(artifact_uid=artifact_uid), limit=_TIMELINE_EVENTS
+    )
+    lines = []
+    for day in found.days:
+        lines += ["", f"## {day.day.isoformat() if day.day else 'No date given'}", ""]
+        for row in day.events:
+            quote = found.evidence[row["event_id"]][0]["quote"]
+            lines.append(f"- **{row['category']}** {row['narrative']} — “{quote}”")
+    return "\n".join(lines).strip() or "No events."

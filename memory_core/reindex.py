@@ -3,10 +3,12 @@
 from collections.abc import AsyncIterator, Callable
 from itertools import groupby
 from typing import Any
+from uuid import UUID
 
 from memory_core.artifacts.ingest import entry_metadata, mean_vector, preview
 from memory_core.database import Row
 from memory_core.embedding import Vector
+from memory_core.events.index import event_metadata, indexed_text
 from memory_core.runtime import Runtime
 from memory_core.vectors import CollectionName, Entry
 
@@ -62,6 +64,39 @@ async def rebuild_memories(runtime: Runtime, advance: Advance) -> None:
             ],
         )
         after = rows[-1]["memory_id"]
+        advance(len(rows))
+
+
+async def count_events(runtime: Runtime) -> int:
+    return await _count(runtime, "count_all_events", "events")
+
+
+async def rebuild_events(runtime: Runtime, advance: Advance) -> None:
+    """The collection of narratives."""
+    await runtime.vectors.recreate(CollectionName.EVENTS)
+    after = UUID(int=0)
+    while True:
+        async with runtime.database.session() as session:
+            rows = await session.all("events_to_index", after=after, limit=_PAGE)
+        if not rows:
+            return
+        texts = [indexed_text(row["narrative"], row["document_title"]) for row in rows]
+        vectors = await runtime.embedder.embed(texts)
+        await runtime.vectors.upsert(
+            CollectionName.EVENTS,
+            [
+                Entry(
+                    id=str(row["event_id"]),
+                    vector=vector,
+                    document=text,
+                    metadata=event_metadata(
+                        row["artifact_uid"], row["revision_id"], row["category"]
+                    ),
+                )
+                for row, text, vector in zip(rows, texts, vectors, strict=True)
+            ],
+        )
+        after = rows[-1]["event_id"]
         advance(len(rows))
 
 

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from mcp_server.cli import events
 from memory_core.errors import ConfigurationFault, MemoryFault
 
 app = typer.Typer(
@@ -63,13 +64,30 @@ def doctor() -> None:
 @app.command()
 def reindex(
     what: Annotated[
-        str, typer.Argument(help="documents, memories or all.", metavar="WHAT")
+        str, typer.Argument(help="documents, memories, events or all.", metavar="WHAT")
     ] = "all",
 ) -> None:
     """Rebuild the search index from Postgres, for example after a change of embedding model."""
     from mcp_server.cli.reindex import run
 
     run(what)
+
+
+app.add_typer(events.app, name="events")
+
+
+@app.command()
+def jobs(
+    status: Annotated[
+        str | None, typer.Option(help="Only PENDING, PROCESSING, DONE or FAILED jobs.")
+    ] = None,
+    limit: Annotated[int, typer.Option(min=1, max=1000)] = 20,
+    as_json: Annotated[bool, typer.Option("--json", help="For scripts.")] = False,
+) -> None:
+    """The extraction queue: how many jobs in which state, and the latest of them."""
+    from mcp_server.cli.jobs import run
+
+    run(status, limit, as_json=as_json)
 
 
 @app.command(hidden=True)

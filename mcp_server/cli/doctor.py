@@ -91,7 +91,10 @@ def _disk(settings: Settings) -> Finding:
 
 
 def _ports(settings: Settings) -> Iterator[Finding]:
-    running = state.running(Layout(settings.data_dir))
+    try:
+        running = state.running(Layout(settings.data_dir))
+    except MemoryFault:
+        running = None  # a data dir of somebody else, which the stores' check tells
     if running is not None and running.mode == "full":
         yield Finding(True, f"Stack: running (pid {running.pid}), MCP at {running.mcp_url}")
         return

@@ -13,6 +13,7 @@ from memory_core.settings import load_settings
 _PARTS = {
     "documents": (reindex.count_text, reindex.rebuild_text),
     "memories": (reindex.count_memories, reindex.rebuild_memories),
+    "events": (reindex.count_events, reindex.rebuild_events),
 }
 
 

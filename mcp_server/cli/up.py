@@ -22,7 +22,7 @@ class Terminal:
         self._console.print(f"[green]✓[/] {title:<24} [dim]ready in {seconds:.1f} s[/]")
 
     def trouble(self, message: str) -> None:
-        self._console.print(f"[yellow]![/] {escape(message)}")
+        self._console.print(f"[yellow]![/] {escape(message)}", soft_wrap=True)
 
     def stopping(self) -> None:
         if not self._quiet:

@@ -28,15 +28,16 @@ async def add(runtime: Runtime, extraction: "Extraction") -> None:
             id=str(event_id(job.artifact_uid, job.revision_id, event)),
             vector=vector,
             document=text,
-            metadata={
-                "artifact_uid": job.artifact_uid,
-                "revision_id": job.revision_id,
-                "category": event.category.value,
-            },
+            metadata=event_metadata(job.artifact_uid, job.revision_id, event.category.value),
         )
         for event, text, vector in zip(events, texts, vectors, strict=True)
     ]
     await runtime.vectors.upsert(CollectionName.EVENTS, entries)
+
+
+def event_metadata(artifact_uid: str, revision_id: str, category: str) -> dict[str, str]:
+    """What searches filter by in Chroma."""
+    return {"artifact_uid": artifact_uid, "revision_id": revision_id, "category": category}
 
 
 def indexed_text(narrative: str, title: str | None) -> str:

@@ -156,3 +156,20 @@ SELECT e.event_id FROM semantic_event e
 WHERE e.event_id = ANY(%(ids)s) AND
 -- include: event_filters
 ;
+
+-- name: count_all_events
+SELECT count(*) AS events FROM semantic_event;
+
+-- name: events_to_index
+-- For `reindex`: a page of events in key order.
+SELECT event_id, artifact_uid, revision_id, category, narrative, document_title
+FROM semantic_event WHERE event_id > %(after)s ORDER BY event_id LIMIT %(limit)s;
+
+-- name: list_jobs
+SELECT j.job_id, j.status, j.attempts, j.max_attempts, j.last_error_code, j.last_error_message,
+       j.updated_at, j.requested_by, j.artifact_uid, j.revision_id, r.title
+FROM event_jobs j
+LEFT JOIN artifact_revision r USING (artifact_uid, revision_id)
+WHERE %(status)s::text IS NULL OR j.status = %(status)s
+ORDER BY j.updated_at DESC, j.job_id
+LIMIT %(limit)s;

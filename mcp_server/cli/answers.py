@@ -1,0 +1,160 @@
+"""Tool answers on a terminal. The command line asks the very tools that assistants use."""
+
+import asyncio
+import json
+from typing import Any
+
+from mcp import Client
+from rich.console import Console
+from rich.markup import escape
+from rich.syntax import Syntax
+from rich.table import Table
+from rich.text import Text
+
+from mcp_server.server import build_server
+from memory_core.errors import ErrorCode, MemoryFault
+from memory_core.settings import load_settings
+
+_CONTEXT_CHARS = 160
+_STATUS_STYLE = {"done": "green", "overdue": "red", "open": "yellow", "unknown": "dim"}
+
+Answer = dict[str, Any]
+
+
+def ask(tool: str, arguments: dict[str, Any]) -> Answer:
+    """Call one tool in this process; a structured error becomes ours again."""
+    given = {name: value for name, value in arguments.items() if value is not None}
+    settings = load_settings(log_level="ERROR")
+
+    async def call() -> Any:
+        async with Client(build_server(settings)) as client:
+            return await client.call_tool(tool, given)
+
+    result = asyncio.run(call())
+    content: Answer = result.structured_content
+    if result.is_error:
+        raise MemoryFault(content["error"], code=ErrorCode(content["error_code"]))
+    return content
+
+
+def search(arguments: dict[str, Any], *, as_json: bool) -> None:
+    answer = ask("event_search", arguments)
+    if _as_json(answer, as_json) or _ambiguous(answer):
+        return
+    console = Console()
+    console.print(_table(answer["events"]))
+    console.print(f"[dim]{len(answer['events'])} of {answer['total']}[/]")
+
+
+def show(event_id: str, *, as_json: bool) -> None:
+    event = ask("event_get", {"event_id": event_id, "context_chars": _CONTEXT_CHARS})
+    if _as_json(event, as_json):
+        return
+    console = Console()
+    console.print(f"[bold cyan]{event['category']}[/] [bold]{escape(event['narrative'])}[/]")
+    console.print(f"when        {_day(event) or 'no date given'}")
+    console.print(f"who         {escape(_actors(event)) or '–'}")
+    console.print(f"document    {escape(event['title'] or '')} ({event['revision_id']})")
+    console.print(f"confidence  {event['confidence']:.2f}")
+    console.print(f"made by     {event['extractor']} {event['prompt_version']}")
+    for item in event["evidence"]:
+        sentence = Text(f"\n… {_flat(item['text_before'])}", style="dim")
+        sentence.append(_flat(item["quote"]), style="bold yellow not dim")
+        sentence.append(f"{_flat(item['text_after'])} …")
+        console.print(sentence)
+        console.print(
+            f"[dim]{item['match_kind']}, characters {item['start_char']}–{item['end_char']}[/]"
+        )
+
+
+def diff(arguments: dict[str, Any], *, as_json: bool) -> None:
+    answer = ask("event_diff", arguments)
+    if _as_json(answer, as_json):
+        return
+    console = Console()
+    console.print(f"[bold]{answer['from_revision']} → {answer['to_revision']}[/]")
+    for title, style in (("added", "green"), ("removed", "red"), ("kept", "dim")):
+        if answer[title]:
+            console.print(f"\n[{style}]{title} ({len(answer[title])})[/]")
+            console.print(_table(answer[title]))
+    for item in answer["changed"]:
+        console.print(f"\n[yellow]changed[/] {escape(item['after']['narrative'])}")
+        for change in item["changes"]:
+            console.print(
+                f"  {change['field']}: {escape(str(change['before']))} → "
+                f"{escape(str(change['after']))}"
+            )
+    console.print()
+    console.print(Syntax(answer["text_diff"], "diff", word_wrap=True))
+
+
+def timeline(arguments: dict[str, Any], *, as_json: bool) -> None:
+    answer = ask("timeline", arguments)
+    if _as_json(answer, as_json) or _ambiguous(answer):
+        return
+    console = Console()
+    for day in answer["days"]:
+        console.print(f"\n[bold]{day['day'] or 'No date given'}[/]")
+        for event in day["events"]:
+            quote = _flat(event["evidence"][0]["quote"])
+            console.print(f"  [cyan]{event['category']}[/] {escape(event['narrative'])}")
+            console.print(f"    [dim]“{escape(quote)}”[/]")
+
+
+def commitments(arguments: dict[str, Any], *, as_json: bool) -> None:
+    answer = ask("commitment_list", arguments)
+    if _as_json(answer, as_json) or _ambiguous(answer):
+        return
+    table = Table("status", "due", "promised", "quote", "done by", expand=True)
+    for item in answer["commitments"]:
+        promised, done = item["promised"], item["fulfilled_by"]
+        style = _STATUS_STYLE[item["status"]]
+        table.add_row(
+            f"[{style}]{item['status']}[/]",
+            (item["due"] or "")[:10],
+            escape(promised["narrative"]),
+            f"“{escape(_flat(promised['evidence'][0]['quote']))}”",
+            f"“{escape(_flat(done['evidence'][0]['quote']))}”" if done else "",
+        )
+    Console().print(table)
+
+
+def _table(events: list[Answer]) -> Table:
+    table = Table("when", "category", "what", "quote", "in", expand=True)
+    for event in events:
+        evidence = event.get("evidence") or []
+        quote = f"“{escape(_flat(evidence[0]['quote']))}”" if evidence else ""
+        table.add_row(
+            _day(event),
+            event["category"],
+            escape(event["narrative"]),
+            quote,
+            escape(event["title"] or event["artifact_uid"]),
+        )
+    return table
+
+
+def _ambiguous(answer: Answer) -> bool:
+    candidates = answer.get("actor_candidates")
+    if candidates:
+        names = ", ".join(f"{person['name']} ({person['events']})" for person in candidates)
+        Console().print(f"[yellow]Who is meant?[/] {escape(names)}. Give the full name.")
+    return bool(candidates)
+
+
+def _as_json(answer: Answer, wanted: bool) -> bool:
+    if wanted:
+        print(json.dumps(answer, ensure_ascii=False, indent=2))
+    return wanted
+
+
+def _day(event: Answer) -> str:
+    return (event["event_time"] or "")[:10]
+
+
+def _actors(event: Answer) -> str:
+    return ", ".join(f"{actor['ref']} ({actor['role']})" for actor in event["actors"])
+
+
+def _flat(text: str | None) -> str:
+    return " ".join((text or "").split())

@@ -16,6 +16,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from memory_core import ids
 from memory_core.database import Database, Row
 from memory_core.errors import MemoryFault, StackFault
 from memory_core.settings import load_settings
@@ -25,7 +26,7 @@ from memory_core.stack.state import StackState
 
 CORPUS = PROJECT_ROOT / "demo"
 EXTRACTION_SECONDS = 180.0
-_SHOWN_PER_CATEGORY = 5
+_SHOWN_PER_CATEGORY = 3
 _POLL_SECONDS = 0.25
 
 
@@ -67,6 +68,9 @@ class Demo:
             with self._timed("extract events"):
                 await self._wait(state.mcp_url)
             await self._show_events(state)
+            self._heading("5. Asking the memory, as an assistant would")
+            with self._timed("five questions"):
+                await self._ask(client)
             await self._show_search(client)
 
     async def _ingest(self, client: Client) -> None:
@@ -142,9 +146,65 @@ class Demo:
         if more > 0:
             self._console.print(f"[dim]… and {more} more[/]")
 
+    async def _ask(self, client: Client) -> None:
+        question = "What decisions were made about the pricing model?"
+        arguments = {"query": "pricing model", "category": "Decision", "limit": 5}
+        found = await self._call(client, question, "event_search", arguments)
+        for event in found["events"]:
+            self._quote(event["narrative"], event["evidence"])
+
+        question = "What did Alice commit to deliver by the end of Q1?"
+        arguments = {"actor": "Alice", "due_to": "2026-03-31"}
+        found = await self._call(client, question, "commitment_list", arguments)
+        for item in found["commitments"]:
+            self._quote(
+                f"[{item['status']}] {item['promised']['narrative']}", item["promised"]["evidence"]
+            )
+
+        question = "What feedback did we get on the new screens?"
+        arguments = {"query": "new screen", "category": "Feedback", "limit": 4}
+        found = await self._call(client, question, "event_search", arguments)
+        for event in found["events"]:
+            self._quote(event["narrative"], event["evidence"])
+
+        question = "What changed between the first two revisions of the pricing document?"
+        uid = ids.artifact_uid("google_drive", self._pricing_source_id())
+        history = _expect(await client.call_tool("artifact_history", {"artifact_uid": uid}))
+        first, second = [revision["revision_id"] for revision in history["revisions"]][:2]
+        arguments = {"artifact_uid": uid, "from_revision": first, "to_revision": second}
+        found = await self._call(client, question, "event_diff", arguments)
+        for change in ("added", "removed"):
+            for event in found[change]:
+                self._quote(f"[{change}] {event['narrative']}", event["evidence"])
+
+        question = "Who was involved in the authentication redesign?"
+        arguments = {"query": "authentication redesign", "limit": 6}
+        found = await self._call(client, question, "stakeholder_map", arguments)
+        for person in found["stakeholders"]:
+            roles = ", ".join(f"{role} {count}×" for role, count in person["roles"].items())
+            self._quote(f"{person['name']}: {roles}", person["examples"][0]["evidence"])
+
+    async def _call(
+        self, client: Client, question: str, tool: str, arguments: dict[str, Any]
+    ) -> dict[str, Any]:
+        given = ", ".join(f"{name}={value!r}" for name, value in arguments.items())
+        self._console.print(f"\n[bold cyan]{question}[/]\n[dim]{escape(f'{tool}({given})')}[/]")
+        return _expect(await client.call_tool(tool, arguments))
+
+    def _quote(self, statement: str, evidence: list[dict[str, Any]]) -> None:
+        quote = " ".join(evidence[0]["quote"].split())
+        self._console.print(f"  • {escape(statement)}\n    [dim]“{escape(quote)}”[/]")
+
+    @staticmethod
+    def _pricing_source_id() -> str:
+        entries = json.loads((CORPUS / "manifest.json").read_text(encoding="utf-8"))
+        wanted = (entry for entry in entries if "pricing-model" in entry["file"])
+        source_id: str = next(wanted)["source_id"]
+        return source_id
+
     async def _show_search(self, client: Client) -> None:
         question = "why did we drop SMS codes?"
-        self._heading(f"5. And the text itself: hybrid_search “{question}”")
+        self._heading(f"6. And the text itself: hybrid_search “{question}”")
         answer = await client.call_tool("hybrid_search", {"query": question, "limit": 3})
         for hit in _expect(answer)["results"]:
             passage = " ".join(hit["text"].split())[:160]

@@ -39,10 +39,15 @@ def _list_start(text: str, block: Block) -> int | None:
     return block.start if block.section.kind is Kind.ATTENDEES else None
 
 
+def _resolved(present: list[tuple[Listed, Block, int]], roster: Roster) -> list[str]:
+    return [roster.resolve(person.name) for person, _, _ in present]
+
+
 def _meeting(
     text: str, present: list[tuple[Listed, Block, int]], roster: Roster
 ) -> Iterator[Draft]:
-    names = list(dict.fromkeys(roster.resolve(person.name) for person, _, _ in present))
+    # Lists of handles write the same one with and without its capital.
+    names = list({name.lower(): name for name in _resolved(present, roster)}.values())
     if len(names) < MIN_ATTENDEES:
         return
     first, last = present[0], present[-1]

@@ -179,7 +179,7 @@ def _with_year(
     if anchor is None:
         return None
     # A deadline a little in the past is a missed one, not one of next year.
-    earliest = anchor - timedelta(days=60 if future else 364)
+    earliest = anchor - timedelta(days=30 if future else 364)
     for candidate in range(anchor.year - 1, anchor.year + 2):
         found = date(candidate, month, day)
         if found >= earliest:

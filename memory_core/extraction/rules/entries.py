@@ -19,6 +19,8 @@ from memory_core.extraction.rules.sections import Kind
 from memory_core.extraction.rules.sentences import Sentence
 
 MIN_ITEM_WORDS = 2
+# How far into an entry its owner is looked for.
+MAX_ENTRY = 600
 # "Bugs: Peter" names a host, not a bug.
 MIN_RISK_WORDS = 3
 
@@ -79,7 +81,10 @@ class Entries:
         said = sentence.words
         role = labels.role_label(said)
         if role is not None:
-            return list(self._role(sentence, *role))
+            # "Send it. Owner: Ann" assigns the entry in front of it, which knows.
+            listed_here = block.bullet and block.section.kind in (Kind.ACTION, Kind.RISK)
+            assigns = listed_here and sentence.start > block.start
+            return [] if assigns else list(self._role(sentence, *role))
         status = labels.status_label(said)
         if status is not None:
             draft = self._status(sentence, status)
@@ -100,10 +105,11 @@ class Entries:
             return []
         if label.category is Category.DECISION and _UNDECIDED.search(body):
             return []
-        draft = self._item(
-            sentence, block, label.category, confidence.LABELLED, label.end, label.who
-        )
-        return [draft]
+        category = label.category
+        if category is Category.COMMITMENT and _DONE_MARK.search(body):
+            category = Category.EXECUTION
+        sure = confidence.LABELLED
+        return [self._item(sentence, block, category, sure, label.end, label.who)]
 
     def _role(self, sentence: Sentence, role: str, value: int) -> Iterator[Draft]:
         begin, end = sentence.span(value, len(sentence.words))
@@ -237,11 +243,11 @@ class Entries:
         actors: tuple[tuple[str, ActorRole], ...] = ()
         about = body = raw
         if category is Category.COMMITMENT:
-            given = self._assigned(raw, block, who)
+            given = self._assigned(raw, block, who, start)
             actors = tuple((name, ActorRole.OWNER) for name in given.owners)
             about = body = given.body
         elif category in (Category.QUALITY_RISK, Category.EXECUTION):
-            owners = named_owner(self.text[start : block.end][:600], self.roster)
+            owners = named_owner(self.text[start : block.end][:MAX_ENTRY], self.roster)
             actors = tuple((name, ActorRole.OWNER) for name in owners)
         elif category is Category.DECISION and block.spoken and block.speaker:
             actors = ((block.speaker, ActorRole.OWNER),)
@@ -249,12 +255,14 @@ class Entries:
             actors = ((block.speaker, ActorRole.CONTRIBUTOR),)
         return Draft(category, sure, sentence.start, end, (start, end), actors, style, body, about)
 
-    def _assigned(self, raw: str, block: Block, who: str | None) -> Assignment:
+    def _assigned(self, raw: str, block: Block, who: str | None, start: int) -> Assignment:
         given = assignment(raw, self.roster)
         if who is not None:
             return Assignment((self.roster.resolve(who),), raw)
         if given.owners:
             return given
+        if owners := named_owner(self.text[start : block.end][:MAX_ENTRY], self.roster):
+            return Assignment(owners, given.body)
         if block.section.owner:
             return Assignment((self.roster.resolve(block.section.owner),), given.body)
         if block.spoken and block.speaker:

@@ -18,7 +18,7 @@ _ASKS = re.compile(
 # second only the clause they stand in.
 _CONDITION = re.compile(
     r"\b(?:if|unless|whether|suppose|supposing|assuming|imagine|hypothetically|in case|"
-    r"had we|wish|were to|provided that|once (?:we|it|they|the|this|all|a|that)|what if|"
+    r"had we|wish|were to|provided that|once (?:we|it|they|the|this|these|all|a|that)|what if|"
     r"as though|as if)\b",
     re.IGNORECASE,
 )

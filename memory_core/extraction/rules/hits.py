@@ -1,6 +1,7 @@
 """Hits: sentences that are events because of the phrases they hold."""
 
 import re
+from itertools import islice
 
 from memory_core.extraction.model import ActorRole, Category
 from memory_core.extraction.rules import confidence, dates, guards, verbs
@@ -14,6 +15,8 @@ from memory_core.extraction.rules.sentences import Sentence
 
 # Two events of one sentence must both be this sure.
 SECOND_EVENT = confidence.CLEAR
+# A sentence that says the same thing more often than this is not language.
+MAX_TRIES = 4
 
 # The join between two clauses that may each be an event.
 _JOIN = re.compile(r";|, (?:and|but|so|while|which|then)\b| - |\. | and (?=[A-Z]| has )")
@@ -33,8 +36,9 @@ _RELATIVE = re.compile(
 _CONDUCT = word_set(verbs.CONDUCT)
 _TAKES_ON = re.compile(
     r"(?:take (?:care|over|ownership|on|the action|notes|point)|find out|get back to|get in touch|"
-    r"set up|put together|bring it up|pick (?:it|this|that) up|talk to|make sure|run the|ask [A-Z]|"
-    r"get the|pass (?:it|this|that) on|tell [A-Z]|call [A-Z]|move the|add (?:the|a|it to)|"
+    r"set up|put together|bring it up|pick (?:it|this|that) up|talk to|make sure|run the|"
+    r"ask [A-Z]\w+|"
+    r"get the|pass (?:it|this|that) on|tell [A-Z]\w+|call [A-Z]\w+|move the|add (?:the|a|it to)|"
     r"present the|make the)\b"
 )
 # An object of two words that does not start with a pronoun.
@@ -66,6 +70,8 @@ class Hits:
         self.authored = authored
 
     def find(self, sentence: Sentence, block: Block) -> list[Draft]:
+        if " " not in sentence.words:
+            return []
         hits = [hit for cue in CUES if (hit := self._match(cue, sentence, block)) is not None]
         if not hits:
             return []
@@ -87,7 +93,9 @@ class Hits:
         if cue.voiced and block.speaker is None and not self.authored:
             return None
         said = sentence.words
-        for match in cue.pattern.finditer(said):
+        if cue.tail.search(said) is None:
+            return None
+        for match in islice(cue.pattern.finditer(said), MAX_TRIES):
             if not self._subject_fits(cue, match, sentence, block):
                 continue
             if not cue.negative and guards.negated(said, *match.span()):

@@ -7,9 +7,14 @@ from memory_core.extraction.rules.lines import Line
 
 _HEADER = re.compile(
     r"[ \t]{0,4}\*{0,2}(?P<key>From|To|Cc|Bcc|Date|Sent|Subject|Reply-To|Message-ID|In-Reply-To|"
-    r"References|MIME-Version|Content-[\w-]{1,30}|X-[\w-]{1,30}|Received|Return-Path)"
+    r"References|MIME-Version|Content-[\w-]{1,30}|X-[\w-]{1,30}|Received|Return-Path|"
+    r"Delivered-To|Authentication-Results|DKIM-Signature|List-[\w-]{1,20}|ARC-[\w-]{1,30})"
     r"\*{0,2}:\*{0,2}[ \t]*(?P<value>.{0,1000})",
     re.IGNORECASE,
+)
+# Once a block of headers has begun, every field belongs to it.
+_ANY_HEADER = re.compile(
+    r"[ \t]{0,4}\*{0,2}(?P<key>[A-Za-z][\w-]{1,40})\*{0,2}:\*{0,2}(?:[ \t]+|$)(?P<value>.{0,1000})"
 )
 _SEPARATOR = re.compile(
     r"[ \t]*-{2,}[ \t]*(?:original|forwarded|weitergeleitete|urspr)[^\n]{0,40}-{2,}[ \t]*$|"
@@ -53,7 +58,8 @@ def messages(text: str, lines: list[Line]) -> list[Message]:
         last = ""
         while stop < len(lines) and not lines[stop].blank:
             line = lines[stop]
-            match = _HEADER.match(text, line.start, line.end)
+            pattern = _ANY_HEADER if headers else _HEADER
+            match = pattern.match(text, line.start, line.end)
             if match:
                 last = match["key"].lower()
                 headers.setdefault(last, match["value"].strip())
@@ -85,7 +91,7 @@ def quoted(text: str, lines: list[Line], letters: list[Message], is_mail: bool) 
         elif _SEPARATOR.match(text, line.start, line.end):
             quoting = until_end = True
         elif _starts_quote(text, lines, i):
-            skip.add(i)
+            skip.update((i, i + 1) if _is_wrapped(text, lines, i) else (i,))
             # With '>' marks only the marked lines are quoted: answers may stand between them.
             quoting = quoting or not _next_is_quoted(text, lines, i)
         elif _SIGNATURE.match(text, line.start, line.end) and text[line.start : line.end] != "---":
@@ -97,9 +103,12 @@ def quoted(text: str, lines: list[Line], letters: list[Message], is_mail: bool) 
 
 def _starts_quote(text: str, lines: list[Line], i: int) -> bool:
     line = lines[i]
-    if _WROTE.match(text, line.start, line.end):
-        return True
-    # The attribution is often wrapped over two lines.
+    return _WROTE.match(text, line.start, line.end) is not None or _is_wrapped(text, lines, i)
+
+
+def _is_wrapped(text: str, lines: list[Line], i: int) -> bool:
+    """The attribution is often wrapped over two lines."""
+    line = lines[i]
     following = lines[i + 1] if i + 1 < len(lines) else None
     return (
         text.startswith("On ", line.start)

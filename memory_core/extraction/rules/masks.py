@@ -28,7 +28,8 @@ _LINK_DEFINITION = re.compile(
 _DIRECTIVE = re.compile(r"[ \t]*\.\. [\w\-]{1,40}::")
 # A line that reads like a shell prompt, a diff, a log or a traceback.
 _MACHINE = re.compile(
-    r"(?:\$ |>>> |\.\.\. |@@ |\+\+\+ |--- a/|diff --git|Traceback \(|[ \t]+at [\w.$]{3,80}\(|"
+    r"(?:\$ |>>> |\.\.\. |@@ |\+\+\+ |--- a/|diff --git|"
+    r"From \S{3,80}@\S{3,80} \w{3} \w{3} |Traceback \(|[ \t]+at [\w.$]{3,80}\(|"
     r"\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}:\d{2}\S{0,8} (?:DEBUG|INFO|WARN|ERROR)|#!|//|/\*)"
 )
 _CODE_INDENT = 4

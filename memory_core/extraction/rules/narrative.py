@@ -15,6 +15,8 @@ _OPENER = re.compile(
     r"i think|i guess|i believe|actually|basically|fyi|btw)(?:[,.!:]|\s-)?\s+)+(?=\S)",
     re.IGNORECASE,
 )
+# Emoji, flags and bullets in front of the words.
+_ORNAMENT = re.compile(r"^[^\w\"'“‘(\[#@$€£~+-]+")
 _IMPERATIVE = re.compile(rf"^{words(verbs.IMPERATIVE)}(?![\w\-])", re.IGNORECASE)
 _TRAILING_MARK = re.compile(r"[\s,;:\-–—]+$")
 _EMPTY_PARENS = re.compile(r"\s*[(\[]\s*[,;:]?\s*[)\]]")
@@ -70,7 +72,8 @@ _SUBJECT_I = re.compile(r"^[Ii]\b")
 
 def sentence(raw: str, speaker: str | None, spoken: bool, roster: Roster) -> str:
     """What was said, told by somebody else."""
-    text = _OPENER.sub("", plain(raw)).strip() or plain(raw)
+    text = _OPENER.sub("", _ORNAMENT.sub("", plain(raw)))
+    text = _ORNAMENT.sub("", text) or plain(raw)
     text = _expand(text, roster)
     if speaker is None:
         return finish(_replace(_PLURAL, _replace(_FIRST_PERSON, text, "the author"), ""))

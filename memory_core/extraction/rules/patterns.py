@@ -10,14 +10,17 @@ match take more than linear time in the length of the text.
 UPPER = "[" + "".join(chr(c) for c in range(0x41, 0x530) if chr(c).isupper()) + "]"
 LETTER = r"[^\W\d_]"
 
-NAME_WORD = rf"{UPPER}(?:{LETTER}|['.\-](?={LETTER})){{0,30}}"
-HANDLE = r"@[A-Za-z0-9][\w\-]{0,38}(?:\.[\w\-]{1,38})?"
-# One to three capitalised words ("Priya R." keeps its initial), or a handle.
+# The repeats are possessive: a name is taken whole or not at all, never tried piece by piece.
+# An apostrophe may be a part of a name ("O'Neill"), but not of "We've" or "Ann's".
+_CLITIC = r"(?:ve|s|ll|d|re|m|t)\b"
+NAME_WORD = rf"(?<![\w@]){UPPER}(?:{LETTER}|(?:[.\-]|'(?!{_CLITIC}))(?={LETTER})){{0,30}}+"
+HANDLE = r"@[A-Za-z0-9][\w\-]{0,38}+(?:\.[\w\-]{1,38}+)?+"
+# One to three capitalised words ("Ann L." keeps its initial), or a handle.
 NAME = (
-    rf"(?:{HANDLE}|{NAME_WORD}(?: (?:(?:van|von|de|da|del|der|la|bin|al) )?{NAME_WORD}){{0,2}}"
-    rf"(?: {UPPER}\.)?)"
+    rf"(?:{HANDLE}|{NAME_WORD}"
+    rf"(?: (?:{UPPER}\.(?= )|(?:(?:van|von|de|da|del|der|la|bin|al) )?{NAME_WORD})){{0,2}}+)"
 )
-NAMES = rf"{NAME}(?:(?:, and | (?:and|&|\+) |, |/){NAME}){{0,5}}"
+NAMES = rf"{NAME}(?:(?:, and | (?:and|&|\+) |, |/){NAME}){{0,5}}+"
 
 
 def words(*alternatives: str) -> str:

@@ -133,13 +133,21 @@ def _looks_technical(part: str) -> bool:
 
 
 def names_in(phrase: str) -> list[str]:
-    """The names of a phrase such as "Alice, Bob and @carol"."""
+    """The names of a phrase such as "Alice, Bob and @carol", or "Yesterday Alice"."""
     found = []
     for part in _LIST_SEPARATOR.split(_ASIDE.sub("", phrase)):
-        part = part.strip(" .:;-*")
+        part = _without_opener(part.strip(" .:;-*"))
         if part and (_NAME_ONLY.fullmatch(part) or part.startswith("@")):
             found.append(part)
     return found
+
+
+def _without_opener(part: str) -> str:
+    """Capitalised words that open a sentence are taken for a part of the name behind them."""
+    tokens = part.split()
+    while len(tokens) > 1 and _bare(tokens[0]) in _NOT_NAMES:
+        tokens = tokens[1:]
+    return " ".join(tokens)
 
 
 def is_name(phrase: str) -> bool:

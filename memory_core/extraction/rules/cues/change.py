@@ -15,6 +15,11 @@ cue = partial(build, Category.CHANGE)
 
 CUES = (
     cue(
+        STRONG,
+        r"(?i:\b(?:moved|taken|pulled|brought|added|dropped) (?:into|to|out of|from) (?:the )?"
+        r"(?:scope|release|beta|plan|roadmap|backlog|sprint|milestone))\b",
+    ),
+    cue(
         EXPLICIT,
         rf"\b(?i:{CHANGED})\b[^.;]{{0,80}}? (?i:from)\b [^.;]{{1,60}}? (?i:to)\b",
     ),

@@ -36,7 +36,7 @@ CUES = (
     ),
     cue(
         CLEAR,
-        rf"{ANYONE}{AUX} (?i:presented|demoed|showed|walked|introduced|gave)(?: (?i:me|"
+        rf"{ANYONE}{AUX} (?i:presented|demoed|showed|walked)(?: (?i:me|"
         rf"us|the (?:team|group)|{NAME}))? (?i:through|the|a|an|her|his|their|our)\b",
         person=True,
     ),

@@ -11,7 +11,7 @@ GROUP = (
     r"(?i:we|(?:the|our)\s(?:[\w\-]+\s){0,2}(?:team|group|committee|board|council|meeting|"
     r"community|engineers|developers|maintainers|leads?|steering committee))"
 )
-# "Jonas (JL) has agreed": an aside may follow a name.
+# "Ann Lee (AL) has agreed": an aside may follow a name.
 PERSON = rf"(?P<who>{NAMES})(?: \([^()]{{1,20}}\))?"
 ANYONE = rf"(?P<who>{NAMES}|{GROUP}|I\b|i(?='|\s))"
 # Words that may stand between a subject and its verb.
@@ -38,6 +38,8 @@ class Cue:
     category: Category
     confidence: float
     pattern: re.Pattern[str]
+    # What stands behind the subject. Looked for first, because subjects are everywhere.
+    tail: re.Pattern[str]
     # The named subject must be able to be a person: "Ann will send", not "Cache will send".
     person: bool = False
     # Only from somebody's mouth or pen: meaningless without a speaker or author.
@@ -60,4 +62,14 @@ class Cue:
 
 def build(category: Category, confidence: float, pattern: str, **flags: bool) -> Cue:
     first = any(part in pattern for part in (GROUP, "(?i:we", "I\\b", "who>I"))
-    return Cue(category, confidence, re.compile(pattern), first_person=first, **flags)
+    tail = re.compile(_tail(pattern))
+    return Cue(category, confidence, re.compile(pattern), tail, first_person=first, **flags)
+
+
+def _tail(pattern: str) -> str:
+    """The part of a pattern after its subject; the pattern is a plain sequence of parts."""
+    for part in (AUX, SOON, PERSON, ANYONE):
+        after = pattern.rpartition(part)[2]
+        if part in pattern and after:
+            return after
+    return pattern

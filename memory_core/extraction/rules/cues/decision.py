@@ -15,6 +15,14 @@ cue = partial(build, Category.DECISION)
 CUES = (
     cue(
         EXPLICIT,
+        rf"(?P<who>{GROUP}|I\b)(?:'m|'re| (?i:am|are))? (?i:revers(?:ing|ed)|overturn(?:ing|ed)) "
+        r"(?i:the|our|my|that)(?: [\w\-]+){0,2} (?i:decision)\b",
+    ),
+    cue(STRONG, r"(?i:\bthis (?:reverses|overturns|replaces) (?:the|our)(?: \w+)? decision\b)"),
+    # "Agreed, existing customers keep their price": what was agreed stands behind the comma.
+    cue(CLEAR, r"^(?i:agreed|decided)[,:] (?=(?:\S+ ){3})", voiced=True, talk_only=True),
+    cue(
+        EXPLICIT,
         rf"{ANYONE}{AUX} (?i:decided|resolved to|resolved that|opted|elected to|voted "
         r"to|chose(?:n)? (?:to|not)|concluded that|settled on|ruled out|signed off|"
         r"ratified|approved|rejected)\b",

@@ -11,7 +11,9 @@ _AUDIENCE = (
     r"both |all |beta |pilot |new |early ){0,3}(?:of )?(?:the |our |my )?"
     r"(?:users?|customers?|clients?|testers?|reviewers|participants|respondents|interviewees|"
     r"visitors|readers|resellers|partners|shops?|workshops?|consumers|students|attendees|"
-    r"(?:the )?people (?:i|we) (?:showed|asked|interviewed)[^,.;]{0,60}|beta testers?))"
+    r"(?:the )?people (?:i|we) (?:showed|asked|interviewed)[^,.;]{0,60}|beta testers?|"
+    r"(?:two|three|four|five|several|many) people)"
+    r"(?: (?:in|from|at) [\w\-]{2,20})?)"
 )
 _OPINED = (
     r"(?i:reported|said|told (?:us|me)|complained|asked (?:for|whether|why|if)|requested|"
@@ -57,7 +59,7 @@ CUES = (
         CLEAR,
         rf"{PERSON}{AUX} (?i:suggested|recommended|commented|pointed out|complained|"
         r"praised|criticised|criticized|liked|loved|disliked|objected|requested|asked "
-        r"for|argued|felt|likes|loves|prefers|preferred) (?!(?i:by)\b)(?=\w)",
+        r"for|argued|felt|likes|loves|prefers|preferred) (?!(?i:by|to)\b)(?=\w)",
         person=True,
         talk_only=True,
     ),

@@ -16,6 +16,11 @@ cue = partial(build, Category.QUALITY_RISK)
 
 CUES = (
     cue(
+        LIKELY,
+        r"(?i:\b(?:is|are) (?:still|already|now) (?:missing|late|delayed|unresolved|unsigned))\b",
+        talk_only=True,
+    ),
+    cue(
         EXPLICIT,
         rf"{ANYONE}{AUX}(?:'m|'re| (?i:am|is|are|was|were))(?: (?i:still|also|really|"
         rf"very|a bit|quite|most)){{0,2}} (?i:concerned|worried|afraid|nervous|uneasy|"

@@ -1,57 +1,67 @@
-"""Checks that run in production over the whole database."""
+"""The checks of `memory_core.integrity` as asset checks, each on its own schedule."""
 
 import asyncio
 
 import dagster as dg
 
 from memory_assets.resources import MemoryResource
-from memory_core.events.checks import all_broken_evidence, events_without_evidence
-from memory_core.extraction.pipeline import STORED_EVENTS
+from memory_core.extraction.pipeline import EVENT_INDEX, STORED_EVENTS
+from memory_core.integrity import CHECKS, Check, Finding
 
-_OFFENDERS_SHOWN = 20
-
-
-@dg.asset_check(asset=STORED_EVENTS, name="every_quote_is_exact", blocking=False)
-def every_quote_is_exact(memory: MemoryResource) -> dg.AssetCheckResult:
-    """Every quote in the database equals the text at its offsets and has at most 25 words."""
-
-    async def ask() -> list[str]:
-        async with memory.database() as database:
-            rows = await all_broken_evidence(database, _OFFENDERS_SHOWN)
-        return [f"{row['event_id']} at {row['artifact_uid']}" for row in rows]
-
-    return _result(asyncio.run(ask()))
+# What the index holds is the index's business; everything else is about what is stored.
+_ASSET = {"index_agrees": EVENT_INDEX}
+_SEVERITY = {"index_agrees": dg.AssetCheckSeverity.WARN}
 
 
-@dg.asset_check(asset=STORED_EVENTS, name="every_event_has_evidence", blocking=False)
-def every_event_has_evidence(memory: MemoryResource) -> dg.AssetCheckResult:
-    """No event in the database is without evidence."""
-
-    async def ask() -> list[str]:
-        async with memory.database() as database:
-            rows = await events_without_evidence(database, _OFFENDERS_SHOWN)
-        return [f"{row['event_id']} at {row['artifact_uid']}" for row in rows]
-
-    return _result(asyncio.run(ask()))
-
-
-def _result(offenders: list[str]) -> dg.AssetCheckResult:
-    return dg.AssetCheckResult(
-        passed=not offenders,
-        severity=dg.AssetCheckSeverity.ERROR,
-        metadata={"offenders": len(offenders), "first": "\n".join(offenders) or "none"},
+def _asset_check(check: Check) -> dg.AssetChecksDefinition:
+    @dg.asset_check(
+        asset=_ASSET.get(check.name, STORED_EVENTS),
+        name=check.name,
+        description=f"{check.description} Over the whole database.",
+        blocking=False,
     )
+    def examine(memory: MemoryResource) -> dg.AssetCheckResult:
+        finding = asyncio.run(_examine(memory, check))
+        return dg.AssetCheckResult(
+            passed=finding.passed,
+            severity=_SEVERITY.get(check.name, dg.AssetCheckSeverity.ERROR),
+            metadata={
+                "offenders": len(finding.offenders),
+                "first": "\n".join(finding.offenders) or "none",
+                "remedy": f"mcp-memory doctor --repair. {check.remedy}",
+                **finding.counts,
+            },
+        )
 
+    return examine
+
+
+async def _examine(memory: MemoryResource, check: Check) -> Finding:
+    async with memory.runtime() as runtime:
+        return await check.examine(runtime)
+
+
+integrity_checks = {check.name: _asset_check(check) for check in CHECKS}
 
 integrity_job = dg.define_asset_job(
     "integrity",
-    selection=dg.AssetSelection.checks(every_quote_is_exact, every_event_has_evidence),
-    description="Ask the database whether every event is still proved.",
+    selection=dg.AssetSelection.checks(*integrity_checks.values()),
+    description="All checks over the whole database.",
 )
 
-integrity_schedule = dg.ScheduleDefinition(
-    name="integrity_nightly",
-    job=integrity_job,
-    cron_schedule="0 3 * * *",
-    default_status=dg.DefaultScheduleStatus.RUNNING,
-)
+
+def _schedule(check: Check) -> dg.ScheduleDefinition:
+    job = dg.define_asset_job(
+        f"check_{check.name}",
+        selection=dg.AssetSelection.checks(integrity_checks[check.name]),
+        description=check.description,
+    )
+    return dg.ScheduleDefinition(
+        name=f"{check.name}_schedule",
+        job=job,
+        cron_schedule=check.cron,
+        default_status=dg.DefaultScheduleStatus.RUNNING,
+    )
+
+
+integrity_schedules = [_schedule(check) for check in CHECKS]

@@ -54,11 +54,15 @@ def migrate() -> None:
 
 
 @app.command()
-def doctor() -> None:
+def doctor(
+    repair: Annotated[
+        bool, typer.Option("--repair", help="Mend what can be mended in the stores.")
+    ] = False,
+) -> None:
     """Check everything the product needs, and say what to do about what is missing."""
     from mcp_server.cli.doctor import run
 
-    run()
+    run(repair=repair)
 
 
 @app.command()

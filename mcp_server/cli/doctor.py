@@ -13,6 +13,8 @@ from rich.markup import escape
 from memory_core import migrations
 from memory_core.embedding import build_embedder
 from memory_core.errors import MemoryFault
+from memory_core.integrity import CHECKS
+from memory_core.runtime import Runtime
 from memory_core.settings import Settings, load_settings, redact_dsn
 from memory_core.stack import ports, probes, state
 from memory_core.stack.connection import Membership, needs_services
@@ -28,11 +30,11 @@ class Finding:
     remedy: str = ""
 
 
-def run() -> None:
+def run(*, repair: bool) -> None:
     console = Console()
     settings = load_settings()
     bad = 0
-    for finding in examine(settings):
+    for finding in examine(settings, repair=repair):
         bad += not finding.good
         mark = "[green]✓[/]" if finding.good else "[red]✗[/]"
         console.print(f"{mark} {escape(finding.what)}", soft_wrap=True)
@@ -43,15 +45,15 @@ def run() -> None:
         raise typer.Exit(1)
 
 
-def examine(settings: Settings) -> Iterator[Finding]:
+def examine(settings: Settings, *, repair: bool) -> Iterator[Finding]:
     yield _python()
     yield _disk(settings)
     yield from _ports(settings)
-    yield from _stores(settings)
+    yield from _stores(settings, repair=repair)
     yield _provider(settings)
 
 
-def _stores(settings: Settings) -> Iterator[Finding]:
+def _stores(settings: Settings, *, repair: bool) -> Iterator[Finding]:
     """Servers that the settings name are asked as they are; our own are started if need be."""
     postgres = _postgres(settings) if settings.events_db_dsn is not None else None
     if postgres is not None and not postgres.good:
@@ -62,9 +64,10 @@ def _stores(settings: Settings) -> Iterator[Finding]:
     membership = Membership(settings)
     try:
         resolved = membership.join() if needs_services(settings) else settings
-        yield postgres or _postgres(resolved)
-        yield _chroma(resolved)
-        yield _migrations(resolved)
+        found = [postgres or _postgres(resolved), _chroma(resolved), _migrations(resolved)]
+        yield from found
+        if all(finding.good for finding in found):
+            yield from asyncio.run(_integrity(resolved, repair=repair))
     except MemoryFault as fault:
         yield Finding(False, "Postgres and Chroma", fault.message)
     finally:
@@ -152,6 +155,29 @@ def _provider(settings: Settings) -> Finding:
         lambda: asyncio.run(probe()),
         "Check OPENAI_API_KEY, OPENAI_BASE_URL and OPENAI_EMBED_MODEL, or set EMBEDDER=local.",
     )
+
+
+async def _integrity(settings: Settings, *, repair: bool) -> list[Finding]:
+    """What must hold in the stores, mended first if that is wanted."""
+    runtime = Runtime(settings)
+    findings = []
+    try:
+        await runtime.open()
+        for check in CHECKS:
+            found = await check.examine(runtime)
+            if not found.passed and repair:
+                mended = await check.repair(runtime)
+                findings.append(Finding(True, f"{check.name}: mended {mended}. {check.remedy}"))
+                continue
+            what = check.description if found.passed else f"{check.name}: {found.offenders[0]}"
+            findings.append(
+                Finding(found.passed, what, f"`mcp-memory doctor --repair`: {check.remedy}")
+            )
+    except MemoryFault as fault:
+        findings.append(Finding(False, "The stores cannot be examined", fault.message))
+    finally:
+        await runtime.close()
+    return findings
 
 
 def _answers(what: str, question: Callable[[], None], remedy: str) -> Finding:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from memory_core.database import Database, Row
+from memory_core.database import Database
 from memory_core.jobs import Job
 
 
@@ -18,14 +18,3 @@ async def broken_evidence(database: Database, jobs: Sequence[Job]) -> int:
         )
     assert row is not None
     return int(row["broken"])
-
-
-async def all_broken_evidence(database: Database, limit: int) -> list[Row]:
-    """Offenders in the whole database."""
-    async with database.session() as session:
-        return await session.all("find_broken_evidence", limit=limit)
-
-
-async def events_without_evidence(database: Database, limit: int) -> list[Row]:
-    async with database.session() as session:
-        return await session.all("find_events_without_evidence", limit=limit)

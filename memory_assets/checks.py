@@ -60,6 +60,7 @@ def _schedule(check: Check) -> dg.ScheduleDefinition:
         name=f"{check.name}_schedule",
         job=job,
         cron_schedule=check.cron,
+        description=check.description,
         default_status=dg.DefaultScheduleStatus.RUNNING,
     )
 

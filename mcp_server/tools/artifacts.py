@@ -133,6 +133,7 @@ class ArtifactDeleted(BaseModel):
     evidence: int
     jobs: int
     cache_entries: int
+    lineage_entries: int = Field(description="Of the pipeline's own log.")
 
 
 def tools(runtime: Runtime) -> list[Tool]:

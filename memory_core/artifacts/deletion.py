@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from memory_core.artifacts import lineage
 from memory_core.artifacts.reading import resolve_uid
 from memory_core.errors import NotFound
 from memory_core.runtime import Runtime
@@ -18,6 +19,7 @@ class Deleted:
     evidence: int
     jobs: int
     cache_entries: int
+    lineage_entries: int  # of Dagster's event log
 
 
 async def delete_artifact(
@@ -33,7 +35,13 @@ async def delete_artifact(
             raise NotFound(
                 f"There is no artifact {uid!r}: nothing was deleted.", details={"artifact_uid": uid}
             )
-        events = [str(row["event_id"]) for row in await session.all("artifact_event_ids", uid=uid)]
+        rows = await session.all("artifact_event_ids", uid=uid)
+        events = await _entries(
+            runtime.vectors,
+            CollectionName.EVENTS,
+            uid,
+            [str(row["event_id"]) for row in rows],
+        )
         artifacts = await _entries(
             runtime.vectors,
             CollectionName.ARTIFACTS,
@@ -52,6 +60,7 @@ async def delete_artifact(
         return Deleted(
             artifact_uid=uid,
             vectors=len(artifacts) + len(chunks) + len(events),
+            lineage_entries=await lineage.forget(session, uid),
             cache_entries=await session.run("delete_unshared_cache", uid=uid),
             evidence=await session.run("delete_evidence_of_artifact", uid=uid),
             events=await session.run("delete_events_of_artifact", uid=uid),

@@ -161,15 +161,28 @@ async def _store(
             if not pieces:  # deleted since we looked: start over with the full work
                 pieces = await _cut(revision, runtime.settings)
                 vectors = await _embed(runtime, pieces, _silent)
-            now = datetime.now(UTC)
-            await runtime.vectors.upsert(*_artifact_entry(revision, pieces, vectors, now))
-            if len(pieces) > 1:
-                await runtime.vectors.upsert(*_chunk_entries(revision, pieces, vectors, now))
             status: IngestStatus = "created" if latest is None else "revised"
-            result = await _insert(session, revision, pieces, runtime.settings, status)
+            indexing = asyncio.create_task(_index(runtime.vectors, revision, pieces, vectors))
+            try:
+                result = await _insert(session, revision, pieces, runtime.settings, status)
+            finally:
+                await indexing  # the commit comes after: without Chroma there is none
     if latest is not None:
         await _retire(runtime, latest)
     return result
+
+
+async def _index(
+    store: VectorStore, revision: Revision, pieces: list[Piece], vectors: list[Vector]
+) -> None:
+    """Write to Chroma. Takes most of the time, so Postgres works beside it."""
+    now = datetime.now(UTC)
+    writes = [store.upsert(*_artifact_entry(revision, pieces, vectors, now))]
+    if len(pieces) > 1:
+        writes.append(store.upsert(*_chunk_entries(revision, pieces, vectors, now)))
+    for outcome in await asyncio.gather(*writes, return_exceptions=True):
+        if outcome is not None:
+            raise outcome
 
 
 async def _insert(
@@ -217,6 +230,7 @@ async def _insert(
         "insert_chunks",
         uid=revision.uid,
         revision=revision.id,
+        title=document.title or "",
         indexes=[piece.chunk.index for piece in pieces],
         ids=[piece.id for piece in pieces],
         starts=[piece.chunk.start_char for piece in pieces],

@@ -44,9 +44,33 @@ CREATE TRIGGER take_is_latest_from_revision
     BEFORE INSERT ON semantic_event
     FOR EACH ROW EXECUTE FUNCTION take_is_latest_from_revision();
 
--- Partial indexes: the usual question is about latest events only.
-CREATE INDEX idx_semantic_event_latest_words ON semantic_event USING GIN (words) WHERE is_latest;
-CREATE INDEX idx_semantic_event_words ON semantic_event USING GIN (words) WHERE NOT is_latest;
+-- What searches filter by, as marks that one index holds beside the words: the number of matches
+-- is then read from the index alone.
+CREATE FUNCTION name_key(name TEXT) RETURNS TEXT
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    RETURN lower(btrim(regexp_replace(name, '\s+', ' ', 'g')));
+
+CREATE FUNCTION event_facets(category TEXT, artifact_uid TEXT, actors JSONB) RETURNS TEXT[]
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    RETURN ARRAY['category:' || category, 'artifact:' || artifact_uid]
+           || ARRAY(SELECT DISTINCT 'actor:' || name_key(actor ->> 'ref')
+                    FROM jsonb_path_query(actors, '$[*]') AS actor
+                    WHERE actor ->> 'ref' IS NOT NULL);
+
+ALTER TABLE semantic_event ADD COLUMN facets TEXT[] GENERATED ALWAYS AS (
+    event_facets(category, artifact_uid, actors_json)
+) STORED;
+
+-- Pages of new events become "all visible" soon, which is what lets a count skip them.
+ALTER TABLE semantic_event SET (autovacuum_vacuum_insert_scale_factor = 0.02,
+                                autovacuum_vacuum_scale_factor = 0.05);
+
+-- Partial indexes: the usual question is about latest events only. No pending lists, which every
+-- search would have to read through: events are written far less often than searched.
+CREATE INDEX idx_semantic_event_latest_words ON semantic_event USING GIN (words, facets)
+    WITH (fastupdate = off) WHERE is_latest;
+CREATE INDEX idx_semantic_event_superseded_words ON semantic_event USING GIN (words, facets)
+    WITH (fastupdate = off) WHERE NOT is_latest;
 CREATE INDEX idx_semantic_event_latest_time
     ON semantic_event (event_time DESC NULLS LAST, created_at DESC, event_id) WHERE is_latest;
 CREATE INDEX idx_semantic_event_latest_category_time
@@ -64,9 +88,15 @@ CREATE TABLE event_actor (
 );
 CREATE INDEX idx_event_actor_name ON event_actor (name_key, event_id);
 
-CREATE FUNCTION name_key(name TEXT) RETURNS TEXT
-    LANGUAGE sql IMMUTABLE PARALLEL SAFE
-    RETURN lower(btrim(regexp_replace(name, '\s+', ' ', 'g')));
+-- Every name once, by the words it consists of: "who is Alice?" must not read all actors. A name
+-- whose last event is gone may stay behind; who looks names up checks that somebody bears them.
+CREATE TABLE actor_name (
+    name_key TEXT PRIMARY KEY,
+    words    TEXT[] GENERATED ALWAYS AS (
+        array_remove(regexp_split_to_array(name_key, '[^[:alnum:]]+'), '')
+    ) STORED
+);
+CREATE INDEX idx_actor_name_words ON actor_name USING GIN (words) WITH (fastupdate = off);
 
 CREATE FUNCTION lay_out_actors() RETURNS TRIGGER AS $$
 BEGIN
@@ -76,6 +106,11 @@ BEGIN
     FROM new_events e
     CROSS JOIN LATERAL jsonb_array_elements(e.actors_json) WITH ORDINALITY AS a (actor, position)
     WHERE a.actor ->> 'ref' IS NOT NULL;
+    -- In order: two transactions with the same new names wait for each other, never both ways.
+    INSERT INTO actor_name (name_key)
+    SELECT DISTINCT a.name_key FROM new_events e JOIN event_actor a USING (event_id)
+    ORDER BY a.name_key
+    ON CONFLICT (name_key) DO NOTHING;
     RETURN NULL;
 END;
 $$ LANGUAGE plpgsql;
@@ -90,6 +125,7 @@ SELECT e.event_id, a.position, a.actor ->> 'ref', name_key(a.actor ->> 'ref'),
 FROM semantic_event e
 CROSS JOIN LATERAL jsonb_array_elements(e.actors_json) WITH ORDINALITY AS a (actor, position)
 WHERE a.actor ->> 'ref' IS NOT NULL;
+INSERT INTO actor_name (name_key) SELECT DISTINCT name_key FROM event_actor;
 
 CREATE INDEX idx_semantic_event_subject ON semantic_event (name_key(subject_json ->> 'ref'));
 

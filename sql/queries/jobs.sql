@@ -92,6 +92,20 @@ WHERE job_id = %(job_id)s AND locked_by = %(run_id)s AND generation = %(generati
   AND status = 'PROCESSING'
 RETURNING status;
 
+-- name: silent_runs
+-- Of these runs, those that gave no sign of life for a whole lease: no claim, no heartbeat, no end
+-- of a job.
+SELECT run_id FROM unnest(%(run_ids)s::text[]) AS run_id
+WHERE NOT EXISTS (
+    SELECT 1 FROM event_jobs j
+    WHERE j.locked_by = run_id AND j.updated_at >= now() - make_interval(secs => %(lease)s));
+
+-- name: stored_by_run
+-- Revisions whose events are those that this run stored.
+SELECT r.partition_key, e.events
+FROM extraction e JOIN artifact_revision r USING (artifact_uid, revision_id)
+WHERE e.run_id = %(run_id)s;
+
 -- name: release_jobs
 -- What a dead run held is due again at once.
 UPDATE event_jobs

@@ -1,6 +1,3 @@
--- name: count_revisions
-SELECT count(*) AS revisions FROM artifact_revision;
-
 -- name: lock_artifact
 -- One writer per artifact at a time, until the end of the transaction. Covers artifacts that do
 -- not exist yet, which a row lock cannot.

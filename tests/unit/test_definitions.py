@@ -1,0 +1,114 @@
+"""What Dagster is told: everything is there, and described for the people who look at it."""
+
+import dagster as dg
+import pytest
+
+from memory_assets.definitions import defs
+from memory_assets.specs import asset_specs, code_versions
+from memory_core.extraction import prompts
+from memory_core.extraction.pipeline import CANONICAL_EVENTS, CHUNK_EXTRACTIONS, STAGES
+from memory_core.extraction.rules import VERSION
+from memory_core.integrity import CHECKS
+from memory_core.settings import Settings
+
+RULES = Settings(_env_file=None, extractor="rules")  # type: ignore[call-arg]
+OPENAI = Settings(_env_file=None, extractor="openai", openai_api_key="sk-test")  # type: ignore[call-arg, arg-type]
+
+
+@pytest.fixture(scope="module")
+def repository() -> dg.RepositoryDefinition:
+    return defs.get_repository_def()
+
+
+def test_the_definitions_are_loadable() -> None:
+    dg.Definitions.validate_loadable(defs)
+
+
+def test_the_five_assets_follow_each_other(repository: dg.RepositoryDefinition) -> None:
+    graph = repository.asset_graph
+
+    assert {key.to_user_string() for key in graph.get_all_asset_keys()} == set(STAGES)
+    for before, stage in zip((None, *STAGES), STAGES, strict=False):
+        parents = {key.to_user_string() for key in graph.get(dg.AssetKey(stage)).parent_keys}
+        assert parents == ({before} if before else set())
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_an_asset_says_what_it_is(repository: dg.RepositoryDefinition, stage: str) -> None:
+    asset = repository.asset_graph.get(dg.AssetKey(stage))
+
+    assert asset.description
+    assert asset.owners == ["team:memory"]
+    assert asset.kinds
+    assert asset.group_name == "semantic_events"
+    assert asset.code_version
+    assert isinstance(asset.partitions_def, dg.DynamicPartitionsDefinition)
+    assert asset.partitions_def.name == "revisions"
+    assert asset.backfill_policy is not None
+    assert asset.backfill_policy.max_partitions_per_run == 100
+
+
+def test_sensors_jobs_schedules_and_checks_are_present(
+    repository: dg.RepositoryDefinition,
+) -> None:
+    checks = repository.asset_graph.asset_check_keys
+
+    assert {sensor.name for sensor in repository.sensor_defs} == {
+        "pending_jobs",
+        "release_after_failure",
+        "release_after_cancel",
+    }
+    assert {job.name for job in repository.get_all_jobs()} >= {"extract_pending", "integrity"}
+    assert {schedule.name for schedule in repository.schedule_defs} == {
+        f"{check.name}_schedule" for check in CHECKS
+    }
+    assert {(key.asset_key.to_user_string(), key.name) for key in checks} == {
+        ("stored_events", "quotes_are_the_text_at_their_offsets"),
+        ("stored_events", "every_quote_is_exact"),
+        ("stored_events", "every_event_has_evidence"),
+        ("stored_events", "one_latest_revision"),
+        ("stored_events", "no_abandoned_jobs"),
+        ("event_index", "index_agrees"),
+    }
+
+
+def test_whatever_must_run_by_itself_runs_from_the_start(
+    repository: dg.RepositoryDefinition,
+) -> None:
+    for sensor in repository.sensor_defs:
+        assert sensor.default_status == dg.DefaultSensorStatus.RUNNING
+    for schedule in repository.schedule_defs:
+        assert schedule.default_status == dg.DefaultScheduleStatus.RUNNING
+
+
+def test_jobs_and_checks_are_described(repository: dg.RepositoryDefinition) -> None:
+    for job in repository.get_all_jobs():
+        assert job.description or job.name == "__ASSET_JOB"
+    for key in repository.asset_graph.asset_check_keys:
+        assert repository.asset_graph.get_check_spec(key).description
+
+
+def test_sensors_and_schedules_are_described(repository: dg.RepositoryDefinition) -> None:
+    for automation in (*repository.sensor_defs, *repository.schedule_defs):
+        assert automation.description, automation.name
+
+
+def test_code_versions_follow_the_prompts() -> None:
+    versions = code_versions(OPENAI)
+
+    assert set(versions) == set(STAGES)
+    assert versions[CHUNK_EXTRACTIONS] == f"openai-{prompts.load('extract').version}"
+    assert versions[CANONICAL_EVENTS] == f"openai-{prompts.load('merge').version}"
+
+
+def test_code_versions_follow_the_rules_when_there_is_no_model() -> None:
+    versions = code_versions(RULES)
+
+    assert versions[CHUNK_EXTRACTIONS] == VERSION
+    assert versions[CANONICAL_EVENTS] == "none"
+
+
+def test_both_extractors_go_through_the_same_assets() -> None:
+    for rules, openai in zip(asset_specs(RULES), asset_specs(OPENAI), strict=True):
+        assert (rules.key, list(rules.deps)) == (openai.key, list(openai.deps))
+        assert rules.description == openai.description

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 
 import dagster as dg
 
+from memory_assets.graveyard import bury
 from memory_assets.metadata import materialisation
 from memory_assets.partitions import REVISIONS
 from memory_assets.resources import MemoryResource
@@ -26,6 +27,7 @@ from memory_core.settings import load_settings
 TRIGGER_TAG = "trigger"
 FROM_QUEUE = "queue"
 EVIDENCE_CHECK = "quotes_are_the_text_at_their_offsets"
+EVIDENCE_CHECK_KEY = dg.AssetCheckKey(dg.AssetKey(STORED_EVENTS), EVIDENCE_CHECK)
 _BACKFILL_TAG = "dagster/backfill"
 _SCHEDULE_TAG = "dagster/schedule_name"
 
@@ -49,7 +51,7 @@ def extract_revisions(
 ) -> Iterator[dg.AssetCheckResult]:
     """Claim the jobs of these partitions, extract them concurrently, store what is proved."""
     outcomes, broken = asyncio.run(_run(context, memory))
-    if EVIDENCE_CHECK in {key.name for key in context.selected_asset_check_keys}:
+    if EVIDENCE_CHECK_KEY in context.selected_asset_check_keys:
         yield dg.AssetCheckResult(
             check_name=EVIDENCE_CHECK,
             asset_key=STORED_EVENTS,
@@ -76,7 +78,8 @@ async def _run(
             runtime.database, context.partition_keys, context.run_id, redo_as=redo
         )
         context.log.info(f"claimed {len(claimed)} of {len(context.partition_keys)} revisions")
-        _report_dead_runs(context, claimed)
+        dead = {job.dead_run_id for job in claimed if job.dead_run_id}
+        bury(context.instance, dead, f"Its leases expired; run {context.run_id} took over.")
         with _materialisations(context) as observe:
             outcomes = await process(runtime, engine, claimed, observe, fresh=fresh)
         done = [outcome.job for outcome in outcomes if outcome.extraction is not None]
@@ -121,16 +124,6 @@ def _asked_by(context: dg.AssetExecutionContext) -> str:
     if _BACKFILL_TAG in tags:
         return "backfill"
     return "schedule" if _SCHEDULE_TAG in tags else "ui"
-
-
-def _report_dead_runs(context: dg.AssetExecutionContext, claimed: list[jobs.Job]) -> None:
-    """A run that was killed together with its code server would be shown as running for ever."""
-    for run_id in {job.dead_run_id for job in claimed if job.dead_run_id}:
-        run = context.instance.get_run_by_id(run_id)
-        if run is not None and not run.is_finished:
-            context.instance.report_run_failed(
-                run, message=f"Its leases expired; run {context.run_id} took over its revisions."
-            )
 
 
 def _obituary(failed: list[Outcome], total: int) -> str:

@@ -5,7 +5,13 @@ import time
 
 import dagster as dg
 
-from memory_assets.events import FROM_QUEUE, TRIGGER_TAG, extract_revisions
+from memory_assets import graveyard
+from memory_assets.events import (
+    EVIDENCE_CHECK_KEY,
+    FROM_QUEUE,
+    TRIGGER_TAG,
+    extract_revisions,
+)
 from memory_assets.partitions import REVISIONS
 from memory_assets.requests import Requested, batches, remember, still_wanted
 from memory_assets.resources import MemoryResource
@@ -22,13 +28,16 @@ _RANGE_END = "dagster/asset_partition_range_end"
 
 extraction_job = dg.define_asset_job(
     "extract_pending",
-    selection=dg.AssetSelection.assets(extract_revisions),
+    # Without the checks of the whole database: those are the business of the integrity job.
+    selection=dg.AssetSelection.assets(extract_revisions).without_checks()
+    | dg.AssetSelection.checks(EVIDENCE_CHECK_KEY),
     description="Extract the revisions whose jobs are pending.",
 )
 
 
 @dg.sensor(
     job=extraction_job,
+    description="Requests runs for the jobs that are due. Only reads the queue.",
     minimum_interval_seconds=1,
     default_status=dg.DefaultSensorStatus.RUNNING,
 )
@@ -38,6 +47,7 @@ def pending_jobs(
     """Requests runs for claimable jobs. Only reads the queue: the run itself claims."""
     requested = Requested.from_cursor(context.cursor)
     try:
+        asyncio.run(_bury_silent_runs(context, memory))
         due = asyncio.run(_wait_for_work(context, memory, requested))
     except PostgresUnavailable as fault:
         return dg.SkipReason(fault.message)
@@ -52,6 +62,14 @@ def pending_jobs(
     return dg.SensorResult(
         run_requests=[request for request, _ in requests], cursor=requested.to_cursor()
     )
+
+
+async def _bury_silent_runs(context: dg.SensorEvaluationContext, memory: MemoryResource) -> None:
+    if not (suspected := graveyard.suspects(context.instance)):
+        return
+    async with memory.database() as database:
+        silent = await jobs.silent_runs(database, suspected)
+    graveyard.bury(context.instance, silent, "It gave no sign of life for too long.")
 
 
 async def _wait_for_work(
@@ -82,16 +100,18 @@ def _request(batch: list[Row]) -> tuple[dg.RunRequest, list[Row]]:
 
 @dg.run_status_sensor(
     run_status=dg.DagsterRunStatus.FAILURE,
+    description="What a run that died still held is due again at once.",
     default_status=dg.DefaultSensorStatus.RUNNING,
     minimum_interval_seconds=1,
 )
 def release_after_failure(context: dg.RunStatusSensorContext, memory: MemoryResource) -> None:
-    """What a run that died still held is due again at once."""
+    """What a run that died still held is due again at once, and what it did store is shown."""
     _release(context, memory)
 
 
 @dg.run_status_sensor(
     run_status=dg.DagsterRunStatus.CANCELED,
+    description="What a cancelled run still held is due again at once.",
     default_status=dg.DefaultSensorStatus.RUNNING,
     minimum_interval_seconds=1,
 )
@@ -101,12 +121,15 @@ def release_after_cancel(context: dg.RunStatusSensorContext, memory: MemoryResou
 
 
 def _release(context: dg.RunStatusSensorContext, memory: MemoryResource) -> None:
-    async def release() -> int:
+    run = context.dagster_run
+
+    async def release() -> tuple[list[Row], list[Row]]:
         async with memory.database() as database:
             reason = context.dagster_event.message or "the run ended before its work was done"
-            rows = await jobs.release_run(database, context.dagster_run.run_id, reason)
-        return len(rows)
+            released = await jobs.release_run(database, run.run_id, reason)
+            return released, await jobs.stored_by(database, run.run_id)
 
-    released = asyncio.run(release())
-    if released:
-        context.log.info(f"released {released} jobs of run {context.dagster_run.run_id}")
+    released, stored = asyncio.run(release())
+    mended = graveyard.show_what_was_stored(context.instance, run, stored) if stored else 0
+    if released or mended:
+        context.log.info(f"run {run.run_id}: {len(released)} jobs released, {mended} shown as done")

@@ -78,6 +78,12 @@ def postgres_faults() -> Iterator[None]:
     """Turn "the server is not there" into our own fault; other SQL errors are bugs and pass."""
     try:
         yield
+    except (psycopg.errors.DiskFull, psycopg.errors.ReadOnlySqlTransaction) as error:
+        raise PostgresUnavailable(
+            "Postgres takes no writes now (its disk is full, or it is read-only); nothing was "
+            "written. Reading still works. Make room or switch it back, then try again.",
+            details={"cause": type(error).__name__},
+        ) from error
     except (PoolTimeout, PoolClosed, psycopg.OperationalError, psycopg.InterfaceError) as error:
         raise PostgresUnavailable(
             "Postgres does not answer; nothing was written. Is the stack running "

@@ -69,6 +69,9 @@ async def _timed(kind: type[C], question: Awaitable[dict[str, Any]]) -> C:
         return kind(state="down", detail=f"no answer within {CHECK_SECONDS:g} s")
     except MemoryFault as fault:
         return kind(state="down", detail=fault.message)
+    except Exception as error:
+        # Whatever it is, the other answers are still worth having.
+        return kind(state="down", detail=f"{type(error).__name__}: {error}".splitlines()[0])
     elapsed = round((time.perf_counter() - begun) * 1000, 2)
     return kind(**{"state": "up", "latency_ms": elapsed, **answer})
 

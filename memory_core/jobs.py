@@ -11,11 +11,14 @@ from uuid import UUID
 
 from memory_core.database import Database, Row, Session
 from memory_core.errors import ErrorCode, MemoryFault, ProviderFault
+from memory_core.text.printable import printable
 
 LEASE_SECONDS = 60
 HEARTBEAT_SECONDS = 15.0
 BACKOFF_FIRST_SECONDS = 30
 BACKOFF_LIMIT_SECONDS = 600
+# However long a provider asks us to wait: Postgres knows no endless interval.
+RETRY_AFTER_LIMIT_SECONDS = 86_400.0
 _MESSAGE_LIMIT = 2_000
 
 RUN_DIED = "RUN_DIED"
@@ -62,7 +65,7 @@ class Failure:
 def backoff_seconds(attempts: int, retry_after: float | None = None) -> float:
     """30 s, 60 s, 120 s … at most 600 s; longer when the provider asks for it."""
     own = min(BACKOFF_FIRST_SECONDS * 2 ** (max(attempts, 1) - 1), BACKOFF_LIMIT_SECONDS)
-    return max(float(own), retry_after or 0.0)
+    return max(float(own), min(retry_after or 0.0, RETRY_AFTER_LIMIT_SECONDS))
 
 
 async def claim(
@@ -122,7 +125,7 @@ async def fail(database: Database, job: Job, error: MemoryFault) -> Failure | No
             status="FAILED" if permanent or exhausted else "PENDING",
             wait=backoff_seconds(job.attempts, retry_after),
             code=code,
-            message=message[:_MESSAGE_LIMIT],
+            message=printable(message, _MESSAGE_LIMIT),
         )
     return None if row is None else Failure(row["status"], code, message)
 
@@ -131,8 +134,24 @@ async def release_run(database: Database, run_id: str, reason: str) -> list[Row]
     """Give back at once what a dead run held."""
     async with database.session() as session:
         return await session.all(
-            "release_jobs", run_id=run_id, code=RUN_DIED, message=reason[:_MESSAGE_LIMIT]
+            "release_jobs",
+            run_id=run_id,
+            code=RUN_DIED,
+            message=printable(reason, _MESSAGE_LIMIT),
         )
+
+
+async def silent_runs(database: Database, run_ids: Sequence[str]) -> set[str]:
+    """Those of these runs that neither claimed nor held nor ended a job for a whole lease."""
+    async with database.session() as session:
+        rows = await session.all("silent_runs", run_ids=list(run_ids), lease=LEASE_SECONDS)
+    return {row["run_id"] for row in rows}
+
+
+async def stored_by(database: Database, run_id: str) -> list[Row]:
+    """Revisions whose events a run stored, by partition key."""
+    async with database.session() as session:
+        return await session.all("stored_by_run", run_id=run_id)
 
 
 async def claimable(database: Database, limit: int) -> list[Row]:

@@ -5,17 +5,20 @@ file is one transaction), and when an applied file is edited afterwards (checksu
 """
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import resources
 
 import psycopg
 
 from memory_core import queries
+from memory_core.database import postgres_faults
 from memory_core.errors import ConfigurationFault
 
 # Any constant will do, as long as nothing else in the database uses it.
 _ADVISORY_LOCK = 0x6D656D6F7279
+_CONNECT_SECONDS = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +50,7 @@ def shipped() -> list[Migration]:
 def apply(dsn: str, migrations: Sequence[Migration] | None = None) -> list[str]:
     """Bring the database up to date. Returns the names of the files that were applied."""
     wanted = shipped() if migrations is None else list(migrations)
-    with psycopg.connect(dsn, autocommit=True) as connection:
+    with _connected(dsn) as connection:
         connection.execute(queries.get("lock_migrations"), {"key": _ADVISORY_LOCK})
         try:
             connection.execute(queries.get("create_migration_table"))
@@ -60,12 +63,21 @@ def apply(dsn: str, migrations: Sequence[Migration] | None = None) -> list[str]:
 
 def pending(dsn: str) -> list[str]:
     """Names of shipped migrations that the database lacks. Changes nothing."""
-    with psycopg.connect(dsn, autocommit=True) as connection:
+    with _connected(dsn) as connection:
         row = connection.execute(queries.get("migration_table_exists")).fetchone()
         done = _applied(connection) if row and row[0] else {}
     wanted = shipped()
     _refuse_edited(wanted, done)
     return [migration.name for migration in wanted if migration.number not in done]
+
+
+@contextmanager
+def _connected(dsn: str) -> Iterator[psycopg.Connection]:
+    with (
+        postgres_faults(),
+        psycopg.connect(dsn, autocommit=True, connect_timeout=_CONNECT_SECONDS) as connection,
+    ):
+        yield connection
 
 
 def _applied(connection: psycopg.Connection) -> dict[int, tuple[str, str]]:
@@ -91,14 +103,20 @@ def _refuse_edited(wanted: Sequence[Migration], done: dict[int, tuple[str, str]]
 
 
 def _apply_one(connection: psycopg.Connection, migration: Migration) -> str:
-    with connection.transaction():
-        connection.execute(migration.statements.encode())
-        connection.execute(
-            queries.get("record_migration"),
-            {
-                "number": migration.number,
-                "name": migration.name,
-                "checksum": migration.checksum,
-            },
-        )
+    try:
+        with connection.transaction():
+            connection.execute(migration.statements.encode())
+            connection.execute(
+                queries.get("record_migration"),
+                {
+                    "number": migration.number,
+                    "name": migration.name,
+                    "checksum": migration.checksum,
+                },
+            )
+    except psycopg.ProgrammingError as error:
+        raise ConfigurationFault(
+            f"sql/migrations/{migration.name} failed and nothing of it was kept: "
+            f"{str(error).splitlines()[0]}"
+        ) from error
     return migration.name

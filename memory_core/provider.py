@@ -7,12 +7,15 @@ that a provider's Retry-After is respected and every attempt is counted.
 import asyncio
 import random
 from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from typing import TypeVar
 
 import openai
 
 from memory_core.errors import ErrorCode, ProviderFault
 from memory_core.settings import Settings
+from memory_core.times import as_utc
 
 T = TypeVar("T")
 _BACKOFF_FIRST_SECONDS = 0.5
@@ -40,7 +43,7 @@ async def with_retries(call: Callable[[], Awaitable[T]], *, retries: int) -> T:
     while True:
         try:
             return await call()
-        except openai.OpenAIError as error:
+        except (openai.OpenAIError, TimeoutError) as error:
             fault = as_fault(error)
             wait = _pause(fault, attempt)
             if attempt >= retries or wait is None:
@@ -49,9 +52,9 @@ async def with_retries(call: Callable[[], Awaitable[T]], *, retries: int) -> T:
         await asyncio.sleep(wait)
 
 
-def as_fault(error: openai.OpenAIError) -> ProviderFault:
+def as_fault(error: openai.OpenAIError | TimeoutError) -> ProviderFault:
     """The fault with its code. The key never shows: only status and the provider's message do."""
-    if isinstance(error, openai.APITimeoutError):
+    if isinstance(error, openai.APITimeoutError | TimeoutError):
         return ProviderFault(
             "The model provider did not answer in time.", code=ErrorCode.OPENAI_TIMEOUT
         )
@@ -89,21 +92,28 @@ def _code(error: openai.APIStatusError) -> ErrorCode:
 
 
 def _message(error: openai.APIStatusError) -> str:
+    # Some providers repeat a part of the key in their refusal.
+    if error.status_code in {401, 403}:
+        return "the key was refused. Check OPENAI_API_KEY."
     body = error.body
+    text = body
     if isinstance(body, dict):
-        text = body.get("message") or body.get("error") or ""
-        # Some providers repeat a part of the key in their refusal.
-        if error.status_code in {401, 403}:
-            return "the key was refused. Check OPENAI_API_KEY."
-        return str(text)[:300]
-    return "no further explanation"
+        text = body.get("message") or body.get("error") or body.get("detail")
+    return str(text)[:300] if text else "no further explanation"
 
 
 def _retry_after(error: openai.APIStatusError) -> float | None:
+    """In seconds; a provider may also name a point in time."""
+    asked = error.response.headers.get("retry-after", "")
     try:
-        return max(0.0, float(error.response.headers.get("retry-after", "")))
+        return max(0.0, float(asked))
+    except ValueError:
+        pass
+    try:
+        until = parsedate_to_datetime(asked)
     except ValueError:
         return None
+    return max(0.0, (as_utc(until) - datetime.now(UTC)).total_seconds())
 
 
 def _pause(fault: ProviderFault, attempt: int) -> float | None:

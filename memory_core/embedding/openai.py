@@ -27,27 +27,39 @@ class OpenAIEmbedder:
             texts[start : start + self._batch_size]
             for start in range(0, len(texts), self._batch_size)
         ]
-        async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(self._embed_batch(batch)) for batch in batches]
-        return [vector for task in tasks for vector in task.result()]
+        try:
+            async with asyncio.TaskGroup() as group:
+                tasks = [group.create_task(self._embed_batch(batch)) for batch in batches]
+        except* ProviderFault as faults:
+            # One batch's fault says enough, and callers expect it bare.
+            fault = faults.exceptions[0]
+        else:
+            return [vector for task in tasks for vector in task.result()]
+        raise fault
 
     async def close(self) -> None:
         await self._client.close()
 
     async def _embed_batch(self, texts: Sequence[str]) -> list[Vector]:
         async with self._slots:
-            answer = await with_retries(
-                lambda: self._client.embeddings.create(
-                    model=self.model,
-                    input=list(texts),
-                    dimensions=self.dimension,
-                    encoding_format="float",
-                ),
-                retries=self._retries,
-            )
-        vectors = [item.embedding for item in sorted(answer.data, key=lambda item: item.index)]
+            vectors = await with_retries(lambda: self._ask(texts), retries=self._retries)
         self._refuse_wrong_shape(vectors, expected=len(texts))
         return vectors
+
+    async def _ask(self, texts: Sequence[str]) -> list[Vector]:
+        try:
+            answer = await self._client.embeddings.create(
+                model=self.model,
+                input=list(texts),
+                dimensions=self.dimension,
+                encoding_format="float",
+            )
+            return [item.embedding for item in sorted(answer.data, key=lambda item: item.index)]
+        except (ValueError, TypeError, AttributeError) as error:  # not JSON, or of another shape
+            raise ProviderFault(
+                "The embedding server's answer cannot be read. Is OPENAI_BASE_URL right?",
+                code=ErrorCode.OPENAI_ERROR,
+            ) from error
 
     def _refuse_wrong_shape(self, vectors: list[Vector], *, expected: int) -> None:
         dimensions = {len(vector) for vector in vectors}

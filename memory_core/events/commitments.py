@@ -8,6 +8,7 @@ from uuid import UUID
 from memory_core.database import Row
 from memory_core.events.names import Person, resolve_name
 from memory_core.events.reading import evidence_of
+from memory_core.events.search import actor_facets
 from memory_core.runtime import Runtime
 
 Status = Literal["open", "done", "overdue", "unknown"]
@@ -56,7 +57,7 @@ async def list_commitments(
         for offset in range(0, _READ_AT_MOST, _READ_AT_ONCE):
             rows = await session.all(
                 "list_commitments",
-                actor_keys=keys,
+                actor_facets=actor_facets(keys),
                 due_from=due_from,
                 due_to=due_to,
                 limit=_READ_AT_ONCE,

@@ -1,11 +1,13 @@
 """The Chroma collection `events`: narratives by meaning, kept in step with Postgres."""
 
 import logging
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from memory_core.errors import ChromaUnavailable
 from memory_core.events.identity import event_id
 from memory_core.runtime import Runtime
+from memory_core.together import Together
 from memory_core.vectors import CollectionName, Entry
 
 if TYPE_CHECKING:
@@ -14,25 +16,38 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 
-async def add(runtime: Runtime, extraction: "Extraction") -> None:
-    """Upsert the vectors of the new events. Harmless when the store then fails: a tool never
-    returns an event that Postgres does not have."""
-    events, job = extraction.events, extraction.job
-    if not events:
-        return
-    title = extraction.revision["title"]
-    texts = [indexed_text(event.narrative, title) for event in events]
+class Writer:
+    """Writes vectors, those of several revisions at once: to Chroma a call costs more than its
+    size."""
+
+    def __init__(self) -> None:
+        self._write = Together(_write)
+
+    async def add(self, runtime: Runtime, extraction: "Extraction") -> None:
+        """Upsert the vectors of the new events. Harmless when the store then fails: a tool never
+        returns an event that Postgres does not have."""
+        if extraction.events:
+            await self._write((runtime, extraction))
+
+
+async def _write(batch: Sequence[tuple[Runtime, "Extraction"]]) -> list[None]:
+    runtime = batch[0][0]
+    told = [(extraction, event) for _, extraction in batch for event in extraction.events]
+    texts = [indexed_text(event.narrative, made.revision["title"]) for made, event in told]
     vectors = await runtime.embedder.embed(texts)
     entries = [
         Entry(
-            id=str(event_id(job.artifact_uid, job.revision_id, event)),
+            id=str(event_id(made.job.artifact_uid, made.job.revision_id, event)),
             vector=vector,
             document=text,
-            metadata=event_metadata(job.artifact_uid, job.revision_id, event.category.value),
+            metadata=event_metadata(
+                made.job.artifact_uid, made.job.revision_id, event.category.value
+            ),
         )
-        for event, text, vector in zip(events, texts, vectors, strict=True)
+        for (made, event), text, vector in zip(told, texts, vectors, strict=True)
     ]
     await runtime.vectors.upsert(CollectionName.EVENTS, entries)
+    return [None] * len(batch)
 
 
 def event_metadata(artifact_uid: str, revision_id: str, category: str) -> dict[str, str]:

@@ -4,7 +4,10 @@ Full text over narratives and quotes, and vectors of narratives, each rank; reci
 makes one ranking of them. Postgres has the last word on what exists.
 """
 
-from dataclasses import asdict, dataclass, field
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import combinations
 from typing import Any, Literal
@@ -19,8 +22,11 @@ from memory_core.vectors import CollectionName
 
 Sort = Literal["relevance", "time"]
 # How many of the newest matches are ranked by their words. All matches of a rare word; of a
-# common one the newest, since nobody pages through thousands.
-_RANKED_MATCHES = 1_000
+# common one the newest, after which the others follow in the order of time.
+_RANKED_MATCHES = 500
+# Up to so many matches are all read to find the newest; of more, the newest are soon met by
+# going back in time.
+_FEW_MATCHES = 60_000
 _DENSE_HITS = 60
 # Narratives farther away than this (cosine distance) have nothing to do with the question. Among
 # events that a filter has already narrowed down, what is less near may still be meant.
@@ -44,9 +50,30 @@ class EventFilters:
     include_superseded: bool = False
 
     def for_sql(self, actor_keys: list[str] | None) -> dict[str, Any]:
-        values = asdict(self)
-        del values["actor"]
-        return {**values, "actor_keys": actor_keys}
+        return {
+            "facets": self._facets() or None,
+            "actor_facets": actor_facets(actor_keys),
+            "time_from": self.time_from,
+            "time_to": self.time_to,
+            "subject": self.subject,
+            "min_confidence": self.min_confidence,
+            "include_superseded": self.include_superseded,
+        }
+
+    def _facets(self) -> list[str]:
+        """The marks of `facets_of_event` that an event must have."""
+        wanted = {
+            "category": self.category,
+            "artifact": self.artifact_uid,
+            "type": self.artifact_type,
+            "source": self.source_system,
+        }
+        return [f"{name}:{value}" for name, value in wanted.items() if value is not None]
+
+
+def actor_facets(keys: list[str] | None) -> list[str] | None:
+    """The marks of `facets_of_event` for these actors, of which an event must have one."""
+    return None if keys is None else [f"actor:{key}" for key in keys]
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +97,7 @@ async def search_events(
     farthest: float | None = None,
 ) -> EventPage:
     """`farthest`: the cosine distance up to which a narrative is taken to be about the query."""
-    async with runtime.database.session() as session:
+    async with _session(runtime) as session:
         actor_keys: list[str] | None = None
         if filters.actor:
             resolution = await resolve_name(session, filters.actor)
@@ -78,69 +105,76 @@ async def search_events(
                 return EventPage([], 0, candidates=resolution.candidates)
             actor_keys = resolution.keys
         parameters = filters.for_sql(actor_keys)
-        words = await _words(session, query, parameters) if query and query.strip() else None
-        if words is None:
+        if query is None or not query.strip():
             events, total = await _by_time(session, parameters, limit, offset)
             return await _page(session, events, total, include_evidence)
+    words, dense = await asyncio.gather(
+        _words(runtime, query, parameters, rank=sort == "relevance"),
+        _dense(runtime, query, filters, farthest),
+    )
+    async with _session(runtime) as session:
         if sort == "time" and words.total:
-            events = await session.all(
-                "match_events_by_time",
-                words=words.tsquery,
-                limit=limit,
-                offset=offset,
-                **parameters,
-            )
+            events = await _matches_by_time(session, words, parameters, [], limit, offset)
             return await _page(session, events, words.total, include_evidence)
-    assert query is not None
-    dense = await _dense(runtime, query, filters, farthest)
-    async with runtime.database.session() as session:
         events, total = await _fused(
             session, words, dense, parameters, runtime.settings.rrf_constant, limit, offset, sort
         )
         return await _page(session, events, total, include_evidence)
 
 
+@asynccontextmanager
+async def _session(runtime: Runtime) -> AsyncIterator[Session]:
+    async with runtime.database.transaction() as session:
+        await session.one("tune_for_search")
+        yield session
+
+
 @dataclass(frozen=True, slots=True)
 class _Words:
-    """What the query says to Postgres, and how many events match it."""
+    """What the query says to Postgres, how many events match it, and the newest of them."""
 
     tsquery: str
-    ranked: list[str]
     total: int
+    ranked: list[str]
     # It has operators: what it excludes must not come back by its meaning.
     to_the_letter: bool
 
 
-async def _words(session: Session, query: str, parameters: dict[str, Any]) -> _Words:
-    parsed = await session.one("parse_query", query=query)
-    assert parsed is not None
-    to_the_letter = any(operator in parsed["strict"] for operator in ("!", "|", "<"))
-    tsquery = parsed["strict"] if to_the_letter else _enough_of(parsed["lexemes"])
-    if not tsquery:
-        return _Words("", [], 0, to_the_letter)
-    ranked = await session.all(
-        "rank_events_by_words",
-        words=tsquery,
-        lexemes=parsed["lexemes"],
-        limit=_RANKED_MATCHES,
-        **parameters,
-    )
-    total = len(ranked)
-    if total == _RANKED_MATCHES:
+async def _words(runtime: Runtime, query: str, parameters: dict[str, Any], *, rank: bool) -> _Words:
+    async with _session(runtime) as session:
+        parsed = await session.one("parse_query", query=query)
+        assert parsed is not None
+        to_the_letter = any(operator in parsed["strict"] for operator in ("!", "|", "<"))
+        tsquery = parsed["strict"] if to_the_letter else _enough_of(parsed["lexemes"])
+        if not tsquery:
+            return _Words("", 0, [], to_the_letter)
         counted = await session.one("count_events_by_words", words=tsquery, **parameters)
-        total = counted["total"] if counted else total
-    return _Words(tsquery, [str(row["event_id"]) for row in ranked], total, to_the_letter)
+        assert counted is not None
+        total: int = counted["total"]
+        few = total <= _FEW_MATCHES
+        ranked = (
+            await session.all(
+                "rank_few_events_by_words" if few else "rank_events_by_words",
+                words=tsquery,
+                each_word=[_quoted(lexeme) for lexeme in parsed["lexemes"]],
+                limit=_RANKED_MATCHES,
+                **parameters,
+            )
+            if rank and total
+            else []
+        )
+    return _Words(tsquery, total, [str(row["event_id"]) for row in ranked], to_the_letter)
 
 
 def _enough_of(lexemes: list[str]) -> str:
     """A tsquery that wants half of the words: people ask in sentences."""
     wanted = (len(lexemes) + 1) // 2 if len(lexemes) <= _MOST_WORDS_COMBINED else 2
-    quoted = ["'" + _escaped(lexeme) + "'" for lexeme in lexemes]
+    quoted = [_quoted(lexeme) for lexeme in lexemes]
     return " | ".join(" & ".join(some) for some in combinations(quoted, wanted) if some)
 
 
-def _escaped(lexeme: str) -> str:
-    return lexeme.replace("\\", "\\\\").replace("'", "''")
+def _quoted(lexeme: str) -> str:
+    return "'" + lexeme.replace("\\", "\\\\").replace("'", "''") + "'"
 
 
 async def _by_time(
@@ -186,20 +220,50 @@ async def _fused(
     offset: int,
     sort: Sort,
 ) -> tuple[list[Row], int]:
-    allowed = await session.all("filter_events", ids=[UUID(id_) for id_ in dense], **parameters)
-    known = {str(row["event_id"]) for row in allowed}
+    rows = await session.all(
+        "filter_events", ids=[UUID(id_) for id_ in dense], words=words.tsquery, **parameters
+    )
+    has_words = {str(row["event_id"]): row["has_words"] for row in rows}
     if words.to_the_letter:
-        known &= set(words.ranked)
-    dense = [id_ for id_ in dense if id_ in known]
-    ranked = fuse({"full_text": words.ranked, "dense": dense}, constant=constant)
-    total = words.total + len(set(dense) - set(words.ranked))
-    page = ranked if sort == "time" else ranked[offset : offset + limit]
-    rows = await session.all("events_by_id", ids=[UUID(item.key) for item in page])
-    by_id = {str(row["event_id"]): row for row in rows}
-    events = [by_id[item.key] for item in page if item.key in by_id]
+        has_words = {id_: has for id_, has in has_words.items() if has}
+    dense = [id_ for id_ in dense if id_ in has_words]
+    fused = fuse({"full_text": words.ranked, "dense": dense}, constant=constant)
+    ranked = [UUID(item.key) for item in fused]
+    total = words.total + sum(not has for has in has_words.values())
     if sort == "time":
-        events = sorted(events, key=_newest_first)[offset : offset + limit]
+        events = sorted(await _in_order(session, ranked), key=_newest_first)
+        return events[offset : offset + limit], total
+    events = await _in_order(session, ranked[offset : offset + limit])
+    unranked = min(total - len(ranked), limit - len(events))
+    if unranked > 0:
+        beyond = max(offset - len(ranked), 0)
+        events += await _matches_by_time(session, words, parameters, ranked, unranked, beyond)
     return events, total
+
+
+async def _in_order(session: Session, ids: list[UUID]) -> list[Row]:
+    rows = await session.all("events_by_id", ids=ids)
+    by_id = {row["event_id"]: row for row in rows}
+    return [by_id[id_] for id_ in ids if id_ in by_id]
+
+
+async def _matches_by_time(
+    session: Session,
+    words: _Words,
+    parameters: dict[str, Any],
+    ranked: list[UUID],
+    limit: int,
+    offset: int,
+) -> list[Row]:
+    """Newest first, without those that are ranked before them."""
+    return await session.all(
+        "match_events_by_time",
+        words=words.tsquery,
+        ranked=ranked,
+        limit=limit,
+        offset=offset,
+        **parameters,
+    )
 
 
 def _newest_first(row: Row) -> tuple[bool, float]:

@@ -27,16 +27,17 @@ async def replace_events(
         await _insert_evidence(session, extraction, ids)
         await _replace_entities(session, extraction)
         await _record(session, engine, extraction)
-        await record_calls(session, extraction)
+        recorded = await record_calls(session, extraction)
         await jobs.complete(session, job)
+    extraction.recorded_calls += recorded
     return ids
 
 
-async def record_calls(session: Session, extraction: "Extraction") -> None:
-    """Those that were not recorded yet."""
+async def record_calls(session: Session, extraction: "Extraction") -> int:
+    """Those that were not recorded yet; how many these are, to be counted when committed."""
     calls = extraction.calls[extraction.recorded_calls :]
     if not calls:
-        return
+        return 0
     await session.run(
         "record_calls",
         job_id=extraction.job.job_id,
@@ -49,7 +50,7 @@ async def record_calls(session: Session, extraction: "Extraction") -> None:
         cached_tokens=[call.cached_tokens for call in calls],
         latencies=[call.latency_ms for call in calls],
     )
-    extraction.recorded_calls += len(calls)
+    return len(calls)
 
 
 def _revision(extraction: "Extraction") -> dict[str, str]:

@@ -47,10 +47,17 @@ def _at_most(limit: int) -> StringConstraints:
     return StringConstraints(strip_whitespace=True, min_length=1, max_length=limit)
 
 
-_Ref = Annotated[str, BeforeValidator(_storable), _at_most(300)]
-_Narrative = Annotated[str, BeforeValidator(_storable), _at_most(2_000)]
-_Quote = Annotated[str, BeforeValidator(_storable), _at_most(20_000)]
+def _offset(value: Any) -> int | None:
+    """A hint at best: a bad one is none, and costs nothing."""
+    return value if type(value) is int else None
+
+
+# Constraints first: after another validator they would measure the text before it is stripped.
+_Ref = Annotated[str, _at_most(300), BeforeValidator(_storable)]
+_Narrative = Annotated[str, _at_most(2_000), BeforeValidator(_storable)]
+_Quote = Annotated[str, _at_most(20_000), BeforeValidator(_storable)]
 _Time = Annotated[datetime | None, BeforeValidator(_time)]
+_Offset = Annotated[int | None, BeforeValidator(_offset)]
 
 
 class _Subject(BaseModel):
@@ -65,8 +72,8 @@ class _Actor(BaseModel):
 
 class _Evidence(BaseModel):
     quote: _Quote
-    start_char: int | None = None
-    end_char: int | None = None
+    start_char: _Offset = None
+    end_char: _Offset = None
 
 
 class _Event(BaseModel):

@@ -9,7 +9,13 @@ from uuid import UUID
 
 from memory_core import jobs
 from memory_core.errors import ErrorCode, MemoryFault, PostgresUnavailable
-from memory_core.extraction.pipeline import Engine, Extraction, Observer, extract_revision
+from memory_core.extraction.pipeline import (
+    CANONICAL_EVENTS,
+    Engine,
+    Extraction,
+    Observer,
+    extract_revision,
+)
 from memory_core.jobs import Failure, Job, LeaseLost
 from memory_core.runtime import Runtime
 
@@ -32,13 +38,19 @@ async def process(
     runtime: Runtime, engine: Engine, claimed: Sequence[Job], observe: Observer, *, fresh: bool
 ) -> list[Outcome]:
     slots = asyncio.Semaphore(_DOCUMENTS_AT_ONCE)
+    storing: set[UUID] = set()
+
+    def observed(stage: str, extraction: Extraction) -> None:
+        if stage == CANONICAL_EVENTS:
+            storing.add(extraction.job.job_id)
+        observe(stage, extraction)
 
     async def one(job: Job) -> Outcome:
         async with slots:
-            return await _process_one(runtime, engine, job, observe, fresh=fresh)
+            return await _process_one(runtime, engine, job, observed, fresh=fresh)
 
     tasks = {job.job_id: asyncio.create_task(one(job)) for job in claimed}
-    heart = asyncio.create_task(_beat(runtime, claimed, tasks))
+    heart = asyncio.create_task(_beat(runtime, claimed, tasks, storing))
     try:
         results = await asyncio.gather(*tasks.values(), return_exceptions=True)
     finally:
@@ -76,9 +88,16 @@ async def _record(runtime: Runtime, job: Job, fault: MemoryFault) -> Failure:
 
 
 async def _beat(
-    runtime: Runtime, claimed: Sequence[Job], tasks: dict[UUID, "asyncio.Task[Outcome]"]
+    runtime: Runtime,
+    claimed: Sequence[Job],
+    tasks: dict[UUID, "asyncio.Task[Outcome]"],
+    storing: set[UUID],
 ) -> None:
-    """Keep the leases alive; stop working on what is no longer ours."""
+    """Keep the leases alive; ask no more about what is no longer ours.
+
+    What is being stored is left alone: storing checks the lease itself, and a job that has just
+    become DONE is not held any more either.
+    """
     if not claimed:
         return
     run_id = claimed[0].run_id
@@ -91,7 +110,7 @@ async def _beat(
             log.warning("heartbeat missed: %s", fault.message)
             continue
         for id_ in open_ids:
-            if id_ not in held and not tasks[id_].done():
+            if id_ not in held and id_ not in storing and not tasks[id_].done():
                 tasks[id_].cancel()
 
 

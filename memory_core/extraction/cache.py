@@ -1,12 +1,14 @@
 """What a model answered for a passage, kept so that nobody pays twice.
 
 The key is the passage, the document's context, the prompt and the model. An answer is stored the
-moment it arrives: a crash one call later does not lose it.
+moment it arrives: a crash one call later does not lose it. It is stored as text, since JSONB would
+refuse U+0000, lone surrogates and NaN, and what is read again must be what was read first.
 """
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable
+import time
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -14,9 +16,13 @@ from psycopg.types.json import Jsonb
 
 from memory_core import ids
 from memory_core.database import Database
+from memory_core.errors import PostgresUnavailable
 from memory_core.extraction.model import DocumentContext
+from memory_core.together import Together
 
 Answer = dict[str, Any]
+_KEEP_SECONDS = 30.0
+_KEEP_PAUSE_SECONDS = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,10 +33,20 @@ class Key:
     model: str
 
 
+@dataclass(slots=True)
+class _Asking:
+    """A question under way, and how many wait for its answer."""
+
+    task: asyncio.Task[tuple[Answer, bool]]
+    waiting: int = 0
+
+
 class AnswerCache:
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._asking: dict[Key, asyncio.Task[Answer]] = {}
+        self._asking: dict[Key, _Asking] = {}
+        self._get = Together(self._get_all)
+        self._keep = Together(self._keep_all)
 
     @staticmethod
     def key(text: str, context: DocumentContext, prompt_version: str, model: str) -> Key:
@@ -40,39 +56,69 @@ class AnswerCache:
         self, key: Key, ask: Callable[[], Awaitable[Answer]], *, fresh: bool
     ) -> tuple[Answer, bool]:
         """The answer, and whether it was known. Whoever asks for the same at once shares it."""
+        asking = None if fresh else self._asking.get(key)
+        shared = asking is not None
+        if asking is None:
+            asking = _Asking(asyncio.create_task(self._answer(key, ask, fresh)))
+            self._asking[key] = asking
+        asking.waiting += 1
+        try:
+            answer, known = await asyncio.shield(asking.task)
+            return answer, known or shared
+        finally:
+            # Who gives up takes the answer from nobody; when all have, the call is ended.
+            asking.waiting -= 1
+            if not asking.waiting:
+                asking.task.cancel()
+                if self._asking.get(key) is asking:
+                    del self._asking[key]
+
+    async def _answer(
+        self, key: Key, ask: Callable[[], Awaitable[Answer]], fresh: bool
+    ) -> tuple[Answer, bool]:
         if not fresh and (known := await self._get(key)) is not None:
             return known, True
-        if not fresh and (task := self._asking.get(key)) is not None:
-            return await asyncio.shield(task), True
-        task = asyncio.create_task(self._ask_and_keep(key, ask))
-        self._asking[key] = task
-        try:
-            return await asyncio.shield(task), False
-        except asyncio.CancelledError:
-            task.cancel()
-            raise
-        finally:
-            if self._asking.get(key) is task:
-                del self._asking[key]
-
-    async def _ask_and_keep(self, key: Key, ask: Callable[[], Awaitable[Answer]]) -> Answer:
         answer = await ask()
-        async with self._database.session() as session:
-            await session.run("keep_answer", **asdict(key), answer=Jsonb(answer, dumps=_dumps))
-        return answer
+        await self._keep((key, answer))
+        return answer, False
 
-    async def _get(self, key: Key) -> Answer | None:
+    async def _keep_all(self, answers: Sequence[tuple[Key, Answer]]) -> list[None]:
+        """What was paid for outlasts a restart of Postgres."""
+        # A statement may touch a row once only; the last answer counts.
+        latest = dict(answers)
+        columns = _columns(latest) | {"answers": [Jsonb(json.dumps(a)) for a in latest.values()]}
+        deadline = time.monotonic() + _KEEP_SECONDS
+        while True:
+            try:
+                async with self._database.session() as session:
+                    await session.run("keep_answers", **columns)
+                return [None] * len(answers)
+            except PostgresUnavailable:
+                if time.monotonic() >= deadline:
+                    raise
+                await asyncio.sleep(_KEEP_PAUSE_SECONDS)
+
+    async def _get_all(self, keys: Sequence[Key]) -> list[Answer | None]:
         async with self._database.session() as session:
-            row = await session.one("get_answer", **asdict(key))
-        return None if row is None else row["answer"]
+            rows = await session.all("get_answers", **_columns(keys))
+        known = {row["number"]: row["answer"] for row in rows}
+        # Parsed for each on its own: whoever gets an answer may change it.
+        return [
+            json.loads(known[number]) if number in known else None
+            for number in range(1, len(keys) + 1)
+        ]
+
+
+def _columns(keys: Iterable[Key]) -> dict[str, list[str]]:
+    listed = list(keys)
+    return {
+        "chunk_hashes": [key.chunk_hash for key in listed],
+        "context_hashes": [key.context_hash for key in listed],
+        "prompt_versions": [key.prompt_version for key in listed],
+        "models": [key.model for key in listed],
+    }
 
 
 def context_hash(context: DocumentContext) -> str:
     parts = asdict(context) | {"date": context.date.isoformat() if context.date else None}
     return ids.sha256(json.dumps(parts, sort_keys=True, ensure_ascii=True))
-
-
-def _dumps(value: Any) -> str:
-    """JSONB refuses U+0000 and lone surrogates; an answer that holds them is kept without."""
-    text = json.dumps(value, ensure_ascii=False)
-    return text.encode(errors="replace").decode().replace("\\u0000", "\\ufffd")

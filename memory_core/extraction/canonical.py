@@ -47,7 +47,7 @@ async def canonicalise(
             answer = await grouper.group(
                 blocks, max_calls=max(1, chunks // _CHUNKS_PER_QUESTION), log=log
             )
-            _join_as_told(groups, answer)
+            _join_as_told(groups, answer, {event.id for block in blocks for event in block})
     names = _names(entities)
     merged = [_merge(members, names) for members in groups.members()]
     return sorted(merged, key=lambda event: event.evidence[0].start_char)
@@ -128,21 +128,21 @@ def _same_subject_and_actor(a: ChunkEvent, b: ChunkEvent) -> bool:
     return bool(first & second) or not (first or second)
 
 
-def _join_as_told(groups: _Groups, told: Sequence[Sequence[str]]) -> None:
-    """Unknown ids, ids in two groups and groups across categories are ignored."""
+def _join_as_told(groups: _Groups, told: Sequence[Sequence[str]], asked: set[str]) -> None:
+    """Ids that were not asked about, ids in two groups and groups across categories are ignored."""
     times_named: dict[str, int] = {}
     for group in told:
         for id_ in set(group):
             times_named[id_] = times_named.get(id_, 0) + 1
     for group in told:
-        members = [id_ for id_ in group if id_ in groups.events and times_named[id_] == 1]
-        for a, b in combinations(members, 2):
-            if groups.events[a].category == groups.events[b].category:
-                groups.join(a, b)
+        members = [id_ for id_ in group if id_ in asked and times_named[id_] == 1]
+        if len({groups.events[id_].category for id_ in members}) == 1:
+            for other in members[1:]:
+                groups.join(members[0], other)
 
 
 def _merge(members: Sequence[ChunkEvent], names: dict[str, str]) -> CanonicalEvent:
-    ordered = sorted(members, key=lambda event: (event.evidence.start_char, event.id))
+    ordered = sorted(members, key=_place)
     best = max(ordered, key=_detail)
     return CanonicalEvent(
         category=best.category,
@@ -154,6 +154,10 @@ def _merge(members: Sequence[ChunkEvent], names: dict[str, str]) -> CanonicalEve
         actors=_actors(ordered, names),
         event_time=best.event_time or next((e.event_time for e in ordered if e.event_time), None),
     )
+
+
+def _place(event: ChunkEvent) -> tuple[int, int, int]:
+    return event.evidence.start_char, event.evidence.end_char, event.chunk_index
 
 
 def _detail(event: ChunkEvent) -> tuple[int, float]:

@@ -9,19 +9,22 @@ import asyncio
 import json
 import re
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 import openai
-from openai.types.chat import ChatCompletion, ChatCompletionMessageParam
-from openai.types.shared_params import ResponseFormatJSONSchema
+from openai.types.chat import ChatCompletion
+from openai.types.chat.chat_completion import Choice
 
 from memory_core.errors import ErrorCode, ProviderFault
 from memory_core.extraction.model import CallLog, ModelCall
 from memory_core.provider import as_fault, build_client, with_retries
 from memory_core.settings import Settings
+from memory_core.text.printable import printable
 
 _TRIES_FOR_JSON = 2
+_REFUSAL_LIMIT = 2_000
 _FENCE = re.compile(r"^\s*```(?:json)?\s*\n(.*?)\n?\s*```\s*$", re.DOTALL)
 
 
@@ -39,6 +42,7 @@ class Question:
     schema: dict[str, Any]
     system: str
     messages: tuple[str, ...]
+    accepts: Callable[[dict[str, Any]], bool] = lambda _: True
 
 
 class ChatModel:
@@ -49,13 +53,14 @@ class ChatModel:
         self.model = settings.openai_event_model
         self._client = build_client(settings)
         self._retries = settings.openai_max_retries
+        self._timeout = settings.openai_timeout
         self._slots = asyncio.Semaphore(settings.extract_concurrency)
         self._knows_schemas = True
 
     async def ask(self, question: Question, log: CallLog) -> Reply:
         for _ in range(_TRIES_FOR_JSON):
             completion = await self._complete(question, log)
-            reply = _read(completion)
+            reply = _read(completion, question)
             log(_record(question.kind, self.model, completion, reply))
             if reply is not None:
                 return reply
@@ -69,10 +74,12 @@ class ChatModel:
         await self._client.close()
 
     async def _complete(self, question: Question, log: CallLog) -> "_Timed":
+        # Others may learn it while we wait; what counts is what we asked for.
+        by_schema = self._knows_schemas
         try:
             return await with_retries(lambda: self._call(question, log), retries=self._retries)
         except ProviderFault as fault:
-            if not (self._knows_schemas and _is_about_schema(fault)):
+            if not (by_schema and _is_about_schema(fault)):
                 raise
             self._knows_schemas = False
             return await with_retries(lambda: self._call(question, log), retries=self._retries)
@@ -81,17 +88,34 @@ class ChatModel:
         async with self._slots:
             begun = time.perf_counter()
             try:
-                completion = await self._client.chat.completions.create(
-                    model=self.model,
-                    temperature=0,
-                    messages=cast(list[ChatCompletionMessageParam], self._messages(question)),
-                    response_format=cast(ResponseFormatJSONSchema, self._format(question)),
-                )
-            except openai.OpenAIError as error:
-                latency = (time.perf_counter() - begun) * 1000
-                log(ModelCall(question.kind, self.model, as_fault(error).code.value, latency))
+                # Not by `chat.completions.create`: it walks through the schema once more for
+                # each call, which takes longer than all that we do with the answer.
+                # The client's own time-out is per read: a server that dribbles would never meet it.
+                async with asyncio.timeout(self._timeout):
+                    completion = await self._client.post(
+                        "/chat/completions",
+                        cast_to=ChatCompletion,
+                        body={
+                            "model": self.model,
+                            "temperature": 0,
+                            "messages": self._messages(question),
+                            "response_format": self._format(question),
+                        },
+                    )
+                choice = completion.choices[0]
+                _ = choice.message.content
+            except (openai.OpenAIError, TimeoutError) as error:
+                log(self._failed(question, as_fault(error), begun))
                 raise
-            return _Timed(completion, (time.perf_counter() - begun) * 1000)
+            except (ValueError, TypeError, LookupError, AttributeError) as error:
+                fault = _unreadable()
+                log(self._failed(question, fault, begun))
+                raise fault from error
+            return _Timed(completion, choice, (time.perf_counter() - begun) * 1000)
+
+    def _failed(self, question: Question, fault: ProviderFault, begun: float) -> ModelCall:
+        latency = (time.perf_counter() - begun) * 1000
+        return ModelCall(question.kind, self.model, fault.code.value, latency)
 
     def _messages(self, question: Question) -> list[dict[str, str]]:
         system = question.system
@@ -118,39 +142,51 @@ class ChatModel:
 @dataclass(frozen=True, slots=True)
 class _Timed:
     completion: ChatCompletion
+    choice: Choice
     latency_ms: float
 
 
-def _read(timed: _Timed) -> Reply | None:
+def _read(timed: _Timed, question: Question) -> Reply | None:
     """None: not the JSON that was asked for."""
-    choices = timed.completion.choices
-    if not choices:
-        return None
-    choice = choices[0]
+    choice = timed.choice
     if choice.finish_reason == "length":
         return Reply("truncated")
     if choice.message.refusal or choice.finish_reason == "content_filter":
-        return Reply("refusal", refusal=choice.message.refusal or "stopped by a content filter")
-    content = choice.message.content or ""
+        reason = choice.message.refusal or "stopped by a content filter"
+        return Reply("refusal", refusal=printable(str(reason), _REFUSAL_LIMIT))
+    content = str(choice.message.content or "")
     fenced = _FENCE.match(content)
     try:
         data = json.loads(fenced[1] if fenced else content)
     except (ValueError, RecursionError):
         return None
-    return Reply("ok", data=data) if isinstance(data, dict) else None
+    return Reply("ok", data=data) if isinstance(data, dict) and question.accepts(data) else None
 
 
 def _record(kind: str, model: str, timed: _Timed, reply: Reply | None) -> ModelCall:
     usage = timed.completion.usage
-    details = usage.prompt_tokens_details if usage else None
+    details = getattr(usage, "prompt_tokens_details", None)
     return ModelCall(
         kind=kind,
         model=model,
         outcome=reply.outcome if reply else "invalid_json",
         latency_ms=timed.latency_ms,
-        prompt_tokens=usage.prompt_tokens if usage else 0,
-        completion_tokens=usage.completion_tokens if usage else 0,
-        cached_tokens=(details.cached_tokens or 0) if details else 0,
+        prompt_tokens=_count(usage, "prompt_tokens"),
+        completion_tokens=_count(usage, "completion_tokens"),
+        cached_tokens=_count(details, "cached_tokens"),
+    )
+
+
+def _count(usage: object, name: str) -> int:
+    """Servers differ in what they count, and some count nothing."""
+    value = getattr(usage, name, None)
+    return value if isinstance(value, int) else 0
+
+
+def _unreadable() -> ProviderFault:
+    return ProviderFault(
+        "The model provider's answer cannot be read. Is OPENAI_BASE_URL right?",
+        code=ErrorCode.OPENAI_ERROR,
     )
 
 

@@ -20,8 +20,12 @@ async def open_engine(settings: Settings, database: Database) -> AsyncIterator[E
     from memory_core.extraction.chat import ChatModel
     from memory_core.extraction.openai import OpenAIExtractor, OpenAIGrouper
 
-    chat = ChatModel(settings)
+    chat, cache = ChatModel(settings), AnswerCache(database)
     try:
-        yield Engine(OpenAIExtractor(chat, AnswerCache(database)), OpenAIGrouper(chat))
+        yield Engine(
+            OpenAIExtractor(chat, cache),
+            OpenAIGrouper(chat, cache),
+            OpenAIGrouper(chat, cache, fresh=True),
+        )
     finally:
         await chat.close()

@@ -3,10 +3,10 @@
 import json
 from typing import Any
 
-from memory_core.errors import ErrorCode, ProviderFault
+from memory_core import ids
 from memory_core.extraction import prompts
 from memory_core.extraction.answer import is_answer, read_answer
-from memory_core.extraction.cache import AnswerCache
+from memory_core.extraction.cache import AnswerCache, Key
 from memory_core.extraction.chat import ChatModel, Question
 from memory_core.extraction.model import CallLog, ChunkEvent, DocumentContext, Proposal, Rejected
 from memory_core.extraction.schema import (
@@ -45,7 +45,7 @@ class OpenAIExtractor:
             return await self._ask(chunk.text, context, log)
 
         answer, from_cache = await self._cache.get_or_ask(key, ask, fresh=fresh)
-        proposal = read_answer(answer) if is_answer(answer) else Proposal()
+        proposal = read_answer(answer)
         rejections = proposal.rejections
         if answer.get("truncated"):
             rejections += (Rejected("TRUNCATED", "the answer for a passage did not fit"),)
@@ -61,19 +61,19 @@ class OpenAIExtractor:
             schema=EXTRACTION_SCHEMA,
             system=self._prompt.text,
             messages=(describe(context), text),
+            accepts=is_answer,
         )
         reply = await self._chat.ask(question, log)
         if reply.outcome == "refusal":
             return {"events": [], "entities": [], "refusal": reply.refusal}
         if reply.outcome == "truncated":
             return await self._ask_halves(text, context, log)
-        if not is_answer(reply.data):
-            raise ProviderFault(
-                f"The model {self.model} answered with JSON that has no list of events.",
-                code=ErrorCode.INVALID_JSON_SCHEMA,
-            )
-        answer: dict[str, Any] = reply.data
-        return answer
+        # Nothing else of it: what marks a refusal or a cut is for us to say.
+        entities = reply.data.get("entities")
+        return {
+            "events": reply.data["events"],
+            "entities": entities if isinstance(entities, list) else [],
+        }
 
     async def _ask_halves(
         self, text: str, context: DocumentContext, log: CallLog
@@ -85,7 +85,7 @@ class OpenAIExtractor:
         for half in (text[:middle], text[middle:]):
             part = await self._ask(half, context, log)
             joined["events"] += part["events"]
-            joined["entities"] += part.get("entities") or []
+            joined["entities"] += part["entities"]
             for mark in ("refusal", "truncated"):
                 if part.get(mark):
                     joined[mark] = part[mark]
@@ -93,9 +93,15 @@ class OpenAIExtractor:
 
 
 class OpenAIGrouper:
-    def __init__(self, chat: ChatModel) -> None:
+    """With a cache, what was answered once is not asked again, unless all is to be `fresh`."""
+
+    def __init__(
+        self, chat: ChatModel, cache: AnswerCache | None = None, *, fresh: bool = False
+    ) -> None:
         self._prompt = prompts.load("merge")
         self._chat = chat
+        self._cache = cache
+        self._fresh = fresh
 
     @property
     def version(self) -> str:
@@ -107,17 +113,32 @@ class OpenAIGrouper:
         groups: list[list[str]] = []
         for batch in _packed(blocks)[:max_calls]:
             candidates = [_candidate(event) for block in batch for event in block]
-            question = Question(
-                kind="merge",
-                schema_name=MERGE_NAME,
-                schema=MERGE_SCHEMA,
-                system=self._prompt.text,
-                messages=(json.dumps(candidates, ensure_ascii=False),),
-            )
-            reply = await self._chat.ask(question, log)
-            if reply.outcome == "ok":
-                groups += _groups(reply.data)
+            answer = await self._answer(json.dumps(candidates, ensure_ascii=False), log)
+            groups += _groups(answer)
         return groups
+
+    async def _answer(self, candidates: str, log: CallLog) -> dict[str, Any]:
+        async def ask() -> dict[str, Any]:
+            return await self._ask(candidates, log)
+
+        if self._cache is None:
+            return await ask()
+        key = Key(ids.sha256(candidates), MERGE_NAME, self.version, self._chat.model)
+        answer, _ = await self._cache.get_or_ask(key, ask, fresh=self._fresh)
+        return answer
+
+    async def _ask(self, candidates: str, log: CallLog) -> dict[str, Any]:
+        question = Question(
+            kind="merge",
+            schema_name=MERGE_NAME,
+            schema=MERGE_SCHEMA,
+            system=self._prompt.text,
+            messages=(candidates,),
+        )
+        reply = await self._chat.ask(question, log)
+        told = _groups(reply.data) if reply.outcome == "ok" else []
+        # Ids alone are kept: a narrative in the cache would outlive the document it tells of.
+        return {"groups": [{"members": members} for members in told]}
 
 
 def describe(context: DocumentContext) -> str:

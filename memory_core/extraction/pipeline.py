@@ -4,13 +4,13 @@ Everything here can be repeated: answers are cached, the store replaces, the ind
 """
 
 import asyncio
+import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
-from memory_core.database import Database, Row
-from memory_core.errors import ErrorCode, MemoryFault
+from memory_core.database import Database, Row, Session
+from memory_core.errors import ErrorCode, MemoryFault, PostgresUnavailable
 from memory_core.events import index, store
 from memory_core.extraction.canonical import canonicalise
 from memory_core.extraction.model import (
@@ -21,12 +21,15 @@ from memory_core.extraction.model import (
     Extractor,
     Grouper,
     ModelCall,
+    Proposal,
     Rejected,
 )
 from memory_core.extraction.proof import prove
 from memory_core.jobs import Job
 from memory_core.runtime import Runtime
 from memory_core.text.chunk import Chunk
+
+log = logging.getLogger(__name__)
 
 CHUNK_TEXT, CHUNK_EXTRACTIONS, CANONICAL_EVENTS, STORED_EVENTS, EVENT_INDEX = STAGES = (
     "chunk_text",
@@ -36,6 +39,10 @@ CHUNK_TEXT, CHUNK_EXTRACTIONS, CANONICAL_EVENTS, STORED_EVENTS, EVENT_INDEX = ST
     "event_index",
 )
 
+_REVISIONS_AT_POSTGRES = 6
+# Calls that one document may have begun; how many are in flight at once is the engine's matter.
+_CHUNKS_AT_ONCE = 128
+
 
 @dataclass(frozen=True, slots=True)
 class Engine:
@@ -43,6 +50,12 @@ class Engine:
 
     extractor: Extractor
     grouper: Grouper | None
+    fresh_grouper: Grouper | None = None  # asks even what was answered before
+    # Fewer than there are connections: who waits for one for long takes it for an outage.
+    at_postgres: asyncio.Semaphore = field(
+        default_factory=lambda: asyncio.Semaphore(_REVISIONS_AT_POSTGRES)
+    )
+    vectors: index.Writer = field(default_factory=index.Writer)
 
     @property
     def merge_version(self) -> str:
@@ -75,38 +88,41 @@ async def extract_revision(
     runtime: Runtime, engine: Engine, job: Job, observe: Observer, *, fresh: bool = False
 ) -> Extraction:
     """Raises MemoryFault when an attempt fails, LeaseLost when the job is no longer ours."""
-    revision = await _load(runtime.database, job)
-    extraction = Extraction(job=job, revision=revision)
+    async with engine.at_postgres, runtime.database.session() as session:
+        extraction = Extraction(job=job, revision=await _load(session, job))
+        rows = await session.all("list_chunks", uid=job.artifact_uid, revision=job.revision_id)
+        contexts = await _contexts(session, job)
+    fresh = fresh or job.bypass_cache
     try:
         with _stage(extraction, CHUNK_TEXT, observe):
-            await _chunk(runtime.database, extraction)
+            _chunk(extraction, rows)
         with _stage(extraction, CHUNK_EXTRACTIONS, observe):
-            await _extract(runtime.database, engine, extraction, fresh=fresh or job.bypass_cache)
+            await _extract(engine, extraction, contexts, fresh=fresh)
         with _stage(extraction, CANONICAL_EVENTS, observe):
             extraction.events = await canonicalise(
                 extraction.chunk_events,
                 extraction.entities,
                 chunks=len(extraction.chunks),
-                grouper=engine.grouper,
+                grouper=engine.fresh_grouper if fresh else engine.grouper,
                 log=extraction.calls.append,
             )
+        # Vectors first: a job that is DONE is always indexed, and vectors without rows are ignored.
+        with _stage(extraction, STORED_EVENTS, observe):
+            await engine.vectors.add(runtime, extraction)
+            async with engine.at_postgres:
+                await store.replace_events(runtime.database, engine, extraction)
     except BaseException:
         await _record_calls(runtime.database, extraction)
         raise
-    # Vectors first: a job that is DONE is always indexed, and vectors without rows are ignored.
-    with _stage(extraction, STORED_EVENTS, observe):
-        await index.add(runtime, extraction)
-        await store.replace_events(runtime.database, engine, extraction)
     with _stage(extraction, EVENT_INDEX, observe):
-        await index.remove_stale(runtime, extraction)
+        # Nothing can be stale after the first attempt at the first request.
+        if job.attempts > 1 or job.generation > 1:
+            await index.remove_stale(runtime, extraction)
     return extraction
 
 
-async def _load(database: Database, job: Job) -> Row:
-    async with database.session() as session:
-        row = await session.one(
-            "revision_to_extract", uid=job.artifact_uid, revision=job.revision_id
-        )
+async def _load(session: Session, job: Job) -> Row:
+    row = await session.one("revision_to_extract", uid=job.artifact_uid, revision=job.revision_id)
     if row is None:
         raise MemoryFault(
             f"The text of {job.artifact_uid} {job.revision_id} is gone. Ingest it again.",
@@ -115,13 +131,9 @@ async def _load(database: Database, job: Job) -> Row:
     return row
 
 
-async def _chunk(database: Database, extraction: Extraction) -> None:
+def _chunk(extraction: Extraction, rows: Sequence[Row]) -> None:
     """The chunks as they were cut at ingest: later settings do not move old boundaries."""
     revision = extraction.revision
-    async with database.session() as session:
-        rows = await session.all(
-            "list_chunks", uid=revision["artifact_uid"], revision=revision["revision_id"]
-        )
     for row in rows:
         chunk = Chunk(
             index=row["chunk_index"],
@@ -134,19 +146,29 @@ async def _chunk(database: Database, extraction: Extraction) -> None:
 
 
 async def _extract(
-    database: Database, engine: Engine, extraction: Extraction, *, fresh: bool
+    engine: Engine, extraction: Extraction, contexts: dict[int, DocumentContext], *, fresh: bool
 ) -> None:
-    contexts = await _contexts(database, extraction)
+    slots = asyncio.Semaphore(_CHUNKS_AT_ONCE)
+    faults: list[Exception] = []
 
-    async def one(chunk: Chunk) -> Any:
-        return await engine.extractor.extract(
-            chunk, contexts[chunk.index], fresh=fresh, log=extraction.calls.append
-        )
+    async def one(chunk: Chunk) -> Proposal | None:
+        """After a first failure no call is begun; those under way are paid for and kept."""
+        async with slots:
+            if faults:
+                return None
+            try:
+                return await engine.extractor.extract(
+                    chunk, contexts[chunk.index], fresh=fresh, log=extraction.calls.append
+                )
+            except Exception as error:
+                faults.append(error)
+                return None
 
-    async with asyncio.TaskGroup() as group:
-        tasks = [group.create_task(one(chunk)) for chunk, _ in extraction.chunks]
-    for (chunk, chunk_id), task in zip(extraction.chunks, tasks, strict=True):
-        proposal = task.result()
+    proposals = await asyncio.gather(*(one(chunk) for chunk, _ in extraction.chunks))
+    if faults:
+        raise faults[0]
+    for (chunk, chunk_id), proposal in zip(extraction.chunks, proposals, strict=True):
+        assert proposal is not None
         proved, rejected = prove(chunk, chunk_id, proposal.events)
         extraction.chunk_events += proved
         extraction.entities += proposal.entities
@@ -160,12 +182,8 @@ async def _extract(
         await asyncio.sleep(0)  # let heartbeats and other documents have their turn
 
 
-async def _contexts(database: Database, extraction: Extraction) -> dict[int, DocumentContext]:
-    revision = extraction.revision
-    async with database.session() as session:
-        rows = await session.all(
-            "first_contexts", uid=revision["artifact_uid"], revision=revision["revision_id"]
-        )
+async def _contexts(session: Session, job: Job) -> dict[int, DocumentContext]:
+    rows = await session.all("first_contexts", uid=job.artifact_uid, revision=job.revision_id)
     return {
         row["chunk_index"]: DocumentContext(
             artifact_type=row["artifact_type"],
@@ -180,8 +198,14 @@ async def _contexts(database: Database, extraction: Extraction) -> dict[int, Doc
 
 async def _record_calls(database: Database, extraction: Extraction) -> None:
     """Calls of an attempt that failed cost money as well."""
-    async with database.session() as session:
-        await store.record_calls(session, extraction)
+    try:
+        async with database.session() as session:
+            recorded = await store.record_calls(session, extraction)
+    except PostgresUnavailable as fault:
+        # What the attempt failed of says more than this.
+        log.warning("calls of %s were not recorded: %s", extraction.job.job_id, fault.message)
+        return
+    extraction.recorded_calls += recorded
 
 
 class _stage:

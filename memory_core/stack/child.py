@@ -112,12 +112,14 @@ class Child:
         self._end_group()
         await self._process.wait()
 
-    def obituary(self) -> str:
+    def death(self) -> str:
         code = self._process.returncode if self._process else None
         how = f"exit code {code}" if code is None or code >= 0 else signal.Signals(-code).name
-        return f"{self.spec.title} ended ({how}). Last lines of {self.spec.log}:\n" + "\n".join(
-            f"  {line}" for line in last_lines(self.spec.log)
-        )
+        return f"{self.spec.title} ended ({how})."
+
+    def obituary(self) -> str:
+        lines = [f"  {line}" for line in last_lines(self.spec.log)]
+        return "\n".join([f"{self.death()} Last lines of {self.spec.log}:", *lines])
 
     def _end_group(self) -> None:
         """End whatever the child itself had started and left behind."""

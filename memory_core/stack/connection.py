@@ -24,7 +24,8 @@ from memory_core.stack.layout import Layout
 from memory_core.stack.locks import FileLock, holding
 from memory_core.stack.state import StackState
 
-START_SECONDS = 60.0
+# More than the supervisor itself gives a child to get ready.
+START_SECONDS = 120.0
 STOP_SECONDS = 20.0
 _POLL_SECONDS = 0.05
 _SERVICES_LOG = "services"
@@ -66,9 +67,7 @@ class Membership:
                 )
             if not self._users.held:
                 self._users.acquire(shared=True, timeout=START_SECONDS)
-            found = state.running(self._layout)
-            process = None if found is not None else self._spawn()
-            return resolved(self._settings, self._wait_ready(process))
+            return resolved(self._settings, self._ready_stack())
 
     @property
     def lost(self) -> bool:
@@ -97,17 +96,23 @@ class Membership:
                 stdout=log,
                 stderr=log,
                 env={**os.environ, **_explicit(self._settings)},
+                # Away from any `.env`: our settings, which it gets, include ours already.
+                cwd=self._layout.root,
                 # It must survive Ctrl-C in this command's terminal: others may have joined.
                 start_new_session=True,
             )
 
-    def _wait_ready(self, process: subprocess.Popen[bytes] | None) -> StackState:
+    def _ready_stack(self) -> StackState:
+        """Wait for whoever is starting the stack; when nobody is, or it failed, start it."""
         deadline = time.monotonic() + START_SECONDS
+        process: subprocess.Popen[bytes] | None = None
         while time.monotonic() < deadline:
             found = state.running(self._layout)
             if found is not None and found.ready:
                 return found
-            if process is not None and process.poll() is not None and found is None:
+            if found is None and process is None:
+                process = self._spawn()
+            elif found is None and process is not None and process.poll() is not None:
                 break
             time.sleep(_POLL_SECONDS)
         log = self._layout.log_of(_SERVICES_LOG)

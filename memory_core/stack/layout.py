@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from pathlib import Path
 
+from memory_core.errors import StackFault
+
 
 @dataclass(frozen=True, slots=True)
 class Layout:
@@ -49,8 +51,14 @@ class Layout:
     def create(self) -> None:
         # Documents live here. The root stays traversable for the account that runs the embedded
         # Postgres when we are root; everything below it is private.
-        self.root.mkdir(parents=True, exist_ok=True)
-        self.root.chmod(0o711)
-        for folder in (self.chroma, self.dagster_home, self.logs):
-            folder.mkdir(exist_ok=True)
-            folder.chmod(0o700)
+        try:
+            self.root.mkdir(parents=True, exist_ok=True)
+            self.root.chmod(0o711)
+            for folder in (self.chroma, self.dagster_home, self.logs):
+                folder.mkdir(exist_ok=True)
+                folder.chmod(0o700)
+        except OSError as error:
+            raise StackFault(
+                f"DATA_DIR={self.root} cannot be used: {error.strerror} ({error.filename}). "
+                "Set DATA_DIR to a directory of your own that can be written to."
+            ) from error

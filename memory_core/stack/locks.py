@@ -8,6 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Self
 
+from memory_core.errors import StackFault
+
 _POLL_SECONDS = 0.05
 
 
@@ -23,7 +25,12 @@ class FileLock:
     def try_acquire(self, *, shared: bool = False) -> bool:
         kind = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
         # Children must not inherit the lock: it would outlive its holder.
-        fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except PermissionError as error:
+            raise StackFault(
+                f"{self._path} belongs to another user. Set DATA_DIR to a directory of your own."
+            ) from error
         try:
             fcntl.flock(fd, kind | fcntl.LOCK_NB)
         except BlockingIOError:

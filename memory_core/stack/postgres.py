@@ -10,10 +10,12 @@ import subprocess
 import tempfile
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import psutil
 
 from memory_core.errors import StackFault
+from memory_core.stack.orphans import MARKER
 
 DEFAULT_VERSION = 16
 DATABASE = "postgres"
@@ -43,7 +45,7 @@ class EmbeddedPostgres:
 
     @property
     def dsn(self) -> str:
-        return f"postgresql://{SUPERUSER}@/{DATABASE}?host={self.socket_dir}"
+        return f"postgresql://{SUPERUSER}@/{DATABASE}?host={quote(str(self.socket_dir))}"
 
     @property
     def account(self) -> str | None:
@@ -75,8 +77,14 @@ class EmbeddedPostgres:
 
     def stop_leftover(self) -> None:
         """Stop a server that a killed supervisor left behind on this data dir."""
-        server = self._running()
+        pid = self._recorded_pid()
+        if pid is None:
+            return
+        server = self._server(pid)
         if server is None:
+            if psutil.pid_exists(pid):
+                # Given to another program since; Postgres would take that one for a server.
+                (self.data / "postmaster.pid").unlink()
             return
         server.send_signal(signal.SIGINT)  # "fast": roll back, checkpoint, exit
         _, alive = psutil.wait_procs([server], timeout=_STOP_SECONDS)
@@ -89,27 +97,34 @@ class EmbeddedPostgres:
                 f"End it with `kill -9 {server.pid}` and start again; nothing stored is lost."
             )
 
-    def _running(self) -> psutil.Process | None:
+    def _recorded_pid(self) -> int | None:
         try:
-            pid = int((self.data / "postmaster.pid").read_text().splitlines()[0])
+            return int((self.data / "postmaster.pid").read_text().splitlines()[0])
+        except (FileNotFoundError, ValueError, IndexError):
+            return None
+
+    def _server(self, pid: int) -> psutil.Process | None:
+        """The process of that pid, if it is a server on this data dir."""
+        try:
             process = psutil.Process(pid)
-            # The pid may by now belong to something else altogether.
             belongs = process.name() == "postgres" and str(self.data) in process.cmdline()
-        except (FileNotFoundError, ValueError, IndexError, psutil.Error):
+        except psutil.Error:
             return None
         return process if belongs else None
 
     def _initdb(self) -> None:
+        # Made beside its place and moved there when whole: killed half-way, it is no data dir.
+        draft = self.data.with_name("postgres.new")
         # Full-text search classifies letters by the locale: plain C would drop every letter
         # outside ASCII. Not every system has the same name for a UTF-8 locale.
         failure = ""
         for locale in ("C.UTF-8", "en_US.UTF-8", "UTF-8"):
-            for leftover in self.data.iterdir():
-                shutil.rmtree(leftover) if leftover.is_dir() else leftover.unlink()
+            shutil.rmtree(draft, ignore_errors=True)
+            self._own(draft)
             done = subprocess.run(
                 [
                     str(self._bin / "initdb"),
-                    *("-D", str(self.data)),
+                    *("-D", str(draft)),
                     *("-U", SUPERUSER),
                     "--auth=trust",
                     "--encoding=UTF8",
@@ -117,12 +132,14 @@ class EmbeddedPostgres:
                     "--no-instructions",
                 ],
                 **identity(self.account),
+                env={**os.environ, MARKER: str(self.data.parent)},
                 cwd="/",
                 capture_output=True,
                 text=True,
                 check=False,
             )
             if done.returncode == 0:
+                draft.replace(self.data)
                 return
             failure = failure or (done.stderr or done.stdout).strip()
         raise StackFault(f"Postgres could not create its data directory {self.data}: {failure}")

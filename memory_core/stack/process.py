@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from memory_core.errors import StackFault
+from memory_core.settings import variable_names
 from memory_core.stack import state
 from memory_core.stack.layout import Layout
 from memory_core.stack.state import StackState
@@ -20,10 +21,14 @@ _POLL_SECONDS = 0.1
 
 
 class StackProcess:
-    """`mcp-memory up` on a data dir, on free ports."""
+    """`mcp-memory up` on a data dir, on free ports.
+
+    Of the settings it takes those given here only: neither the user's environment nor their
+    `.env` may lead a demo or a test to a database that matters.
+    """
 
     def __init__(self, data_dir: Path, variables: Mapping[str, str] | None = None) -> None:
-        self.layout = Layout(data_dir.absolute())
+        self.layout = Layout(data_dir.resolve())
         self._variables = {
             "MCP_PORT": "0",
             "DAGSTER_PORT": "0",
@@ -50,7 +55,8 @@ class StackProcess:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                env={**os.environ, **self._variables},
+                env={**_without_settings(os.environ), **self._variables},
+                cwd=self.layout.root,
                 start_new_session=True,
             )
         deadline = time.monotonic() + START_SECONDS
@@ -63,12 +69,12 @@ class StackProcess:
             time.sleep(_POLL_SECONDS)
         raise StackFault(f"The stack did not start:\n{self.output[-3000:]}")
 
-    def stop(self, number: signal.Signals = signal.SIGINT) -> int:
+    def stop(self, number: signal.Signals = signal.SIGINT, *, timeout: float = STOP_SECONDS) -> int:
         """Stop it as Ctrl-C would; the exit code."""
         assert self._process is not None
         if self._process.poll() is None:
             self._process.send_signal(number)
-        return self._process.wait(timeout=STOP_SECONDS)
+        return self._process.wait(timeout)
 
 
 @contextmanager
@@ -80,3 +86,8 @@ def running_stack(
         yield process, process.start()
     finally:
         process.stop()
+
+
+def _without_settings(environment: Mapping[str, str]) -> dict[str, str]:
+    ours = variable_names()
+    return {name: value for name, value in environment.items() if name not in ours}

@@ -1,9 +1,12 @@
 """`stack.json`: who runs the stack of a data dir, and where it listens."""
 
+import contextlib
 import json
 import os
 from dataclasses import asdict, dataclass, replace
 from typing import Literal
+
+import psutil
 
 from memory_core.stack import locks
 from memory_core.stack.layout import Layout
@@ -32,11 +35,21 @@ def write(layout: Layout, state: StackState) -> None:
     draft.replace(layout.state)
 
 
+def announce(layout: Layout, mode: Mode) -> None:
+    """Called by a new supervisor first of all, before it knows its own addresses.
+
+    What a killed one had written must not be taken for ours; only the Chroma port is kept.
+    """
+    last = last_written(layout)
+    port = last.chroma_port if last is not None else None
+    write(layout, StackState(pid=os.getpid(), mode=mode, chroma_port=port))
+
+
 def last_written(layout: Layout) -> StackState | None:
     """The state as last written, whether or not its supervisor still lives."""
     try:
         return StackState(**json.loads(layout.state.read_text()))
-    except (FileNotFoundError, ValueError, TypeError):
+    except (FileNotFoundError, PermissionError, ValueError, TypeError):
         return None
 
 
@@ -45,7 +58,9 @@ def running(layout: Layout) -> StackState | None:
     if not locks.is_held(layout.supervisor_lock):
         return None
     state = last_written(layout)
-    return None if state is None or state.stopping else state
+    if state is None or state.stopping or not _lives(state.pid):
+        return None
+    return state
 
 
 def mark_stopping(layout: Layout) -> None:
@@ -55,4 +70,13 @@ def mark_stopping(layout: Layout) -> None:
     """
     state = last_written(layout)
     if state is not None and state.pid == os.getpid():
-        write(layout, replace(state, ready=False, stopping=True))
+        # A full disk must not keep it from stopping.
+        with contextlib.suppress(OSError):
+            write(layout, replace(state, ready=False, stopping=True))
+
+
+def _lives(pid: int) -> bool:
+    try:
+        return bool(psutil.Process(pid).status() != psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return False

@@ -32,7 +32,9 @@ DEATHS_ALLOWED = 5
 DEATHS_ALLOWED_BEFORE_FIRST_READY = 2
 DEATHS_WINDOW_SECONDS = 60.0
 TAKEOVER_SECONDS = 20.0
+TAKEOVER_POLL_SECONDS = 0.05
 IDLE_POLL_SECONDS = 0.3
+CANCEL_AGAIN_SECONDS = 0.2
 
 
 class Reporter(Protocol):
@@ -59,20 +61,20 @@ class Supervisor:
         """Returns when it was told to stop; raises the fault when it had to give up."""
         self._layout.create()
         with FileLock(self._layout.supervisor_lock) as lock:
-            self._take(lock)
+            await self._take(lock)
             self._listen_to_signals()
-            await asyncio.to_thread(end_orphans, self._layout.root)
-            plan = services.plan(self._settings, self._layout, self._mode)
-            state.write(self._layout, plan.state)
+            state.announce(self._layout, self._mode)
             keepers: list[asyncio.Task[None]] = []
             try:
+                await asyncio.to_thread(end_orphans, self._layout.root)
+                plan = services.plan(self._settings, self._layout, self._mode)
+                state.write(self._layout, plan.state)
                 await self._serve(plan, keepers)
             finally:
-                self._report.stopping()
+                if keepers:
+                    self._report.stopping()
                 state.mark_stopping(self._layout)
-                for keeper in keepers:
-                    keeper.cancel()
-                await asyncio.gather(*keepers, return_exceptions=True)
+                await _cancel(keepers)
                 await self._stop_children()
                 await asyncio.to_thread(end_orphans, self._layout.root)
         if self._fault is not None:
@@ -120,22 +122,22 @@ class Supervisor:
                 self._ready[child.spec.name].set()
                 await child.wait_dead()
                 self._ready[child.spec.name].clear()
-                obituary = child.obituary()
-            except ChildDied as death:
-                obituary = death.message
+            except ChildDied:
+                pass
             except MemoryFault as fault:
                 return self._give_up(fault)
-            except OSError as error:
-                return self._give_up(StackFault(f"{child.spec.title} cannot be started: {error}"))
+            except Exception as error:
+                return self._give_up(StackFault(f"{child.spec.title} cannot be started: {error!r}"))
             now = time.monotonic()
             deaths.append(now)
             while now - deaths[0] > DEATHS_WINDOW_SECONDS:
                 deaths.popleft()
             allowed = DEATHS_ALLOWED if was_ready else DEATHS_ALLOWED_BEFORE_FIRST_READY
             if len(deaths) > allowed:
-                return self._give_up(StackFault(f"Gave up after {len(deaths)} deaths. {obituary}"))
+                story = f"Gave up after {len(deaths)} deaths. {child.obituary()}"
+                return self._give_up(StackFault(story))
             pause = min(BACKOFF_FIRST_SECONDS * 2 ** (len(deaths) - 1), BACKOFF_LIMIT_SECONDS)
-            self._report.trouble(f"{obituary.splitlines()[0]} Starting it again in {pause:g} s.")
+            self._report.trouble(f"{child.death()} Starting it again in {pause:g} s.")
             await asyncio.sleep(pause)
 
     async def _migrate(self, plan: Plan) -> None:
@@ -169,20 +171,22 @@ class Supervisor:
             level = [name for name in left if name not in needed]
             await asyncio.gather(*(left.pop(name).stop() for name in level))
 
-    def _take(self, lock: FileLock) -> None:
+    async def _take(self, lock: FileLock) -> None:
         """Become the supervisor of this data dir, or say who is."""
-        if lock.try_acquire():
-            return
-        other = state.running(self._layout)
-        if other is not None and other.mode == "services" and self._mode == "full":
-            # Started for a command's sake only; its users find the same addresses again.
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(other.pid, signal.SIGTERM)
-        elif other is not None and other.mode == "full":
-            raise already_running(other.pid, self._layout)
-        if not lock.acquire(timeout=TAKEOVER_SECONDS):
+        deadline = time.monotonic() + TAKEOVER_SECONDS
+        asked: int | None = None
+        while not lock.try_acquire():
             other = state.running(self._layout)
-            raise already_running(other.pid if other else None, self._layout)
+            if other is not None and other.mode == "full":
+                raise already_running(other.pid, self._layout)
+            if time.monotonic() > deadline:
+                raise already_running(other.pid if other else None, self._layout)
+            if other is not None and self._mode == "full" and other.pid != asked:
+                # Started for a command's sake only; its users find the same addresses again.
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(other.pid, signal.SIGTERM)
+                asked = other.pid
+            await asyncio.sleep(TAKEOVER_POLL_SECONDS)
 
     def _listen_to_signals(self) -> None:
         loop = asyncio.get_running_loop()
@@ -190,6 +194,16 @@ class Supervisor:
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             # A shell that starts us in the background has SIGINT ignored: ask for it again.
             loop.add_signal_handler(number, stop)
+
+
+async def _cancel(tasks: list[asyncio.Task[None]]) -> None:
+    """Ask until each has heard: a probe that fails at the same moment swallows the first time."""
+    left = set(tasks)
+    while left:
+        for task in left:
+            task.cancel()
+        _, left = await asyncio.wait(left, timeout=CANCEL_AGAIN_SECONDS)
+    await asyncio.gather(*tasks, return_exceptions=True)
 
 
 def already_running(pid: int | None, layout: Layout) -> StackFault:

@@ -15,6 +15,7 @@ BEGIN
     FROM new_evidence n
     JOIN revision_text t USING (artifact_uid, revision_id)
     WHERE substr(t.content, n.start_char + 1, n.end_char - n.start_char) <> n.quote
+       OR char_length(n.quote) <> n.end_char - n.start_char  -- past the end of the text
     LIMIT 1;
     IF FOUND THEN
         RAISE EXCEPTION 'the quote of % % at [%, %) is not the text that stands there',

@@ -3,7 +3,8 @@ SELECT count(*) AS broken
 FROM unnest(%(uids)s::text[], %(revisions)s::text[]) AS wanted (artifact_uid, revision_id)
 JOIN event_evidence v USING (artifact_uid, revision_id)
 JOIN revision_text t USING (artifact_uid, revision_id)
-WHERE substr(t.content, v.start_char + 1, v.end_char - v.start_char) <> v.quote;
+WHERE substr(t.content, v.start_char + 1, v.end_char - v.start_char) <> v.quote
+   OR char_length(v.quote) <> v.end_char - v.start_char;
 
 -- name: find_broken_evidence
 -- Over the whole database: quotes that are not the text at their offsets, are too long, or whose
@@ -13,6 +14,7 @@ FROM event_evidence v
 LEFT JOIN revision_text t USING (artifact_uid, revision_id)
 WHERE t.content IS NULL
    OR substr(t.content, v.start_char + 1, v.end_char - v.start_char) <> v.quote
+   OR char_length(v.quote) <> v.end_char - v.start_char
    OR array_length(regexp_split_to_array(btrim(v.quote), '\s+'), 1) > 25
 LIMIT %(limit)s;
 
@@ -58,6 +60,7 @@ FROM (
     FROM event_evidence v
     JOIN revision_text t USING (artifact_uid, revision_id)
     WHERE substr(t.content, v.start_char + 1, v.end_char - v.start_char) <> v.quote
+       OR char_length(v.quote) <> v.end_char - v.start_char
        OR array_length(regexp_split_to_array(btrim(v.quote), '\s+'), 1) > 25
     UNION
     SELECT e.artifact_uid, e.revision_id FROM semantic_event e

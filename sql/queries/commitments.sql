@@ -4,6 +4,8 @@
 WITH promised AS (
     SELECT e.*, r.title, r.artifact_type, r.source_system,
            coalesce(r.source_ts, r.ingested_at) AS said_at,
+           ARRAY(SELECT 'actor:' || a.name_key FROM event_actor a WHERE a.event_id = e.event_id)
+               || 'no actor'::text AS who,
            ARRAY(SELECT DISTINCT w.lexeme
                  FROM unnest(to_tsvector('english', e.narrative)) AS w
                  WHERE w.lexeme ~ '^[[:alpha:]]{3,}$'
@@ -13,16 +15,18 @@ WITH promised AS (
                        SELECT n.lexeme FROM event_actor a
                        CROSS JOIN LATERAL unnest(to_tsvector('english', a.ref)) AS n
                        WHERE a.event_id = e.event_id)) AS own_words
-    FROM semantic_event e
+    FROM (
+        SELECT s.event_id FROM event_entry s
+        WHERE s.is_latest AND facets_of_event(s.event_id) @> ARRAY['category:Commitment']
+          AND (%(due_from)s::timestamptz IS NULL OR s.event_time >= %(due_from)s)
+          AND (%(due_to)s::timestamptz IS NULL OR s.event_time <= %(due_to)s)
+          AND (%(actor_facets)s::text[] IS NULL
+               OR facets_of_event(s.event_id) && %(actor_facets)s::text[])
+        ORDER BY s.event_time ASC NULLS LAST, s.created_at, s.event_id
+        LIMIT %(limit)s OFFSET %(offset)s
+    ) page
+    JOIN semantic_event e USING (event_id)
     JOIN artifact_revision r USING (artifact_uid, revision_id)
-    WHERE e.is_latest AND e.category = 'Commitment'
-      AND (%(due_from)s::timestamptz IS NULL OR e.event_time >= %(due_from)s)
-      AND (%(due_to)s::timestamptz IS NULL OR e.event_time <= %(due_to)s)
-      AND (%(actor_keys)s::text[] IS NULL OR EXISTS (
-           SELECT 1 FROM event_actor a
-           WHERE a.event_id = e.event_id AND a.name_key = ANY(%(actor_keys)s)))
-    ORDER BY e.event_time ASC NULLS LAST, e.created_at, e.event_id
-    LIMIT %(limit)s OFFSET %(offset)s
 )
 SELECT p.event_id, p.artifact_uid, p.revision_id, p.category, p.event_time, p.narrative,
        p.subject_json, p.actors_json, p.confidence, p.created_at, p.title, p.artifact_type,
@@ -31,14 +35,11 @@ FROM promised p
 LEFT JOIN LATERAL (
     SELECT x.event_id
     FROM (
-        SELECT theirs.event_id FROM event_actor mine
-        JOIN event_actor theirs ON theirs.name_key = mine.name_key
-        WHERE mine.event_id = p.event_id
-        UNION
-        SELECT o.event_id FROM semantic_event o
-        WHERE o.category = 'Execution' AND o.is_latest AND o.actors_json = '[]'
-          AND cardinality(p.own_words) > 0
-          AND o.words @@ array_to_string(p.own_words, ' | ')::tsquery
+        SELECT s.event_id FROM event_entry s
+        WHERE s.is_latest AND cardinality(p.own_words) > 0
+          AND facets_of_event(s.event_id) @> ARRAY['category:Execution']
+          AND facets_of_event(s.event_id) && p.who
+          AND words_of_event(s.event_id) @@ array_to_string(p.own_words, ' | ')::tsquery
     ) near
     JOIN semantic_event x ON x.event_id = near.event_id
     JOIN artifact_revision xr ON xr.artifact_uid = x.artifact_uid
@@ -47,8 +48,7 @@ LEFT JOIN LATERAL (
         SELECT count(*) AS shared FROM unnest(p.own_words) AS word
         WHERE word = ANY(tsvector_to_array(x.words))
     ) common
-    WHERE x.category = 'Execution' AND x.is_latest
-      AND coalesce(x.event_time, xr.source_ts, xr.ingested_at) >= p.said_at
+    WHERE coalesce(x.event_time, xr.source_ts, xr.ingested_at) >= p.said_at
       AND common.shared >= %(least)s
       AND common.shared >= %(share)s * cardinality(p.own_words)
     ORDER BY common.shared DESC, x.event_time NULLS LAST, x.event_id

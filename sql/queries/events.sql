@@ -76,85 +76,114 @@ SELECT CASE WHEN numnode(q) > 0 THEN q::text ELSE '' END AS strict,
        tsvector_to_array(to_tsvector('english', %(query)s)) AS lexemes
 FROM websearch_to_tsquery('english', %(query)s) AS q;
 
--- fragment: event_filters
-      (%(include_superseded)s OR e.is_latest)
-  AND (%(category)s::text IS NULL OR e.category = %(category)s)
-  AND (%(time_from)s::timestamptz IS NULL OR e.event_time >= %(time_from)s)
-  AND (%(time_to)s::timestamptz IS NULL OR e.event_time <= %(time_to)s)
-  AND (%(artifact_uid)s::text IS NULL OR e.artifact_uid = %(artifact_uid)s)
-  AND (%(min_confidence)s = 0 OR e.confidence >= %(min_confidence)s)
+-- name: tune_for_search
+-- For the rest of the transaction. Which filters apply differs from call to call, so each needs a
+-- plan of its own; and the matches of a common word must fit into memory one by one.
+SELECT set_config('plan_cache_mode', 'force_custom_plan', true),
+       set_config('work_mem', '64MB', true), set_config('jit', 'off', true);
+
+-- fragment: entry_filters
+-- Everything that entries (alias s) are filtered by, answered from their indexes and their few
+-- bytes alone.
+      (s.is_latest OR (NOT s.is_latest AND %(include_superseded)s))
+  AND (%(time_from)s::timestamptz IS NULL OR s.event_time >= %(time_from)s)
+  AND (%(time_to)s::timestamptz IS NULL OR s.event_time <= %(time_to)s)
+  AND (%(min_confidence)s = 0 OR s.confidence >= %(min_confidence)s)
+  AND (%(facets)s::text[] IS NULL OR facets_of_event(s.event_id) @> %(facets)s::text[])
+  AND (%(actor_facets)s::text[] IS NULL
+       OR facets_of_event(s.event_id) && %(actor_facets)s::text[])
   AND (%(subject)s::text IS NULL
-       OR name_key(e.subject_json ->> 'ref') = name_key(%(subject)s)
-       OR e.words @@ plainto_tsquery('english', %(subject)s))
-  AND (%(actor_keys)s::text[] IS NULL OR EXISTS (
-       SELECT 1 FROM event_actor a
-       WHERE a.event_id = e.event_id AND a.name_key = ANY(%(actor_keys)s)))
-  AND ((%(artifact_type)s::text IS NULL AND %(source_system)s::text IS NULL) OR EXISTS (
-       SELECT 1 FROM artifact_revision r
-       WHERE r.artifact_uid = e.artifact_uid AND r.revision_id = e.revision_id
-         AND (%(artifact_type)s::text IS NULL OR r.artifact_type = %(artifact_type)s)
-         AND (%(source_system)s::text IS NULL OR r.source_system = %(source_system)s)))
+       OR facets_of_event(s.event_id) @> ARRAY['subject:' || name_key(%(subject)s)]
+       OR words_of_event(s.event_id) @@ plainto_tsquery('english', %(subject)s))
+
+-- fragment: page_of_events
+-- The events of the entries p, in their order.
+SELECT e.event_id, e.artifact_uid, e.revision_id, e.category, e.event_time, e.narrative,
+       e.subject_json, e.actors_json, e.confidence, e.created_at, r.title, r.artifact_type,
+       r.source_system
+FROM page p
+JOIN semantic_event e USING (event_id)
+LEFT JOIN artifact_revision r USING (artifact_uid, revision_id)
+ORDER BY e.event_time DESC NULLS LAST, e.created_at DESC, e.event_id
 
 -- name: list_events
 -- Without a query: newest first.
-SELECT e.event_id, e.artifact_uid, e.revision_id, e.category, e.event_time, e.narrative,
-       e.subject_json, e.actors_json, e.confidence, e.created_at, r.title, r.artifact_type,
-       r.source_system
-FROM (
-    SELECT * FROM semantic_event e
+WITH page AS MATERIALIZED (
+    SELECT s.event_id FROM event_entry s
     WHERE
-    -- include: event_filters
-    ORDER BY e.event_time DESC NULLS LAST, e.created_at DESC, e.event_id
+    -- include: entry_filters
+    ORDER BY s.event_time DESC NULLS LAST, s.created_at DESC, s.event_id
     LIMIT %(limit)s OFFSET %(offset)s
-) e
-LEFT JOIN artifact_revision r USING (artifact_uid, revision_id)
-ORDER BY e.event_time DESC NULLS LAST, e.created_at DESC, e.event_id;
-
--- name: count_events
-SELECT count(*) AS total FROM semantic_event e
-WHERE
--- include: event_filters
+)
+-- include: page_of_events
 ;
 
+-- name: count_events
+SELECT count(*) AS total FROM event_entry s
+WHERE
+-- include: entry_filters
+;
+
+-- fragment: ranked_by_words
+-- By how many of the words they have, then how well they match.
+SELECT e.event_id
+FROM newest n JOIN semantic_event e USING (event_id)
+ORDER BY (SELECT count(*) FROM unnest(%(each_word)s::tsquery[]) AS one WHERE e.words @@ one) DESC,
+         ts_rank(e.words, %(words)s::tsquery, 1) DESC, e.event_time DESC NULLS LAST, e.event_id
+
 -- name: rank_events_by_words
--- The newest matches, ranked by how many of the words they have, then how well they match.
-SELECT c.event_id
-FROM (
-    SELECT e.event_id, e.words, e.event_time FROM semantic_event e
-    WHERE e.words @@ %(words)s::tsquery AND
-    -- include: event_filters
-    ORDER BY e.event_time DESC NULLS LAST, e.created_at DESC, e.event_id
+-- The newest of many matches, ranked: read from the newest event on until there are enough.
+WITH newest AS MATERIALIZED (
+    SELECT s.event_id FROM event_entry s
+    WHERE words_of_event(s.event_id) @@ %(words)s::tsquery AND
+    -- include: entry_filters
+    ORDER BY s.event_time DESC NULLS LAST, s.created_at DESC, s.event_id
     LIMIT %(limit)s
-) c
-ORDER BY cardinality(ARRAY(SELECT unnest(tsvector_to_array(c.words))
-                           INTERSECT SELECT unnest(%(lexemes)s::text[]))) DESC,
-         ts_rank(c.words, %(words)s::tsquery, 1) DESC, c.event_time DESC NULLS LAST, c.event_id;
+)
+-- include: ranked_by_words
+;
+
+-- name: rank_few_events_by_words
+-- The same when there are not many: all of them (OFFSET 0 keeps it so), then the newest.
+WITH newest AS MATERIALIZED (
+    SELECT m.event_id
+    FROM (
+        SELECT s.event_id, s.event_time, s.created_at FROM event_entry s
+        WHERE words_of_event(s.event_id) @@ %(words)s::tsquery AND
+        -- include: entry_filters
+        OFFSET 0
+    ) m
+    ORDER BY m.event_time DESC NULLS LAST, m.created_at DESC, m.event_id
+    LIMIT %(limit)s
+)
+-- include: ranked_by_words
+;
 
 -- name: match_events_by_time
-SELECT e.event_id, e.artifact_uid, e.revision_id, e.category, e.event_time, e.narrative,
-       e.subject_json, e.actors_json, e.confidence, e.created_at, r.title, r.artifact_type,
-       r.source_system
-FROM (
-    SELECT * FROM semantic_event e
-    WHERE e.words @@ %(words)s::tsquery AND
-    -- include: event_filters
-    ORDER BY e.event_time DESC NULLS LAST, e.created_at DESC, e.event_id
+-- Newest first, without those that a ranking has put before them.
+WITH page AS MATERIALIZED (
+    SELECT s.event_id FROM event_entry s
+    WHERE words_of_event(s.event_id) @@ %(words)s::tsquery AND
+    -- include: entry_filters
+      AND s.event_id <> ALL(%(ranked)s::uuid[])
+    ORDER BY s.event_time DESC NULLS LAST, s.created_at DESC, s.event_id
     LIMIT %(limit)s OFFSET %(offset)s
-) e
-LEFT JOIN artifact_revision r USING (artifact_uid, revision_id)
-ORDER BY e.event_time DESC NULLS LAST, e.created_at DESC, e.event_id;
+)
+-- include: page_of_events
+;
 
 -- name: count_events_by_words
-SELECT count(*) AS total FROM semantic_event e
-WHERE e.words @@ %(words)s::tsquery AND
--- include: event_filters
+SELECT count(*) AS total FROM event_entry s
+WHERE words_of_event(s.event_id) @@ %(words)s::tsquery AND
+-- include: entry_filters
 ;
 
 -- name: filter_events
--- Which of these events pass the filters.
-SELECT e.event_id FROM semantic_event e
-WHERE e.event_id = ANY(%(ids)s) AND
--- include: event_filters
+-- Which of these events pass the filters, and whether they have the words.
+SELECT s.event_id, words_of_event(s.event_id) @@ %(words)s::tsquery AS has_words
+FROM event_entry s
+WHERE s.event_id = ANY(%(ids)s) AND
+-- include: entry_filters
 ;
 
 -- name: count_all_events

@@ -1,11 +1,15 @@
--- name: get_answer
-SELECT answer FROM extraction_cache
-WHERE chunk_hash = %(chunk_hash)s AND context_hash = %(context_hash)s
-  AND prompt_version = %(prompt_version)s AND model = %(model)s;
+-- name: get_answers
+-- By the number of the key they answer, from 1.
+SELECT k.number, c.answer
+FROM unnest(%(chunk_hashes)s::text[], %(context_hashes)s::text[], %(prompt_versions)s::text[],
+            %(models)s::text[])
+     WITH ORDINALITY AS k (chunk_hash, context_hash, prompt_version, model, number)
+JOIN extraction_cache c USING (chunk_hash, context_hash, prompt_version, model);
 
--- name: keep_answer
+-- name: keep_answers
 INSERT INTO extraction_cache (chunk_hash, context_hash, prompt_version, model, answer)
-VALUES (%(chunk_hash)s, %(context_hash)s, %(prompt_version)s, %(model)s, %(answer)s)
+SELECT * FROM unnest(%(chunk_hashes)s::text[], %(context_hashes)s::text[],
+                     %(prompt_versions)s::text[], %(models)s::text[], %(answers)s::jsonb[])
 ON CONFLICT (chunk_hash, context_hash, prompt_version, model)
     DO UPDATE SET answer = excluded.answer, created_at = now();
 

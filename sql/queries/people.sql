@@ -11,20 +11,28 @@ WHERE name_keys(aliases) @> ARRAY[%(key)s]::text[] AND type IN ('person', 'org')
 LIMIT 20;
 
 -- name: names_with_word
--- Actors who have this as a word of their name.
-SELECT DISTINCT a.name_key FROM event_actor a
-WHERE a.name_key ~ ('(^|[^[:alnum:]])' || regexp_replace(%(key)s, '([^[:alnum:][:space:]])',
-                                                         '\\\1', 'g') || '($|[^[:alnum:]])')
+-- Actors who have these as words of their name.
+SELECT n.name_key FROM actor_name n
+WHERE n.words @> array_remove(regexp_split_to_array(%(key)s, '[^[:alnum:]]+'), '')
+  AND %(key)s ~ '[[:alnum:]]'
+  AND EXISTS (SELECT 1 FROM event_actor a WHERE a.name_key = n.name_key)
+ORDER BY n.name_key
 LIMIT %(limit)s;
 
 -- name: people_by_key
-SELECT k.key AS name_key, coalesce(max(a.ref), k.key) AS name, count(a.event_id)::int AS events,
-       coalesce((SELECT array_agg(DISTINCT alias) FROM revision_entity n
-                 CROSS JOIN unnest(n.aliases) AS alias
-                 WHERE name_key(n.name) = k.key), '{}') AS aliases
-FROM unnest(%(keys)s::text[]) WITH ORDINALITY AS k (key, position)
-LEFT JOIN event_actor a ON a.name_key = k.key
-GROUP BY k.key, k.position ORDER BY count(a.event_id) DESC, k.position;
+SELECT p.* FROM (
+    SELECT k.key AS name_key, k.position,
+           coalesce((SELECT a.ref FROM event_actor a WHERE a.name_key = k.key LIMIT 1), k.key)
+               AS name,
+           (SELECT count(*) FROM event_entry s
+            WHERE s.is_latest AND facets_of_event(s.event_id) @> ARRAY['actor:' || k.key])::int
+               AS events,
+           coalesce((SELECT array_agg(DISTINCT alias) FROM revision_entity n
+                     CROSS JOIN unnest(n.aliases) AS alias
+                     WHERE name_key(n.name) = k.key), '{}') AS aliases
+    FROM unnest(%(keys)s::text[]) WITH ORDINALITY AS k (key, position)
+) p
+ORDER BY p.events DESC, p.position;
 
 -- name: aliases_of
 SELECT k.key AS name_key,
@@ -36,11 +44,11 @@ FROM unnest(%(keys)s::text[]) AS k (key);
 -- name: stakeholders
 -- Who took part in these events (or in all that pass the filters), most involved first.
 WITH involved AS (
-    SELECT a.name_key, a.ref, a.role, e.event_id, e.event_time, e.confidence
-    FROM semantic_event e
+    SELECT a.name_key, a.ref, a.role, s.event_id, s.event_time
+    FROM event_entry s
     JOIN event_actor a USING (event_id)
-    WHERE (%(ids)s::uuid[] IS NULL OR e.event_id = ANY(%(ids)s)) AND
-    -- include: event_filters
+    WHERE (%(ids)s::uuid[] IS NULL OR s.event_id = ANY(%(ids)s)) AND
+    -- include: entry_filters
 ), roles AS (
     SELECT name_key, jsonb_object_agg(role, times) AS roles
     FROM (SELECT name_key, role, count(*) AS times FROM involved GROUP BY name_key, role) r

@@ -1,0 +1,223 @@
+"""artifact_ingest over HTTP beside the raw floor: what nobody could do without.
+
+    python -m benchmarks ingest
+
+The floor is the same embeddings by the same embedder, the same number of vectors in one Chroma
+upsert, and one Postgres transaction with the same rows. Both are measured in turns in the same
+run, on the same servers, over documents of the same kind that no one has seen before.
+"""
+
+import asyncio
+import os
+import random
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import psycopg
+from mcp import Client
+from psycopg.rows import dict_row
+from rich.console import Console
+from rich.table import Table
+
+from memory_core.artifacts import ingest
+from memory_core.artifacts.document import ArtifactType, Document
+from memory_core.database import Session
+from memory_core.embedding.local import LocalEmbedder
+from memory_core.settings import Settings
+from memory_core.stack import ports
+from memory_core.stack.connection import connected
+
+CORPUS = Path(__file__).resolve().parents[1] / "demo" / "corpus"
+SEED = 20260301
+# Characters of a note, and how many are measured.
+SIZES = {"1 kB": (1_000, 80), "10 kB": (10_000, 80), "100 kB": (100_000, 40)}
+WARM_UP = 5
+BAR = 1.5
+START_SECONDS = 60.0
+
+
+@dataclass
+class Timings:
+    ingest: list[float] = field(default_factory=list)
+    floor: list[float] = field(default_factory=list)
+
+    @property
+    def ratio(self) -> float:
+        return p95(self.ingest) / p95(self.floor)
+
+
+class Floor:
+    """The work itself, with nothing around it."""
+
+    def __init__(self, settings: Settings, collection: Any, connection: Any) -> None:
+        self._settings = settings
+        self._collection = collection
+        self._session = Session(connection)
+        self._embedder = LocalEmbedder()
+
+    @classmethod
+    @asynccontextmanager
+    async def opened(cls, settings: Settings) -> AsyncIterator["Floor"]:
+        import chromadb
+
+        client = await chromadb.AsyncHttpClient(
+            host=settings.chroma_host or "", port=settings.chroma_port
+        )
+        collection = await client.create_collection(
+            "floor", embedding_function=None, configuration={"hnsw": {"space": "cosine"}}
+        )
+        async with await psycopg.AsyncConnection.connect(
+            settings.dsn, autocommit=True, row_factory=dict_row
+        ) as connection:
+            yield cls(settings, collection, connection)
+
+    async def store(self, content: str, source_id: str) -> float:
+        """Seconds. Cutting the text is not part of the floor."""
+        revision = ingest.Revision.of(
+            Document(ArtifactType.NOTE, "floor", content, source_id=source_id, title=source_id)
+        )
+        pieces = await ingest._cut(revision, self._settings)
+        texts = [piece.chunk.text for piece in pieces]
+        ids = [piece.id for piece in pieces]
+        if len(pieces) > 1:  # the document has an entry of its own
+            ids.append(revision.artifact_id)
+        begun = time.perf_counter()
+        vectors = await self._embedder.embed(texts)
+        await self._collection.upsert(
+            ids=ids,
+            embeddings=[*vectors, vectors[0]][: len(ids)],
+            documents=[*texts, texts[0]][: len(ids)],
+            metadatas=[{"artifact_uid": revision.uid, "latest": True}] * len(ids),
+        )
+        async with self._session.connection.transaction():
+            await ingest._insert(self._session, revision, pieces, self._settings, "created")
+        return time.perf_counter() - begun
+
+
+async def measure(settings: Settings, url: str) -> dict[str, Timings]:
+    rng = random.Random(SEED)
+    sentences = list(_sentences())
+    measured = {size: Timings() for size in SIZES}
+    async with Client(url) as client, Floor.opened(settings) as floor:
+        for size, (length, rounds) in SIZES.items():
+            for number in range(-WARM_UP, rounds):
+                name = f"{size} {number}"
+                ingested = await _ingest(client, _note(rng, sentences, length), name)
+                raw = await floor.store(_note(rng, sentences, length), name)
+                if number >= 0:
+                    measured[size].ingest.append(ingested)
+                    measured[size].floor.append(raw)
+    return measured
+
+
+async def _ingest(client: Client, content: str, source_id: str) -> float:
+    arguments = {
+        "artifact_type": "note",
+        "source_system": "bench",
+        "source_id": source_id,
+        "title": source_id,
+        "content": content,
+    }
+    begun = time.perf_counter()
+    answer = await client.call_tool("artifact_ingest", arguments)
+    elapsed = time.perf_counter() - begun
+    assert not answer.is_error, answer.content
+    return elapsed
+
+
+def _sentences() -> Iterator[str]:
+    for file in sorted(CORPUS.iterdir()):
+        for line in file.read_text(encoding="utf-8").splitlines():
+            if len(line) > 40:
+                yield line
+
+
+def _note(rng: random.Random, sentences: list[str], length: int) -> str:
+    """A note of that length, of sentences in an order nobody has seen."""
+    parts: list[str] = []
+    while sum(map(len, parts)) + 2 * len(parts) < length:
+        parts.append(f"{rng.randrange(10**6)}. {rng.choice(sentences)}")
+    return "\n\n".join(parts)[:length]
+
+
+@contextmanager
+def serving(settings: Settings) -> Iterator[str]:
+    """`mcp-memory serve` over HTTP; its address."""
+    port = ports.free_port()
+    environment = {**os.environ, **settings.environment(), "MCP_PORT": str(port)}
+    process = subprocess.Popen(
+        [sys.executable, "-m", "mcp_server.cli", "serve"],
+        env={**environment, "LOG_LEVEL": "WARNING"},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        deadline = time.monotonic() + START_SECONDS
+        while not _listens(port):
+            if process.poll() is not None or time.monotonic() > deadline:
+                raise RuntimeError("the MCP server does not start")
+            time.sleep(0.05)
+        yield f"http://127.0.0.1:{port}/mcp"
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def _listens(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+def p95(values: list[float]) -> float:
+    return statistics.quantiles(values, n=20, method="inclusive")[-1]
+
+
+def report(measured: dict[str, Timings], console: Console) -> None:
+    table = Table(title=f"artifact_ingest over HTTP; the bar for the p95 ratio is {BAR}")
+    table.add_column("note")
+    for column in ("n", "ingest p50", "p95", "floor p50", "p95", "p50 ratio", "p95 ratio", ""):
+        table.add_column(column, justify="right")
+    for size, timings in measured.items():
+        medians = statistics.median(timings.ingest), statistics.median(timings.floor)
+        table.add_row(
+            size,
+            str(len(timings.ingest)),
+            _ms(medians[0]),
+            _ms(p95(timings.ingest)),
+            _ms(medians[1]),
+            _ms(p95(timings.floor)),
+            f"{medians[0] / medians[1]:.2f}",
+            f"{timings.ratio:.2f}",
+            "ok" if timings.ratio <= BAR else "OVER",
+        )
+    console.print(table)
+
+
+def _ms(seconds: float) -> str:
+    return f"{seconds * 1000:.1f} ms"
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        settings = Settings(
+            _env_file=None,  # type: ignore[call-arg]
+            data_dir=Path(folder) / "data",
+            embedder="local",
+            extractor="rules",
+        )
+        with connected(settings) as resolved, serving(resolved) as url:
+            measured = asyncio.run(measure(resolved, url))
+    report(measured, Console(width=110))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,202 @@
+"""From ingest to DONE: where the seconds of one small document go.
+
+    python -m benchmarks.bench_latency
+
+The rules extractor, so that no model is waited for. Stages are told from the times that the queue
+and Dagster keep themselves.
+"""
+
+import asyncio
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass, fields
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import httpx
+import psycopg
+from mcp import Client
+from psycopg.rows import dict_row
+from rich.console import Console
+from rich.table import Table
+
+from memory_core.stack.process import running_stack
+from memory_core.stack.state import StackState
+
+ROUNDS = 10
+OURS_BAR_SECONDS = 1.0
+PATIENCE_SECONDS = 120.0
+_POLL_SECONDS = 0.005
+_STATS = """
+query Stats($id: ID!) {
+  runOrError(runId: $id) {
+    ... on Run {
+      stats { ... on RunStatsSnapshot { enqueuedTime launchTime startTime endTime } }
+    }
+  }
+}"""
+# What a run's process pays for our modules, and for those we make it load.
+_IMPORTS = """
+import json, sys, time
+seconds = []
+for name in ("dagster", "memory_assets.definitions"):
+    begun = time.perf_counter()
+    __import__(name)
+    seconds.append(time.perf_counter() - begun)
+print(json.dumps(seconds))
+"""
+
+
+@dataclass(frozen=True)
+class Stages:
+    """Seconds."""
+
+    ingest: float  # the call of artifact_ingest
+    tick: float  # job visible → run requested
+    queue: float  # requested → launched
+    process: float  # launched → run started: interpreter, Dagster, our modules
+    claim: float  # run started → job claimed
+    work: float  # claimed → DONE
+
+    @property
+    def total(self) -> float:
+        return self.tick + self.queue + self.process + self.claim + self.work
+
+
+class Stopwatch:
+    def __init__(self, state: StackState) -> None:
+        assert state.postgres_dsn is not None
+        assert state.mcp_url is not None
+        self._state = state
+        self._mcp_url = state.mcp_url
+        self._postgres = psycopg.connect(state.postgres_dsn, autocommit=True, row_factory=dict_row)
+
+    async def measure(self, number: int) -> Stages:
+        async with Client(self._mcp_url) as client:
+            begun = time.perf_counter()
+            answer = await client.call_tool("artifact_ingest", _document(number))
+            ingest = time.perf_counter() - begun
+        assert answer.structured_content is not None
+        job = self._follow(answer.structured_content["job_id"])
+        stats = self._stats(job["locked_by"])
+        visible, claimed, done = (job[name] for name in ("visible", "claimed", "done"))
+        return Stages(
+            ingest=ingest,
+            tick=stats["enqueuedTime"] - visible,
+            queue=stats["launchTime"] - stats["enqueuedTime"],
+            process=stats["startTime"] - stats["launchTime"],
+            claim=claimed - stats["startTime"],
+            work=done - claimed,
+        )
+
+    def _follow(self, job_id: str) -> dict[str, Any]:
+        """Until it is DONE; `locked_at` is gone by then, so it is noted on the way."""
+        claimed: float | None = None
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while time.monotonic() < deadline:
+            job = self._postgres.execute(
+                """SELECT status, locked_by, extract(epoch FROM created_at)::float8 AS visible,
+                          extract(epoch FROM locked_at)::float8 AS claimed,
+                          extract(epoch FROM updated_at)::float8 AS done
+                   FROM event_jobs WHERE job_id = %s""",
+                [job_id],
+            ).fetchone()
+            assert job is not None
+            claimed = job["claimed"] or claimed
+            if job["status"] == "DONE":
+                return {**job, "claimed": claimed}
+            time.sleep(_POLL_SECONDS)
+        raise TimeoutError(f"job {job_id} was not done within {PATIENCE_SECONDS:g} s")
+
+    def _stats(self, run_id: str) -> dict[str, float]:
+        answer = httpx.post(
+            f"{self._state.dagster_url}/graphql",
+            json={"query": _STATS, "variables": {"id": run_id}},
+            timeout=30,
+            trust_env=False,
+        )
+        stats: dict[str, float] = answer.json()["data"]["runOrError"]["stats"]
+        return stats
+
+
+def _document(number: int) -> dict[str, str]:
+    return {
+        "artifact_type": "note",
+        "source_system": "bench",
+        "source_id": f"latency-{number}",
+        "title": f"Stand-up {number}",
+        "content": f"Decisions\n- We go with Postgres for round {number}.\n\nAction items\n"
+        f"- Alice Morgan will write the migration by 2024-06-{number + 10}.\n",
+    }
+
+
+def import_seconds() -> tuple[float, float]:
+    """Of Dagster alone, and of our modules on top."""
+    answer = subprocess.run(
+        [sys.executable, "-c", _IMPORTS], capture_output=True, text=True, check=True
+    )
+    dagster, ours = json.loads(answer.stdout.splitlines()[-1])
+    return dagster, ours
+
+
+def measure() -> list[Stages]:
+    offline = {"EXTRACTOR": "rules", "EMBEDDER": "local", "LOG_LEVEL": "WARNING"}
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        running_stack(Path(folder), offline) as (_, state),
+    ):
+        stopwatch = Stopwatch(state)
+
+        async def rounds() -> list[Stages]:
+            return [await stopwatch.measure(number) for number in range(ROUNDS)]
+
+        return asyncio.run(rounds())
+
+
+_MEANINGS = {
+    "ingest": "artifact_ingest itself",
+    "tick": "job visible → run requested (daemon, sensor)",
+    "queue": "requested → launched (daemon)",
+    "process": "launched → run started (interpreter, Dagster, imports)",
+    "claim": "run started → job claimed",
+    "work": "claimed → DONE",
+}
+
+
+def main() -> None:
+    rounds = measure()
+    dagster, ours = import_seconds()
+    table = Table("stage", "what", "median", "best", "worst")
+    for field in fields(Stages):
+        seconds = [getattr(one, field.name) for one in rounds]
+        table.add_row(
+            field.name,
+            _MEANINGS[field.name],
+            *(f"{value:.2f} s" for value in (median(seconds), min(seconds), max(seconds))),
+        )
+    totals = [one.total for one in rounds]
+    table.add_section()
+    table.add_row(
+        "total",
+        "job visible → DONE",
+        *(f"{value:.2f} s" for value in (median(totals), min(totals), max(totals))),
+    )
+    own = ours + median(one.claim + one.work for one in rounds)
+    verdict = "[green]✓[/]" if own <= OURS_BAR_SECONDS else "[red]✗[/]"
+    table.add_section()
+    table.add_row(
+        "ours",
+        f"our imports {ours:.2f} s (Dagster's: {dagster:.2f} s), claim and work",
+        f"{own:.2f} s",
+        f"≤ {OURS_BAR_SECONDS:g} s",
+        verdict,
+    )
+    Console(width=110).print(table)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,397 @@
+"""Events by the million: the same every time, and as uneven as real ones.
+
+A few words, subjects and people are everywhere and most are rare (Zipf); most documents have a
+handful of events and some have dozens; documents come in the order of time, one in five of their
+revisions is superseded. Quotes stand in the texts at their offsets.
+"""
+
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from hashlib import md5
+from itertools import accumulate
+from typing import Any
+from uuid import UUID
+
+import psycopg
+from psycopg.types.json import Jsonb
+
+_TABLES = (
+    "semantic_event",
+    "event_entry",
+    "event_evidence",
+    "event_actor",
+    "artifact_revision",
+    "event_jobs",
+)
+
+_COMMON = [
+    "pricing",
+    "customer",
+    "launch",
+    "team",
+    "release",
+    "beta",
+    "review",
+    "meeting",
+    "plan",
+    "contract",
+    "migration",
+    "deadline",
+    "dashboard",
+    "billing",
+    "server",
+    "login",
+    "invoice",
+    "budget",
+    "security",
+    "design",
+    "mobile",
+    "search",
+    "report",
+    "partner",
+    "training",
+    "support",
+    "roadmap",
+    "payment",
+    "testing",
+    "upgrade",
+    "database",
+    "network",
+    "password",
+    "account",
+    "export",
+    "import",
+    "backup",
+    "license",
+    "discount",
+    "renewal",
+    "survey",
+    "feedback",
+    "interface",
+    "keyboard",
+    "tablet",
+    "shipping",
+    "warehouse",
+    "inventory",
+    "supplier",
+    "audit",
+    "compliance",
+    "privacy",
+    "legal",
+    "marketing",
+    "campaign",
+    "website",
+    "article",
+    "podcast",
+    "hiring",
+    "interview",
+    "onboarding",
+    "salary",
+    "office",
+    "travel",
+]
+_SYLLABLES = [
+    "ba",
+    "ke",
+    "lo",
+    "mi",
+    "nu",
+    "ra",
+    "se",
+    "ti",
+    "vo",
+    "za",
+    "bra",
+    "cle",
+    "dro",
+    "fli",
+    "gru",
+    "pla",
+    "sko",
+    "tre",
+    "vin",
+    "wex",
+    "jul",
+    "kor",
+    "lam",
+    "nep",
+    "olt",
+    "pim",
+    "qua",
+    "rin",
+    "sul",
+    "tam",
+    "urb",
+    "vek",
+    "wol",
+    "xan",
+    "yor",
+    "zim",
+    "dax",
+    "fen",
+    "gob",
+    "hul",
+]
+_FIRST_NAMES = [
+    "Alice",
+    "Bob",
+    "Carla",
+    "Dana",
+    "Elif",
+    "Femi",
+    "Grace",
+    "Hugo",
+    "Ines",
+    "Jonas",
+    "Kira",
+    "Lena",
+    "Marco",
+    "Nadia",
+    "Omar",
+    "Priya",
+    "Quinn",
+    "Rosa",
+    "Sam",
+    "Tomas",
+    "Uma",
+    "Victor",
+    "Wanda",
+    "Xenia",
+    "Yuki",
+    "Zoe",
+    "Amir",
+    "Bela",
+    "Chen",
+    "Dora",
+]
+_CATEGORIES = (
+    *("Execution",) * 6,
+    *("Decision",) * 4,
+    *("Commitment",) * 3,
+    *("Change",) * 3,
+    *("Collaboration",) * 2,
+    *("QualityRisk",) * 1,
+    *("Feedback",) * 1,
+    *("Stakeholder",) * 1,
+)
+WORDS = 30_000
+PEOPLE = 5_000
+SUBJECTS = 2_000
+CASES = 50_000  # numbers that a few events each have: the rarest words
+_SEED = 5
+_PERSON_WORDS = 10_000  # last names are words from here on
+_SLOT = 200  # characters per quote in a text
+
+_COPY_REVISIONS = """
+COPY artifact_revision (
+    artifact_uid, revision_id, artifact_id, artifact_type, source_system, source_id, source_ts,
+    title, content_hash, token_count, is_chunked, chunk_count, is_latest, latest_since,
+    partition_key, ingested_at) FROM STDIN
+"""
+_COPY_EVENTS = """
+COPY semantic_event (
+    event_id, artifact_uid, revision_id, category, event_time, narrative, subject_json,
+    actors_json, confidence, extraction_run_id, created_at, quotes, document_title, is_latest)
+FROM STDIN
+"""
+
+_DERIVED = f"""
+INSERT INTO event_jobs (job_id, artifact_uid, revision_id, status, attempts, created_at)
+SELECT md5('job' || revision_id)::uuid, artifact_uid, revision_id,
+       CASE WHEN hashtext(revision_id) % 100 = 0 THEN 'FAILED' ELSE 'DONE' END, 1, ingested_at
+FROM artifact_revision;
+
+INSERT INTO extraction (artifact_uid, revision_id, job_id, generation, run_id, requested_by,
+    extractor, model, extract_version, merge_version, chunks, cache_hits, events)
+SELECT artifact_uid, revision_id, md5('job' || revision_id)::uuid, 1, 'run', 'ingest', 'rules',
+       'rules', '1', '1', 1, 0, 0
+FROM artifact_revision;
+
+INSERT INTO event_evidence (
+    evidence_id, event_id, artifact_uid, revision_id, start_char, end_char, quote, created_at)
+SELECT md5(event_id::text || k)::uuid, event_id, artifact_uid, revision_id,
+       (place - 1) * {_SLOT}, (place - 1) * {_SLOT} + length(quote), quote, created_at
+FROM (
+    SELECT e.event_id, e.artifact_uid, e.revision_id, e.created_at, q.k,
+           left(q.quote, {_SLOT}) AS quote,
+           row_number() OVER (PARTITION BY e.artifact_uid, e.revision_id ORDER BY e.event_id, q.k)
+               AS place
+    FROM semantic_event e
+    CROSS JOIN LATERAL string_to_table(e.quotes, chr(10)) WITH ORDINALITY AS q (quote, k)
+) AS placed;
+
+INSERT INTO revision_text (artifact_uid, revision_id, content)
+SELECT artifact_uid, revision_id, coalesce(t.content, ' ')
+FROM artifact_revision r
+LEFT JOIN (SELECT artifact_uid, revision_id,
+                  string_agg(rpad(quote, {_SLOT}), '' ORDER BY start_char) AS content
+           FROM event_evidence GROUP BY artifact_uid, revision_id) AS t
+    USING (artifact_uid, revision_id);
+
+INSERT INTO event_actor (event_id, position, ref, name_key, role)
+SELECT e.event_id, a.position, a.actor ->> 'ref', name_key(a.actor ->> 'ref'), a.actor ->> 'role'
+FROM semantic_event e
+CROSS JOIN LATERAL jsonb_array_elements(e.actors_json) WITH ORDINALITY AS a (actor, position);
+
+INSERT INTO event_entry (event_id, event_time, created_at, confidence, is_latest)
+SELECT event_id, event_time, created_at, confidence, is_latest FROM semantic_event;
+
+INSERT INTO actor_name (name_key) SELECT DISTINCT name_key FROM event_actor;
+
+-- Every tenth document says by which short name it calls somebody.
+INSERT INTO revision_entity (artifact_uid, revision_id, name, type, aliases)
+SELECT DISTINCT ON (e.artifact_uid, e.revision_id) e.artifact_uid, e.revision_id, a.ref, 'person',
+       ARRAY[left(a.ref, 1) || split_part(a.ref, ' ', 2)]
+FROM semantic_event e JOIN event_actor a USING (event_id)
+WHERE hashtext(e.revision_id) % 10 = 0
+ORDER BY e.artifact_uid, e.revision_id, e.event_id, a.position;
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    events: int
+    revisions: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Revision:
+    number: int
+    uid: str
+    id: str
+    at: datetime
+    title: str
+    is_latest: bool
+
+
+def fill(connection: psycopg.Connection, size: Size) -> None:
+    """Into an empty, migrated database; on a connection of its own, as superuser, autocommit."""
+    # What the triggers would do row by row is done in bulk here.
+    connection.execute("SET session_replication_role = replica")
+    connection.execute("SET maintenance_work_mem = '512MB'")
+    connection.execute("SET work_mem = '256MB'")
+    connection.execute("SET synchronous_commit = off")
+    indexes = _set_indexes_aside(connection)
+    dice = random.Random(_SEED)
+    words = _Skewed([word(rank) for rank in range(WORDS)], 10)
+    revisions = list(_revisions(dice, words, size.revisions))
+    _copy(connection, _COPY_REVISIONS, (_revision_row(dice, item) for item in revisions))
+    _copy(connection, _COPY_EVENTS, _events(dice, words, revisions, size.events))
+    connection.execute("ANALYZE artifact_revision, semantic_event")
+    connection.execute(_DERIVED.encode())
+    for definition in indexes:
+        connection.execute(definition)
+    connection.execute("RESET session_replication_role")
+    connection.execute("VACUUM (ANALYZE)")
+
+
+def word(rank: int) -> str:
+    """The word of that rank, 0 being the most common."""
+    if rank < len(_COMMON):
+        return _COMMON[rank]
+    return "".join(_SYLLABLES[rank // step % 40] for step in (1, 40, 1600))
+
+
+def person(rank: int) -> str:
+    first = _FIRST_NAMES[rank % len(_FIRST_NAMES)]
+    return f"{first} {word(_PERSON_WORDS + rank).capitalize()}"
+
+
+class _Skewed:
+    """Picks rank k with a chance of about 1 / (k + flat)."""
+
+    def __init__(self, values: list[str], flat: int) -> None:
+        self._values = values
+        self._weights = list(accumulate(1 / (rank + flat) for rank in range(len(values))))
+
+    def pick(self, dice: random.Random, many: int) -> list[str]:
+        return dice.choices(self._values, cum_weights=self._weights, k=many)
+
+
+def _revisions(dice: random.Random, words: _Skewed, many: int) -> Iterator[_Revision]:
+    at, step = datetime(2016, 1, 1, tzinfo=UTC), timedelta(days=3650) / many
+    for number in range(many):
+        # Of five, the fourth is superseded by the fifth.
+        document = number - 1 if number % 5 == 4 else number
+        yield _Revision(
+            number=number,
+            uid=f"uid_{document:016x}",
+            id=f"rev_{number:016x}",
+            at=at + step * number + timedelta(hours=dice.randrange(480)),
+            title=" ".join(words.pick(dice, 3)),
+            is_latest=number % 5 != 3,
+        )
+
+
+def _revision_row(dice: random.Random, item: _Revision) -> tuple[Any, ...]:
+    kind = dice.choice(("email", "email", "email", "chat", "chat", "doc", "note", "transcript"))
+    system = dice.choice(("gmail", "gmail", "slack", "drive"))
+    return (
+        *(item.uid, item.id, f"art_{item.number:016x}", kind, system, f"source-{item.uid}"),
+        *(item.at, item.title, f"{item.number:064x}", 300, False, 1, item.is_latest, item.at),
+        *(f"bench:{item.number}", item.at),
+    )
+
+
+def _events(
+    dice: random.Random, words: _Skewed, revisions: list[_Revision], many: int
+) -> Iterator[tuple[Any, ...]]:
+    people = _Skewed([person(rank) for rank in range(PEOPLE)], 3)
+    subjects = _Skewed([word(rank) for rank in range(SUBJECTS)], 5)
+    left = many
+    for position, revision in enumerate(revisions):
+        wanted = int(2.1 / (dice.random() + 0.04))
+        # The last documents take what is left, so that the number comes out right.
+        wanted = min(wanted, left) if position < len(revisions) - 1 else left
+        for _ in range(wanted):
+            yield _event_row(dice, words, people, subjects, revision, many - left)
+            left -= 1
+
+
+def _event_row(
+    dice: random.Random,
+    words: _Skewed,
+    people: _Skewed,
+    subjects: _Skewed,
+    revision: _Revision,
+    number: int,
+) -> tuple[Any, ...]:
+    quotes = 1 + number % 5
+    drawn = words.pick(dice, 9 + 3 * quotes)
+    said = " ".join(drawn[:9])
+    involved = people.pick(dice, dice.choice((0, 1, 1, 1, 1, 1, 1, 2, 2, 2, 2, 2, 2, 2, 2, 3)))
+    roles = ("owner", "contributor", "reviewer")
+    time = revision.at + timedelta(days=dice.randrange(-20, 40)) if dice.random() < 0.9 else None
+    return (
+        *(str(UUID(int=dice.getrandbits(128))), revision.uid, revision.id),
+        *(dice.choice(_CATEGORIES), time, f"{said.capitalize()} in case{number % CASES}."),
+        Jsonb({"type": "project", "ref": f"{subjects.pick(dice, 1)[0]} project"}),
+        Jsonb([{"ref": ref, "role": role} for ref, role in zip(involved, roles, strict=False)]),
+        *(
+            round(0.5 + dice.random() / 2, 2),
+            str(UUID(md5(f"job{revision.id}".encode()).hexdigest())),
+        ),
+        revision.at,
+        "\n".join(" ".join([said, *drawn[9 + 3 * k : 12 + 3 * k]]) for k in range(quotes)),
+        *(revision.title, revision.is_latest),
+    )
+
+
+def _copy(connection: psycopg.Connection, statement: str, rows: Iterator[tuple[Any, ...]]) -> None:
+    with connection.cursor().copy(statement.encode()) as copy:
+        for row in rows:
+            copy.write_row(row)
+
+
+def _set_indexes_aside(connection: psycopg.Connection) -> list[bytes]:
+    """Drop the indexes that are not constraints; the statements that make them again."""
+    rows = connection.execute(
+        "SELECT i.indexrelid::regclass::text, pg_get_indexdef(i.indexrelid) FROM pg_index i "
+        "WHERE i.indrelid = ANY(%s::regclass[]) AND NOT i.indisunique",
+        [list(_TABLES)],
+    ).fetchall()
+    for name, _ in rows:
+        connection.execute(f"DROP INDEX {name}".encode())
+    return [definition.encode() for _, definition in rows]

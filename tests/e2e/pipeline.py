@@ -1,0 +1,392 @@
+"""The extraction pipeline as a test sees it: documents in over MCP, the queue and the events in
+Postgres, runs and partitions in Dagster, calls at the scripted provider."""
+
+import asyncio
+import random
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import psutil
+import psycopg
+from mcp import Client
+from psycopg.rows import dict_row
+from stacks import PATIENCE, Stack, eventually
+from starlette.responses import Response
+
+from memory_core.extraction.pipeline import STAGES
+from tests.scripted_provider import Body, Fault, ScriptedProvider, last_user_message
+
+Json = dict[str, Any]
+Row = dict[str, Any]
+LOCATION = {"repositoryLocationName": "memory", "repositoryName": "__repository__"}
+
+_STATUSES = """
+query Statuses($key: AssetKeyInput!) {
+  assetNodeOrError(assetKey: $key) {
+    ... on AssetNode {
+      assetPartitionStatuses {
+        ... on DefaultPartitionStatuses { materializedPartitions failedPartitions }
+      }
+    }
+  }
+}"""
+_LAUNCH = """
+mutation Launch($params: ExecutionParams!) {
+  launchPipelineExecution(executionParams: $params) {
+    __typename
+    ... on LaunchRunSuccess { run { runId } }
+    ... on PythonError { message }
+    ... on RunConfigValidationInvalid { errors { message } }
+  }
+}"""
+_RUN = """
+query Run($id: ID!) {
+  runOrError(runId: $id) { ... on Run { status tags { key value } startTime endTime } }
+}"""
+_RUNS = """
+query Runs($filter: RunsFilter!) {
+  runsOrError(filter: $filter) { ... on Runs { results { runId status tags { key value } } } }
+}"""
+_CHECKS = """
+query Checks($key: AssetKeyInput!, $name: String!) {
+  assetCheckExecutions(assetKey: $key, checkName: $name, limit: 50) {
+    runId status evaluation { success metadataEntries { label } }
+  }
+}"""
+_TICKS = """
+query Ticks($sensor: SensorSelector!) {
+  sensorOrError(sensorSelector: $sensor) {
+    ... on Sensor { sensorState { ticks(limit: 50) { timestamp status } } }
+  }
+}"""
+
+
+@dataclass(frozen=True)
+class Held(Fault):
+    """A call that is answered only when its gate opens: as a provider that takes its time."""
+
+    gate: threading.Event = field(default_factory=threading.Event)
+    then: Fault | None = None
+
+    async def respond(self, provider: ScriptedProvider, body: Body) -> Response | None:
+        while not self.gate.is_set():
+            await asyncio.sleep(0.01)
+        return await self.then.respond(provider, body) if self.then else None
+
+
+class Pipeline:
+    """A stack whose model is the scripted provider."""
+
+    def __init__(self, stack: Stack, provider: ScriptedProvider) -> None:
+        self.stack = stack
+        self.provider = provider
+
+    # --- documents in ------------------------------------------------------------------------
+
+    def ingest(self, content: str, **details: Any) -> Json:
+        [result] = self.ingest_all([{"content": content, **details}])
+        return result
+
+    def ingest_all(self, documents: Sequence[Mapping[str, Any]]) -> list[Json]:
+        async def send() -> list[Json]:
+            results = []
+            async with Client(self.stack.mcp_url) as client:
+                for document in documents:
+                    arguments = {"artifact_type": "note", "source_system": "test", **document}
+                    answer = await client.call_tool("artifact_ingest", arguments)
+                    assert not answer.is_error, answer.content
+                    results.append(answer.structured_content)
+            return results
+
+        return asyncio.run(send())
+
+    @contextmanager
+    def queue_closed(self) -> Iterator[None]:
+        """What is ingested meanwhile becomes due at once and together at the end."""
+        self.sql(
+            """CREATE FUNCTION not_yet() RETURNS trigger LANGUAGE plpgsql AS
+               $$ BEGIN NEW.next_run_at := 'infinity'; RETURN NEW; END $$"""
+        )
+        self.sql(
+            "CREATE TRIGGER not_yet BEFORE INSERT ON event_jobs "
+            "FOR EACH ROW EXECUTE FUNCTION not_yet()"
+        )
+        try:
+            yield
+        finally:
+            self.sql("DROP FUNCTION not_yet CASCADE")
+            self.sql("UPDATE event_jobs SET next_run_at = now() WHERE next_run_at = 'infinity'")
+
+    # --- Postgres ----------------------------------------------------------------------------
+
+    def connect(self) -> psycopg.Connection[Row]:
+        return psycopg.connect(self.stack.dsn, autocommit=True, row_factory=dict_row)
+
+    def sql(self, statement: str, *parameters: Any) -> list[Row]:
+        with self.connect() as connection:
+            cursor = connection.execute(statement, parameters)  # type: ignore[arg-type]
+            return cursor.fetchall() if cursor.description else []
+
+    @contextmanager
+    def locked(self, table: str) -> Iterator[None]:
+        """Reads pass, whoever wants to write waits: parks a run at a place of our choice."""
+        with self.connect() as connection:
+            connection.execute("BEGIN")
+            connection.execute(f"LOCK TABLE {table} IN SHARE MODE")
+            try:
+                yield
+            finally:
+                connection.close()
+
+    def waits_for(self, table: str) -> bool:
+        """Whether somebody is parked at the lock on this table."""
+        rows = self.sql(
+            "SELECT 1 FROM pg_locks WHERE NOT granted AND relation = %s::regclass", table
+        )
+        return bool(rows)
+
+    def job(self, ingested: Json) -> Row:
+        [row] = self.sql("SELECT * FROM event_jobs WHERE job_id = %s", ingested["job_id"])
+        return row
+
+    def wait_for(self, ingested: Json, status: str, *, within: float = PATIENCE) -> Row:
+        def reached() -> Row | None:
+            row = self.job(ingested)
+            return row if row["status"] == status else None
+
+        return eventually_up(reached, within=within, what=f"{ingested['job_id']} {status}")
+
+    def wait_done(self, *ingested: Json, within: float = PATIENCE) -> list[Row]:
+        return [self.wait_for(one, "DONE", within=within) for one in ingested]
+
+    def settle(self, *ingested: Json, within: float = PATIENCE) -> list[Row]:
+        """Wait until all are DONE, without the patience that back-off asks for."""
+
+        def done() -> bool:
+            self.hurry()
+            return all(self.job(one)["status"] == "DONE" for one in ingested)
+
+        eventually_up(done, within=within, what="all jobs DONE")
+        return [self.job(one) for one in ingested]
+
+    def hurry(self) -> None:
+        """Back-off is over."""
+        self.sql(
+            "UPDATE event_jobs SET next_run_at = now() WHERE status = 'PENDING' "
+            "AND next_run_at > now() AND next_run_at < 'infinity'"
+        )
+
+    def request_again(self, ingested: Json, *, bypass_cache: bool = False) -> None:
+        """As a forced re-extraction does, whoever holds the job."""
+        self.sql(
+            """UPDATE event_jobs SET status = 'PENDING', generation = generation + 1, attempts = 0,
+                      next_run_at = now(), locked_at = NULL, locked_by = NULL, bypass_cache = %s
+               WHERE job_id = %s""",
+            bypass_cache,
+            ingested["job_id"],
+        )
+
+    def events(self, ingested: Json) -> list[Row]:
+        """Events of a revision in the order of their evidence, with it."""
+        rows = self.sql(
+            """SELECT e.event_id, e.category, e.narrative, e.subject_json, e.actors_json,
+                      e.event_time, e.confidence, e.created_at,
+                      (SELECT jsonb_agg(jsonb_build_object('start', v.start_char,
+                              'end', v.end_char, 'quote', v.quote, 'chunk_id', v.chunk_id)
+                              ORDER BY v.start_char, v.end_char)
+                       FROM event_evidence v WHERE v.event_id = e.event_id) AS evidence
+               FROM semantic_event e WHERE artifact_uid = %s AND revision_id = %s""",
+            ingested["artifact_uid"],
+            ingested["revision_id"],
+        )
+        assert all(row["evidence"] for row in rows), "an event without evidence"
+        return sorted(rows, key=lambda row: (row["evidence"][0]["start"], row["category"]))
+
+    def story(self, ingested: Json) -> list[tuple[Any, ...]]:
+        """What the events say, apart from ids: equal for equal texts of two artifacts."""
+        return [
+            (
+                row["category"],
+                row["narrative"],
+                row["subject_json"],
+                row["actors_json"],
+                row["event_time"],
+                row["confidence"],
+                [(item["start"], item["end"], item["quote"]) for item in row["evidence"]],
+            )
+            for row in self.events(ingested)
+        ]
+
+    def extraction(self, ingested: Json) -> Row:
+        [row] = self.sql(
+            "SELECT * FROM extraction WHERE artifact_uid = %s AND revision_id = %s",
+            ingested["artifact_uid"],
+            ingested["revision_id"],
+        )
+        return row
+
+    def partition(self, ingested: Json) -> str:
+        [row] = self.sql(
+            "SELECT partition_key FROM artifact_revision "
+            "WHERE artifact_uid = %s AND revision_id = %s",
+            ingested["artifact_uid"],
+            ingested["revision_id"],
+        )
+        return str(row["partition_key"])
+
+    # --- the provider ------------------------------------------------------------------------
+
+    def calls_by_chunk(self, title: str) -> Counter[str]:
+        """How often each passage of the documents of this title was asked about."""
+        return Counter(
+            last_user_message(call.body) for call in self.provider.chats if told(title)(call.body)
+        )
+
+    # --- Dagster -----------------------------------------------------------------------------
+
+    def partitions(self, asset: str) -> tuple[set[str], set[str]]:
+        """Keys of an asset that are shown green, and those shown red."""
+        data = self.stack.graphql(_STATUSES, key={"path": [asset]})
+        statuses = data["assetNodeOrError"]["assetPartitionStatuses"]
+        return set(statuses["materializedPartitions"]), set(statuses["failedPartitions"])
+
+    def is_green(self, ingested: Json, stages: Sequence[str] = STAGES) -> bool:
+        key = self.partition(ingested)
+        shown = [self.partitions(stage) for stage in stages]
+        return all(key in green and key not in red for green, red in shown)
+
+    def run_status(self, run_id: str) -> str:
+        return str(self.stack.graphql(_RUN, id=run_id)["runOrError"]["status"])
+
+    def wait_finished(self, run_id: str) -> str:
+        finished = {"SUCCESS", "FAILURE", "CANCELED"}
+        eventually(lambda: self.run_status(run_id) in finished, what=f"run {run_id} to end")
+        return self.run_status(run_id)
+
+    def runs(self, **filters: Any) -> list[Json]:
+        found: list[Json] = self.stack.graphql(_RUNS, filter=filters)["runsOrError"]["results"]
+        return found
+
+    def active_runs(self) -> list[Json]:
+        return self.runs(statuses=["QUEUED", "NOT_STARTED", "STARTING", "STARTED", "CANCELING"])
+
+    def runs_of(self, ingested: Json) -> list[Json]:
+        """Runs for this revision alone."""
+        tag = {"key": "dagster/partition", "value": self.partition(ingested)}
+        return self.runs(tags=[tag])
+
+    def launch(self, job: str, *, assets: Sequence[str] = (), partition: str | None = None) -> str:
+        """As the UI does."""
+        selector: Json = {**LOCATION, "pipelineName": job}
+        if assets:
+            selector |= {"assetSelection": [{"path": [asset]} for asset in assets]}
+        tags = [{"key": "dagster/partition", "value": partition}] if partition else []
+        params = {
+            "selector": selector,
+            "mode": "default",
+            "runConfigData": "{}",
+            "executionMetadata": {"tags": tags},
+        }
+        launched = self.stack.graphql(_LAUNCH, params=params)["launchPipelineExecution"]
+        assert launched["__typename"] == "LaunchRunSuccess", launched
+        return str(launched["run"]["runId"])
+
+    def check_results(self, name: str) -> list[Json]:
+        found: list[Json] = self.stack.graphql(_CHECKS, key={"path": ["stored_events"]}, name=name)[
+            "assetCheckExecutions"
+        ]
+        return found
+
+    def ticks(self, sensor: str = "pending_jobs") -> list[float]:
+        """When the sensor was evaluated, oldest first."""
+        data = self.stack.graphql(_TICKS, sensor={**LOCATION, "sensorName": sensor})
+        ticks = data["sensorOrError"]["sensorState"]["ticks"]
+        return sorted(float(tick["timestamp"]) for tick in ticks)
+
+    def run_processes(self) -> list[psutil.Process]:
+        """The processes of runs: children of the code server."""
+        children = psutil.Process(self.stack.pid_of("dagster-code")).children(recursive=True)
+        return [child for child in children if "spawn_main" in " ".join(child.cmdline())]
+
+    def wait_idle(self) -> None:
+        """No run under way and none of their processes left."""
+        eventually(
+            lambda: not self.active_runs() and not self.run_processes(), what="the end of all runs"
+        )
+
+
+def eventually_up(question: Callable[[], Any], *, within: float, what: str) -> Any:
+    """As `eventually`, and a Postgres that is down counts as no as well."""
+
+    def asked() -> Any:
+        try:
+            return question()
+        except psycopg.OperationalError as error:
+            raise OSError("Postgres is down") from error
+
+    return eventually(asked, within=within, what=what)
+
+
+def told(title: str, words: str = "") -> Callable[[Body], bool]:
+    """Matches extraction calls for documents of this title, and of passages with these words."""
+
+    def matches(body: Body) -> bool:
+        said = [message["content"] for message in body["messages"]]
+        return any(f"Title: {title}" in text.splitlines() for text in said[1:-1]) and (
+            words in last_user_message(body)
+        )
+
+    return matches
+
+
+_WORDS = (
+    "harbour",
+    "ledger",
+    "willow",
+    "copper",
+    "signal",
+    "meadow",
+    "anchor",
+    "lantern",
+    "gravel",
+    "compass",
+    "orchard",
+    "velvet",
+    "timber",
+    "falcon",
+    "marble",
+    "kettle",
+    "saddle",
+    "beacon",
+    "thicket",
+    "quarry",
+)
+_PEOPLE = ("Alice Morgan", "Bruno Keller", "Chen Wei", "Dora Santos")
+
+
+def sentences(seed: int, count: int) -> list[str]:
+    """Of ten, about three tell of something; each is unlike all others."""
+    rng = random.Random(seed)
+    made = []
+    for number in range(count):
+        a, b, c = rng.sample(_WORDS, 3)
+        code = f"{a[:2]}{rng.randrange(10_000):04d}"
+        telling = (
+            f"Decision: the {a} {b} team goes with {c} {code}.",
+            f"{rng.choice(_PEOPLE)} will bring the {a} {c} list {code} to the {b} review.",
+            f"The {a} {code} is a risk when the {b} is under load with {c}.",
+        )
+        plain = f"The {a} and the {b} stood beside the {c} as in note {code} of that week."
+        made.append(telling[number // 3 % 3] if number % 3 == 0 else plain)
+    return made
+
+
+def document(seed: int, count: int = 6, *, paragraph: int = 5) -> str:
+    """A seeded text of so many sentences; 18 of them make about 300 tokens."""
+    made = sentences(seed, count)
+    parts = [" ".join(made[at : at + paragraph]) for at in range(0, count, paragraph)]
+    return "\n\n".join(parts) + "\n"

@@ -1,0 +1,321 @@
+"""Zero partial writes: runs are killed, stores stopped and leases revoked at every stage.
+
+After each blow every job ends DONE, its events are those of a document that met no trouble, and
+what the provider had answered is not asked again.
+"""
+
+import os
+import signal
+from collections import Counter
+from collections.abc import Iterator
+
+import psutil
+import pytest
+from pipeline import Held, Json, Pipeline, document, told
+from stacks import Stack, eventually
+
+from memory_core.extraction.cache import context_hash
+from memory_core.extraction.model import DocumentContext
+from tests.scripted_provider import (
+    Body,
+    ScriptedProvider,
+    extract_telling_sentences,
+    last_user_message,
+)
+
+# About 150 sentences make three chunks.
+SENTENCES = 150
+
+
+@pytest.fixture(scope="module")
+def _pipeline(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pipeline]:
+    with (
+        ScriptedProvider() as provider,
+        Stack(
+            tmp_path_factory.mktemp("chaos"),
+            EXTRACTOR="openai",
+            OPENAI_API_KEY="sk-test",
+            OPENAI_BASE_URL=provider.base_url,
+            OPENAI_MAX_RETRIES="0",
+            OPENAI_TIMEOUT="120",
+        ) as stack,
+    ):
+        yield Pipeline(stack, provider)
+
+
+@pytest.fixture
+def pipeline(_pipeline: Pipeline) -> Iterator[Pipeline]:
+    _pipeline.provider.reset()
+    yield _pipeline
+    _pipeline.wait_idle()
+
+
+@pytest.fixture(scope="module")
+def text() -> str:
+    return document(seed=7, count=SENTENCES)
+
+
+@pytest.fixture(scope="module")
+def untroubled(_pipeline: Pipeline, text: str) -> Json:
+    """The same text, extracted before anything went wrong."""
+    ingested = _pipeline.ingest(text, title="Untroubled")
+    _pipeline.wait_done(ingested)
+    return ingested
+
+
+class Patient:
+    """A document of three chunks whose last call hangs: two are paid for, one is not answered."""
+
+    def __init__(self, pipeline: Pipeline, text: str, title: str) -> None:
+        self.pipeline, self.text, self.title = pipeline, text, title
+        last_sentence = text.strip().split("\n")[-1]
+        self.hang = Held(only=told(title, last_sentence))
+        pipeline.provider.enqueue(self.hang)
+        self.ingested = pipeline.ingest(text, title=title)
+
+    def wait_until_in_the_calls(self) -> None:
+        """All asked, and all but the hanging one answered and kept."""
+        chunks = self.ingested["num_chunks"]
+        eventually(lambda: self.calls().total() == chunks, what="all chunks asked about")
+        eventually(lambda: self.answers_kept() == chunks - 1, what="the answers being kept")
+
+    def calls(self) -> Counter[str]:
+        return self.pipeline.calls_by_chunk(self.title)
+
+    def paid_twice(self) -> int:
+        """Calls beyond one per chunk."""
+        return self.calls().total() - len(self.calls())
+
+    def answers_kept(self) -> int:
+        rows = self.pipeline.sql(
+            "SELECT 1 FROM extraction_cache WHERE context_hash = %s",
+            context_hash(DocumentContext("note", title=self.title)),
+        )
+        return len(rows)
+
+
+def assert_as_if_nothing_had_happened(pipeline: Pipeline, ingested: Json, untroubled: Json) -> None:
+    assert pipeline.story(ingested) == pipeline.story(untroubled)
+    eventually(lambda: pipeline.is_green(ingested), what="a green partition")
+
+
+def kill_runs(pipeline: Pipeline) -> None:
+    victims = pipeline.run_processes()
+    assert victims, "no run to kill"
+    for victim in victims:
+        victim.kill()
+
+
+def talks_to_chroma(pipeline: Pipeline) -> bool:
+    port = pipeline.stack.state.chroma_port
+    return any(
+        connection.raddr and connection.raddr.port == port
+        for process in pipeline.run_processes()
+        for connection in process.net_connections("tcp")
+    )
+
+
+# --- the run dies ------------------------------------------------------------------------------
+
+
+def test_killed_before_the_claim(pipeline: Pipeline, text: str, untroubled: Json) -> None:
+    ingested = pipeline.ingest(text, title="Before the claim")
+    with pipeline.locked("event_jobs"):
+        eventually(lambda: pipeline.waits_for("event_jobs"), what="a run that wants to claim")
+        kill_runs(pipeline)
+
+    [job] = pipeline.settle(ingested)
+
+    assert job["attempts"] == 1, "an attempt that did not begin does not count"
+    assert_as_if_nothing_had_happened(pipeline, ingested, untroubled)
+    assert set(pipeline.calls_by_chunk("Before the claim").values()) == {1}
+
+
+def test_killed_during_the_calls(pipeline: Pipeline, text: str, untroubled: Json) -> None:
+    patient = Patient(pipeline, text, "During the calls")
+    patient.wait_until_in_the_calls()
+    kill_runs(pipeline)
+
+    [job] = pipeline.settle(patient.ingested)
+
+    assert job["attempts"] == 2
+    assert_as_if_nothing_had_happened(pipeline, patient.ingested, untroubled)
+    assert patient.paid_twice() == 1, "only the call that was never answered is made again"
+
+
+def test_killed_before_the_commit(pipeline: Pipeline) -> None:
+    text = document(seed=8, count=SENTENCES)
+    ingested = pipeline.ingest(text, title="Before the commit")
+    with pipeline.locked("semantic_event"):
+        eventually(lambda: pipeline.waits_for("semantic_event"), what="a run about to store")
+        kill_runs(pipeline)
+        assert pipeline.events(ingested) == []
+
+    [job] = pipeline.settle(ingested)
+
+    assert job["attempts"] == 2
+    asked = Counter(last_user_message(call.body) for call in pipeline.provider.chats)
+    assert len(asked) == ingested["num_chunks"] + 1, "about each chunk, and about duplicates"
+    assert set(asked.values()) == {1}
+    untroubled = pipeline.ingest(text, title="Without a blow")
+    pipeline.wait_done(untroubled)
+    assert_as_if_nothing_had_happened(pipeline, ingested, untroubled)
+
+
+def test_killed_after_the_commit(pipeline: Pipeline, text: str, untroubled: Json) -> None:
+    ingested = pipeline.ingest(text, title="After the commit")
+    pipeline.wait_done(ingested)
+    pipeline.request_again(ingested)
+    chroma = psutil.Process(pipeline.stack.pid_of("chroma"))
+    try:
+        with pipeline.locked("semantic_event"):
+            eventually(lambda: pipeline.waits_for("semantic_event"), what="a run about to store")
+            # It commits, and then cannot tidy the index.
+            chroma.suspend()
+        [job] = pipeline.wait_done(ingested)
+        kill_runs(pipeline)
+    finally:
+        chroma.resume()
+
+    assert pipeline.wait_finished(job["locked_by"]) == "FAILURE"
+    assert_as_if_nothing_had_happened(pipeline, ingested, untroubled)
+    [after] = pipeline.wait_done(ingested)
+    assert (after["generation"], after["attempts"]) == (2, 1)
+    assert after["locked_by"] == job["locked_by"], "not done twice"
+    assert set(pipeline.calls_by_chunk("After the commit").values()) == {1}
+
+
+def test_killed_together_with_the_code_server(
+    pipeline: Pipeline, text: str, untroubled: Json
+) -> None:
+    patient = Patient(pipeline, text, "With the code server")
+    patient.wait_until_in_the_calls()
+    dead_run = pipeline.job(patient.ingested)["locked_by"]
+    code_server = psutil.Process(pipeline.stack.pid_of("dagster-code"))
+    victims = pipeline.run_processes()
+    code_server.kill()
+    for victim in victims:
+        victim.kill()
+    # Nobody is left to say that the run died. Its lease runs out.
+    pipeline.sql(
+        "UPDATE event_jobs SET locked_at = locked_at - interval '1 hour' WHERE job_id = %s",
+        patient.ingested["job_id"],
+    )
+
+    [job] = pipeline.settle(patient.ingested)
+
+    assert (job["attempts"], job["locked_by"] != dead_run) == (2, True)
+    assert pipeline.wait_finished(dead_run) == "FAILURE"
+    assert_as_if_nothing_had_happened(pipeline, patient.ingested, untroubled)
+    assert patient.paid_twice() == 1
+
+
+def test_killed_before_the_claim_together_with_the_code_server(
+    pipeline: Pipeline, text: str, untroubled: Json
+) -> None:
+    ingested = pipeline.ingest(text, title="Without a lease")
+    with pipeline.locked("event_jobs"):
+        eventually(lambda: pipeline.waits_for("event_jobs"), what="a run that wants to claim")
+        [dead_run] = [run["runId"] for run in pipeline.runs_of(ingested)]
+        eventually(lambda: pipeline.run_status(dead_run) == "STARTED", what="the run's start")
+        code_server = psutil.Process(pipeline.stack.pid_of("dagster-code"))
+        victims = pipeline.run_processes()
+        code_server.kill()
+        for victim in victims:
+            victim.kill()
+    # No lease to expire: the run is found by its silence.
+    pipeline.sql(
+        "UPDATE dagster.runs SET start_time = start_time - 3600 WHERE run_id = %s", dead_run
+    )
+
+    [job] = pipeline.settle(ingested)
+
+    assert job["attempts"] == 1
+    assert pipeline.wait_finished(dead_run) == "FAILURE"
+    assert_as_if_nothing_had_happened(pipeline, ingested, untroubled)
+    assert set(pipeline.calls_by_chunk("Without a lease").values()) == {1}
+
+
+# --- the stores go -----------------------------------------------------------------------------
+
+
+def test_postgres_dies_during_the_calls(pipeline: Pipeline, text: str, untroubled: Json) -> None:
+    patient = Patient(pipeline, text, "No Postgres for the answer")
+    patient.wait_until_in_the_calls()
+    os.kill(pipeline.stack.pid_of("postgres"), signal.SIGKILL)
+    patient.hang.gate.set()
+
+    pipeline.settle(patient.ingested)
+
+    assert_as_if_nothing_had_happened(pipeline, patient.ingested, untroubled)
+    assert patient.paid_twice() == 0, "the answer that came without Postgres was kept"
+
+
+def test_postgres_dies_before_the_commit(pipeline: Pipeline, text: str, untroubled: Json) -> None:
+    ingested = pipeline.ingest(text, title="No Postgres to commit")
+    with pipeline.locked("semantic_event"):
+        eventually(lambda: pipeline.waits_for("semantic_event"), what="a run about to store")
+        os.kill(pipeline.stack.pid_of("postgres"), signal.SIGKILL)
+
+    pipeline.settle(ingested)
+
+    assert_as_if_nothing_had_happened(pipeline, ingested, untroubled)
+    assert set(pipeline.calls_by_chunk("No Postgres to commit").values()) == {1}
+
+
+def test_chroma_dies_while_it_is_written(pipeline: Pipeline, text: str, untroubled: Json) -> None:
+    patient = Patient(pipeline, text, "No Chroma")
+    patient.wait_until_in_the_calls()
+    chroma = psutil.Process(pipeline.stack.pid_of("chroma"))
+    chroma.suspend()
+    patient.hang.gate.set()
+    eventually(lambda: talks_to_chroma(pipeline), what="a run that waits for Chroma")
+    chroma.kill()
+
+    def failed() -> bool:
+        return bool(pipeline.job(patient.ingested)["last_error_code"])
+
+    eventually(failed, what="the failed attempt")
+    job = pipeline.job(patient.ingested)
+    assert (job["status"], job["last_error_code"]) == ("PENDING", "CHROMA_CONNECTION_ERROR")
+    assert pipeline.events(patient.ingested) == [], "nothing without its index"
+    recorded = pipeline.sql(
+        "SELECT 1 FROM model_call WHERE job_id = %s", patient.ingested["job_id"]
+    )
+    assert len(recorded) == patient.ingested["num_chunks"], "what was paid for is on the books"
+
+    [job] = pipeline.settle(patient.ingested)
+    assert job["attempts"] == 2
+    assert_as_if_nothing_had_happened(pipeline, patient.ingested, untroubled)
+    assert patient.paid_twice() == 0
+
+
+# --- the lease goes ----------------------------------------------------------------------------
+
+
+def test_a_run_that_lost_its_lease_writes_nothing(pipeline: Pipeline, text: str) -> None:
+    patient = Patient(pipeline, text, "Revoked")
+    patient.wait_until_in_the_calls()
+    loser = pipeline.job(patient.ingested)["locked_by"]
+
+    def say_it_anew(chunk: str, body: Body) -> Json:
+        answer = extract_telling_sentences(chunk, body)
+        for event in answer["events"]:
+            event["narrative"] = f"Anew: {event['narrative']}"
+        return answer
+
+    pipeline.provider.on_extract = say_it_anew
+    pipeline.request_again(patient.ingested, bypass_cache=True)
+    [job] = pipeline.wait_done(patient.ingested)
+    assert (job["generation"], job["attempts"], job["locked_by"] != loser) == (2, 1, True)
+    events = pipeline.events(patient.ingested)
+    pipeline.provider.on_extract = extract_telling_sentences
+    patient.hang.gate.set()
+
+    pipeline.wait_finished(loser)
+
+    assert pipeline.events(patient.ingested) == events
+    assert all(event["narrative"].startswith("Anew: ") for event in events)
+    assert pipeline.job(patient.ingested) == job
+    extraction = pipeline.extraction(patient.ingested)
+    assert (extraction["generation"], extraction["run_id"]) == (2, job["locked_by"])

@@ -1,0 +1,324 @@
+"""From ingest to proved events, through the real daemon and a scripted provider."""
+
+import os
+import signal
+from collections.abc import Iterator
+
+import pytest
+from pipeline import Held, Pipeline, document, told
+from stacks import Stack, eventually
+
+from memory_core.extraction.pipeline import CHUNK_EXTRACTIONS, STAGES
+from tests.scripted_provider import AuthError, InvalidJson, RateLimit, ScriptedProvider
+
+MATES = 5
+
+
+@pytest.fixture(scope="module")
+def _pipeline(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pipeline]:
+    with (
+        ScriptedProvider() as provider,
+        Stack(
+            tmp_path_factory.mktemp("extraction"),
+            EXTRACTOR="openai",
+            OPENAI_API_KEY="sk-test",
+            OPENAI_BASE_URL=provider.base_url,
+            OPENAI_MAX_RETRIES="0",
+        ) as stack,
+    ):
+        yield Pipeline(stack, provider)
+
+
+@pytest.fixture
+def pipeline(_pipeline: Pipeline) -> Pipeline:
+    _pipeline.provider.reset()
+    return _pipeline
+
+
+# --- the five scenarios ------------------------------------------------------------------------
+
+
+def test_a_small_document_becomes_events(pipeline: Pipeline) -> None:
+    text = "Decision: We will use Postgres for event storage starting Monday."
+    ingested = pipeline.ingest(text, title="Small")
+    assert ingested["is_chunked"] is False
+    assert ingested["job_status"] == "PENDING"
+
+    [job] = pipeline.wait_done(ingested)
+
+    assert job["attempts"] == 1
+    [event] = pipeline.events(ingested)
+    assert event["category"] == "Decision"
+    assert "Postgres" in event["narrative"]
+    [evidence] = event["evidence"]
+    assert text[evidence["start"] : evidence["end"]] == evidence["quote"] == text
+    assert evidence["chunk_id"] is None
+    assert len(pipeline.provider.chats) == 1
+
+
+def test_a_long_document_is_read_in_chunks(pipeline: Pipeline) -> None:
+    text = document(seed=2, count=160)
+    ingested = pipeline.ingest(text, artifact_type="doc", title="Chunked")
+    assert ingested["is_chunked"] is True
+    assert ingested["num_chunks"] >= 3
+
+    pipeline.wait_done(ingested)
+
+    events = pipeline.events(ingested)
+    chunk_ids = {item["chunk_id"] for event in events for item in event["evidence"]}
+    assert len(chunk_ids) == ingested["num_chunks"]
+    assert all("::chunk::" in chunk_id for chunk_id in chunk_ids)
+    assert all(
+        text[item["start"] : item["end"]] == item["quote"]
+        for event in events
+        for item in event["evidence"]
+    )
+    # Each telling sentence once, although neighbouring chunks overlap.
+    quotes = [item["quote"] for event in events for item in event["evidence"]]
+    assert len(quotes) == len(set(quotes)) == len(range(0, 160, 3))
+    assert sum(pipeline.calls_by_chunk("Chunked").values()) == ingested["num_chunks"]
+
+
+def test_the_same_content_again_changes_nothing(pipeline: Pipeline) -> None:
+    same = {"content": "Decision: Use Postgres.", "source_id": "idempotent", "title": "Again"}
+    first, second = pipeline.ingest_all([same, same])
+    pipeline.wait_done(first)
+    [third] = pipeline.ingest_all([same])
+
+    assert first["revision_id"] == second["revision_id"] == third["revision_id"]
+    assert second["status"] == third["status"] == "unchanged"
+    jobs = pipeline.sql(
+        "SELECT attempts, generation FROM event_jobs WHERE artifact_uid = %s",
+        first["artifact_uid"],
+    )
+    assert jobs == [{"attempts": 1, "generation": 1}]
+    assert len(pipeline.events(first)) == len(pipeline.provider.chats) == 1
+
+
+def test_a_new_revision_has_its_own_events_and_pays_only_for_what_changed(
+    pipeline: Pipeline,
+) -> None:
+    first_text = document(seed=4, count=240)
+    sentence = "Decision: the edited passage says Postgres instead."
+    head, rest = first_text.split("\n\n", 1)
+    second_text = f"{head} {sentence}\n\n{rest}"
+    details = {"artifact_type": "doc", "source_id": "revised", "title": "Revised"}
+    first = pipeline.ingest(first_text, **details)
+    pipeline.wait_done(first)
+    before = pipeline.events(first)
+    paid_for = pipeline.calls_by_chunk("Revised")
+
+    second = pipeline.ingest(second_text, **details)
+    pipeline.wait_done(second)
+
+    assert second["artifact_uid"] == first["artifact_uid"]
+    assert second["revision_id"] != first["revision_id"]
+    assert pipeline.events(first) == before, "the old revision keeps its events"
+    assert sentence in {event["narrative"] for event in pipeline.events(second)}
+    assert len(pipeline.events(second)) == len(before) + 1
+    paid_then = pipeline.calls_by_chunk("Revised") - paid_for
+    assert set(paid_then).isdisjoint(paid_for), "an unchanged chunk was paid for again"
+    assert 1 <= sum(paid_then.values()) < sum(paid_for.values())
+
+
+def test_a_refused_key_fails_at_once_and_a_new_request_recovers(pipeline: Pipeline) -> None:
+    pipeline.provider.enqueue(AuthError(only=told("Refused")))
+    ingested = pipeline.ingest("Decision: test failure handling.", title="Refused")
+
+    job = pipeline.wait_for(ingested, "FAILED")
+
+    assert job["last_error_code"] == "OPENAI_AUTH_ERROR"
+    assert job["attempts"] == 1
+    assert "sk-test" not in job["last_error_message"]
+    assert pipeline.events(ingested) == []
+
+    pipeline.request_again(ingested)
+    [job] = pipeline.wait_done(ingested)
+    assert (job["attempts"], job["last_error_code"]) == (1, None)
+    assert len(pipeline.events(ingested)) == 1
+
+
+def test_a_rate_limit_waits_as_long_as_the_provider_asks_and_recovers(pipeline: Pipeline) -> None:
+    pipeline.provider.enqueue(RateLimit(retry_after=400, only=told("Limited")))
+    ingested = pipeline.ingest("Decision: be patient with the provider.", title="Limited")
+    eventually(lambda: pipeline.job(ingested)["last_error_code"], what="the failed attempt")
+
+    [job] = pipeline.sql(
+        "SELECT *, extract(epoch FROM next_run_at - updated_at) AS wait FROM event_jobs "
+        "WHERE job_id = %s",
+        ingested["job_id"],
+    )
+    assert (job["status"], job["last_error_code"]) == ("PENDING", "OPENAI_RATE_LIMIT")
+    assert job["wait"] >= 400
+    assert pipeline.events(ingested) == []
+
+    [job] = pipeline.settle(ingested)
+    assert job["attempts"] == 2
+    assert len(pipeline.events(ingested)) == 1
+    outcomes = pipeline.sql(
+        "SELECT outcome FROM model_call WHERE job_id = %s ORDER BY call_id", ingested["job_id"]
+    )
+    assert [row["outcome"] for row in outcomes] == ["OPENAI_RATE_LIMIT", "ok"]
+
+
+# --- batches -----------------------------------------------------------------------------------
+
+
+def test_a_bad_document_neither_fails_nor_delays_its_mates_and_is_retried_alone(
+    pipeline: Pipeline,
+) -> None:
+    slow = Held(then=InvalidJson(), only=told("Bad"))
+    pipeline.provider.enqueue(slow, InvalidJson(only=told("Bad")))
+    documents = [
+        {"content": document(seed=100 + number), "title": f"Mate {number}"}
+        for number in range(MATES)
+    ]
+    documents.insert(2, {"content": document(seed=99), "title": "Bad"})
+    with pipeline.queue_closed():
+        ingested = pipeline.ingest_all(documents)
+    bad, mates = ingested[2], ingested[:2] + ingested[3:]
+
+    # The bad one still waits for its provider when its mates are done.
+    done = pipeline.wait_done(*mates)
+    held = pipeline.job(bad)
+    assert held["status"] == "PROCESSING"
+    [run_id] = {job["locked_by"] for job in [*done, held]}
+    slow.gate.set()
+
+    assert pipeline.wait_finished(run_id) == "FAILURE"
+    job = pipeline.job(bad)
+    assert (job["status"], job["last_error_code"]) == ("PENDING", "INVALID_JSON_SCHEMA")
+    assert all(pipeline.is_green(mate) for mate in mates)
+    green, red = pipeline.partitions("stored_events")
+    assert pipeline.partition(bad) in red - green
+    assert {pipeline.partition(mate) for mate in mates}.isdisjoint(red)
+
+    [job] = pipeline.settle(bad)
+    assert job["attempts"] == 2
+    assert [job["attempts"] for job in pipeline.wait_done(*mates)] == [1] * MATES
+    assert [run["runId"] for run in pipeline.runs_of(bad)] == [job["locked_by"]], "alone"
+    eventually(lambda: pipeline.is_green(bad), what="the retried partition turning green")
+
+
+def test_the_run_checks_the_quotes_it_stored(pipeline: Pipeline) -> None:
+    ingested = pipeline.ingest("Decision: check what was stored.", title="Checked")
+    [job] = pipeline.wait_done(ingested)
+    assert pipeline.wait_finished(job["locked_by"]) == "SUCCESS"
+
+    [result] = [
+        result
+        for result in pipeline.check_results("quotes_are_the_text_at_their_offsets")
+        if result["runId"] == job["locked_by"]
+    ]
+    assert result["status"] == "SUCCEEDED"
+    assert result["evaluation"]["success"] is True
+
+
+# --- the sensor --------------------------------------------------------------------------------
+
+
+def test_more_ticks_and_a_new_daemon_request_nothing_twice(pipeline: Pipeline) -> None:
+    ingested = pipeline.ingest("Decision: tick as often as you like.", title="Ticked")
+    # Nobody can claim: the job stays due while the sensor looks at it again and again.
+    with pipeline.locked("event_jobs"):
+        eventually(lambda: pipeline.waits_for("event_jobs"), what="a run that wants to claim")
+        daemon = pipeline.stack.pid_of("dagster-daemon")
+        last_tick = pipeline.ticks()[-1]
+        os.kill(daemon, signal.SIGKILL)
+        eventually(
+            lambda: len([tick for tick in pipeline.ticks() if tick > last_tick]) >= 2,
+            what="two ticks of the new daemon",
+        )
+    assert pipeline.stack.pid_of("dagster-daemon") != daemon
+
+    assert [job["attempts"] for job in pipeline.wait_done(ingested)] == [1]
+    pipeline.wait_idle()
+    assert len(pipeline.runs_of(ingested)) == 1
+    assert len(pipeline.provider.chats) == 1
+
+
+def test_a_new_request_for_a_done_revision_runs_again(pipeline: Pipeline) -> None:
+    ingested = pipeline.ingest("Decision: do it twice.", title="Twice")
+    [first] = pipeline.wait_done(ingested)
+    story = pipeline.story(ingested)
+
+    pipeline.request_again(ingested, bypass_cache=True)
+    [second] = pipeline.wait_done(ingested)
+
+    assert second["locked_by"] != first["locked_by"]
+    assert (second["generation"], second["attempts"]) == (2, 1)
+    assert second["bypass_cache"] is False
+    assert pipeline.story(ingested) == story
+    assert set(pipeline.calls_by_chunk("Twice").values()) == {2}, "a forced request asks anew"
+
+
+# --- by hand -----------------------------------------------------------------------------------
+
+
+def test_materialising_a_done_revision_by_hand_asks_anew(pipeline: Pipeline) -> None:
+    ingested = pipeline.ingest(document(seed=8, count=90), title="By hand")
+    pipeline.wait_done(ingested)
+    story = pipeline.story(ingested)
+
+    run_id = pipeline.launch("__ASSET_JOB", assets=STAGES, partition=pipeline.partition(ingested))
+
+    assert pipeline.wait_finished(run_id) == "SUCCESS"
+    extraction = pipeline.extraction(ingested)
+    assert (extraction["run_id"], extraction["requested_by"]) == (run_id, "ui")
+    assert extraction["cache_hits"] == 0
+    assert set(pipeline.calls_by_chunk("By hand").values()) == {2}
+    assert pipeline.story(ingested) == story
+
+
+def test_materialising_later_stages_by_hand_pays_for_no_chunk(pipeline: Pipeline) -> None:
+    ingested = pipeline.ingest(document(seed=9, count=150), title="Later stages")
+    pipeline.wait_done(ingested)
+    story, calls = pipeline.story(ingested), pipeline.calls_by_chunk("Later stages")
+    later = STAGES[STAGES.index(CHUNK_EXTRACTIONS) + 1 :]
+
+    run_id = pipeline.launch("__ASSET_JOB", assets=later, partition=pipeline.partition(ingested))
+
+    assert pipeline.wait_finished(run_id) == "SUCCESS"
+    extraction = pipeline.extraction(ingested)
+    assert extraction["run_id"] == run_id
+    assert extraction["cache_hits"] == extraction["chunks"] == ingested["num_chunks"]
+    assert pipeline.calls_by_chunk("Later stages") == calls
+    assert pipeline.story(ingested) == story
+
+
+# --- the whole database ------------------------------------------------------------------------
+
+
+def test_the_integrity_job_finds_a_corrupted_quote(pipeline: Pipeline) -> None:
+    ingested = pipeline.ingest("Decision: never trust, always verify.", title="Corrupted")
+    pipeline.wait_done(ingested)
+    assert _integrity(pipeline) == {
+        "every_quote_is_exact": True,
+        "every_event_has_evidence": True,
+    }
+
+    with pipeline.connect() as connection:
+        connection.execute("ALTER TABLE event_evidence DISABLE TRIGGER USER")
+        connection.execute(
+            "UPDATE event_evidence SET quote = 'invented' WHERE artifact_uid = %s",
+            [ingested["artifact_uid"]],
+        )
+        connection.execute("ALTER TABLE event_evidence ENABLE TRIGGER USER")
+    assert _integrity(pipeline)["every_quote_is_exact"] is False
+
+    pipeline.sql("DELETE FROM event_evidence WHERE artifact_uid = %s", ingested["artifact_uid"])
+    assert _integrity(pipeline) == {
+        "every_quote_is_exact": True,
+        "every_event_has_evidence": False,
+    }
+
+
+def _integrity(pipeline: Pipeline) -> dict[str, bool]:
+    run_id = pipeline.launch("integrity")
+    pipeline.wait_finished(run_id)
+    return {
+        name: result["evaluation"]["success"]
+        for name in ("every_quote_is_exact", "every_event_has_evidence")
+        for result in pipeline.check_results(name)
+        if result["runId"] == run_id
+    }

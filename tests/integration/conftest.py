@@ -1,0 +1,83 @@
+"""Tools through a client in memory, over the real stores."""
+
+from collections.abc import AsyncIterator, Iterator
+
+import psycopg
+import pytest
+from mcp import Client
+from pydantic import SecretStr
+
+from mcp_server.server import build_server
+from memory_core import provider as provider_module
+from memory_core.runtime import Runtime
+from memory_core.settings import Settings
+from memory_core.vectors import CollectionName
+from tests.scripted_provider import ScriptedProvider
+from tests.tool_client import ToolClient, in_one_task
+
+API_KEY = "sk-scripted-0123456789"
+
+
+@pytest.fixture(scope="session")
+async def _session_client(services: Settings) -> AsyncIterator[ToolClient]:
+    async with in_one_task(Client(build_server(services))) as client:
+        yield ToolClient(client)
+
+
+@pytest.fixture
+async def tools(_session_client: ToolClient, runtime: Runtime) -> ToolClient:
+    """Every tool, over empty stores."""
+    return _session_client
+
+
+@pytest.fixture
+def sql(services: Settings) -> Iterator[psycopg.Connection]:
+    """A look behind the tools."""
+    with psycopg.connect(services.dsn, autocommit=True) as connection:
+        yield connection
+
+
+@pytest.fixture(scope="session")
+def _session_provider() -> Iterator[ScriptedProvider]:
+    with ScriptedProvider() as provider:
+        yield provider
+
+
+@pytest.fixture
+def provider(_session_provider: ScriptedProvider) -> ScriptedProvider:
+    _session_provider.reset()
+    return _session_provider
+
+
+@pytest.fixture
+def openai_settings(provider: ScriptedProvider, settings: Settings) -> Settings:
+    """Embeddings from the scripted provider, in small batches, with a short patience."""
+    return settings.model_copy(
+        update={
+            "embedder": "openai",
+            "openai_api_key": SecretStr(API_KEY),
+            "openai_base_url": provider.base_url,
+            "openai_embed_model": "scripted-embedding",
+            "openai_embed_dims": 64,
+            "openai_batch_size": 4,
+            "openai_max_retries": 2,
+            "openai_timeout": 0.5,
+        }
+    )
+
+
+@pytest.fixture
+async def openai_tools(
+    openai_settings: Settings, runtime: Runtime, monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[ToolClient]:
+    """Every tool, with embeddings from the scripted provider, over empty stores."""
+    monkeypatch.setattr(provider_module, "_BACKOFF_FIRST_SECONDS", 0.01)
+    other = Runtime(openai_settings)
+    await other.open()
+    for name in CollectionName:
+        await other.vectors.recreate(name)
+    await other.close()
+    async with in_one_task(Client(build_server(openai_settings))) as client:
+        yield ToolClient(client)
+    for name in CollectionName:
+        await runtime.vectors.recreate(name)

@@ -1,0 +1,556 @@
+"""event_search: what people type finds what they mean, and never an error of the database."""
+
+from typing import Any
+
+import psycopg
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from memory_core.events import search
+from memory_core.events.index import event_metadata
+from memory_core.runtime import Runtime
+from memory_core.vectors import CollectionName, Entry
+from tests.integration.planted_events import Event, Garden, Planted
+from tests.tool_client import Json, ToolClient
+
+PRICING = Event(
+    "Dana Whitlock decided to charge per location instead of per seat.",
+    time="2026-01-10T09:00:00Z",
+    actors=("Dana Whitlock",),
+    subject="pricing model",
+    confidence=0.95,
+)
+PRICE_RISK = Event(
+    "The pricing change may drive small customers away.",
+    category="QualityRisk",
+    time="2026-01-12T00:00:00Z",
+    actors=("Elena Petrova",),
+    subject="pricing model",
+    confidence=0.6,
+)
+BETA = Event(
+    "The beta opens on 24 March 2026; that is the deadline for all teams.",
+    category="Commitment",
+    time="2026-03-24T00:00:00Z",
+    actors=("Alice Chen",),
+    subject="beta",
+)
+AUTH = Event(
+    "Alice Chen leads the auth redesign and Tomás Herrera reviews it.",
+    category="Stakeholder",
+    time="2025-11-03T00:00:00Z",
+    actors=("Alice Chen", "Tomás Herrera"),
+    subject="auth redesign",
+)
+LUNCH = Event(
+    "The canteen serves soup on Fridays.",
+    category="Execution",
+    actors=("Jonas Lindqvist",),
+    subject="canteen",
+    confidence=0.5,
+)
+
+
+@pytest.fixture
+def garden(tools: ToolClient, runtime: Runtime, sql: psycopg.Connection) -> Garden:
+    return Garden(tools, runtime, sql)
+
+
+@pytest.fixture
+async def planted(garden: Garden) -> Planted:
+    await garden.document(
+        AUTH, LUNCH, source_id="kickoff", artifact_type="email", source_system="gmail"
+    )
+    return await garden.document(
+        PRICING, PRICE_RISK, BETA, source_id="minutes", title="Minutes of January"
+    )
+
+
+def narratives(answer: Json) -> list[str]:
+    return [event["narrative"] for event in answer["events"]]
+
+
+# --- natural language ------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("planted")
+@pytest.mark.parametrize(
+    ("query", "first"),
+    [
+        ("who decided to charge per location?", PRICING),
+        ("what's the deadline for the beta?", BETA),
+        ("What’s the deadline for the beta?", BETA),
+        ("auth redesign — who?", AUTH),
+        ("AUTH REDESIGN!!!", AUTH),
+        ("risk: small customers leaving", PRICE_RISK),
+        ("🍲 soup 🍲", LUNCH),
+        ("(soup)", LUNCH),
+        ("soup & canteen | fridays", LUNCH),
+        ("soup:* <-> !!", LUNCH),
+        ("Tomás", AUTH),
+        ("canteens", LUNCH),  # another form of the word
+    ],
+)
+async def test_the_meant_event_comes_first(tools: ToolClient, query: str, first: Event) -> None:
+    answer = await tools("event_search", query=query)
+
+    assert narratives(answer)[0] == first.narrative
+    assert answer["events"][0]["evidence"][0]["quote"] == first.words
+    assert answer["total"] >= len(answer["events"])
+
+
+@pytest.mark.usefixtures("planted")
+async def test_a_decision_about_pricing(tools: ToolClient) -> None:
+    """Both events about pricing, before the others; with the category, the one decision."""
+    loose = await tools("event_search", query="decision about pricing")
+    assert set(narratives(loose)[:2]) == {PRICING.narrative, PRICE_RISK.narrative}
+
+    answer = await tools("event_search", query="decision about pricing", category="Decision")
+
+    assert narratives(answer) == [PRICING.narrative]
+
+
+# --- operators -------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("planted")
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ('"auth redesign"', {AUTH}),
+        ('"redesign auth"', set()),
+        ('"per location instead"', {PRICING}),
+        ("pricing -customers", {PRICING}),
+        ("pricing -location", {PRICE_RISK}),
+        ("soup or beta", {LUNCH, BETA}),
+        ("soup OR redesign", {LUNCH, AUTH}),
+        ('"auth redesign" or soup', {AUTH, LUNCH}),
+        ('pricing -"small customers"', {PRICING}),
+    ],
+)
+async def test_operators_are_taken_to_the_letter(
+    tools: ToolClient, query: str, expected: set[Event]
+) -> None:
+    answer = await tools("event_search", query=query)
+
+    assert set(narratives(answer)) == {event.narrative for event in expected}
+    assert answer["total"] == len(expected)
+
+
+async def test_an_exclusion_holds_for_what_is_near_in_meaning(
+    garden: Garden, tools: ToolClient
+) -> None:
+    """The excluded event is the nearest vector of all: its very words are asked for."""
+    await garden.document(PRICING, PRICE_RISK, source_id="one")
+    near = await tools("event_search", query=PRICE_RISK.narrative)
+    assert narratives(near)[0] == PRICE_RISK.narrative
+
+    answer = await tools("event_search", query=f"{PRICE_RISK.narrative} -drive")
+
+    assert PRICE_RISK.narrative not in narratives(answer)
+
+
+async def test_only_an_exclusion_gives_everything_else(planted: Planted, tools: ToolClient) -> None:
+    answer = await tools("event_search", query="-pricing", artifact_uid=planted.uid)
+
+    assert set(narratives(answer)) == {BETA.narrative}
+
+
+# --- odd input -------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("planted")
+@pytest.mark.parametrize("query", [None, "", "   ", "\n\t"])
+async def test_without_a_query_the_newest_come_first(tools: ToolClient, query: str | None) -> None:
+    answer = await tools("event_search", query=query)
+
+    assert narratives(answer) == [
+        event.narrative for event in (BETA, PRICE_RISK, PRICING, AUTH, LUNCH)
+    ]
+    assert answer["total"] == 5
+
+
+@pytest.mark.usefixtures("planted")
+@pytest.mark.parametrize(
+    "query",
+    [
+        "the and of",  # only stop words
+        "?!…",
+        "🙃",
+        "\\",
+        "\\\\' \\",
+        "'",
+        "''",
+        '"',
+        '"unclosed',
+        "%",
+        "%s %(query)s %%",
+        "$1",
+        "_",
+        "& | ! <->",
+        "a:* & !b <2> (c",
+        "-",
+        "--",
+        "- - -",
+        "-a",
+        "or",
+        "or or",
+        "NULL",
+        "'; DROP TABLE semantic_event; --",
+        "\u202e\u200b\ufeff",
+        "王 小明",
+        "a" * 500,
+        "pricing " * 62,
+        " ".join(f"w{i}" for i in range(120)),
+        "é" * 500,
+        "{" * 250,
+        "null",
+        '{"a": 1}',
+    ],
+)
+async def test_odd_queries_are_answered(tools: ToolClient, query: str) -> None:
+    answer = await tools("event_search", query=query)
+
+    assert len(answer["events"]) == min(answer["total"], 20)
+
+
+@pytest.mark.parametrize("parameter", ["query", "actor", "subject", "source_system"])
+async def test_text_that_no_store_can_hold_is_refused(tools: ToolClient, parameter: str) -> None:
+    error = await tools.refusal("event_search", **{parameter: "pri\x00cing"})
+
+    assert error["error_code"] == "VALIDATION_ERROR"
+    assert error["details"]["parameter"] == parameter
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"query": "x" * 501},
+        {"limit": 0},
+        {"limit": 101},
+        {"offset": -1},
+        {"category": "Nonsense"},
+        {"category": "decision"},
+        {"min_confidence": 1.1},
+        {"time_from": "yesterday-ish"},
+        {"sort": "newest"},
+        {"artifact_type": "book"},
+        {"nonsense": 1},
+    ],
+)
+async def test_bad_values_are_refused(tools: ToolClient, arguments: dict[str, Any]) -> None:
+    error = await tools.refusal("event_search", **arguments)
+
+    assert error["error_code"] == "VALIDATION_ERROR"
+    assert error["details"]["parameter"] == next(iter(arguments))
+
+
+async def test_a_wrong_category_names_the_right_ones(tools: ToolClient) -> None:
+    error = await tools.refusal("event_search", category="Nonsense")
+
+    for category in ("Commitment", "Execution", "Decision", "Collaboration", "QualityRisk",
+                     "Feedback", "Change", "Stakeholder"):  # fmt: skip
+        assert category in error["error"]
+
+
+# Everything a client can send; lone surrogates cannot be sent at all, and a JSON list is unpacked
+# before the tool sees it.
+any_text = st.text(st.characters(exclude_categories=("Cs",)), max_size=300).filter(
+    lambda text: not text.lstrip().startswith("[")
+)
+operator_soup = st.text("ab '\"\\&|!()<>:*-%_or\n", max_size=60)
+
+
+@settings(
+    max_examples=120,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+@given(query=any_text | operator_soup, actor=any_text, subject=any_text, data=st.data())
+async def test_no_text_gives_a_database_error(
+    tools: ToolClient, planted: Planted, query: str, actor: str, subject: str, data: st.DataObject
+) -> None:
+    chosen = data.draw(st.sets(st.sampled_from(["query", "actor", "subject"]), min_size=1))
+    values = {"query": query, "actor": actor, "subject": subject}
+    arguments = {name: values[name] for name in chosen}
+    answer = await tools.client.call_tool("event_search", arguments)
+    assert answer.structured_content is not None
+
+    if answer.is_error:
+        assert answer.structured_content["error_code"] == "VALIDATION_ERROR"
+        assert any("\x00" in text for text in arguments.values())
+    else:
+        assert answer.structured_content["total"] >= len(answer.structured_content["events"])
+
+
+# --- filters ---------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("planted")
+@pytest.mark.parametrize(
+    ("filters", "expected"),
+    [
+        ({"category": "Decision"}, {PRICING}),
+        ({"category": "Feedback"}, set()),
+        ({"actor": "Alice Chen"}, {BETA, AUTH}),
+        ({"actor": "alice CHEN "}, {BETA, AUTH}),
+        ({"actor": "Tomás Herrera"}, {AUTH}),
+        ({"actor": "Nobody Atall"}, set()),
+        ({"subject": "pricing model"}, {PRICING, PRICE_RISK}),
+        ({"subject": "canteen"}, {LUNCH}),
+        ({"min_confidence": 0.9}, {PRICING, BETA, AUTH}),
+        ({"min_confidence": 1.0}, set()),
+        ({"artifact_type": "email"}, {AUTH, LUNCH}),
+        ({"source_system": "test"}, {PRICING, PRICE_RISK, BETA}),
+        ({"source_system": "nowhere"}, set()),
+        ({"time_from": "2026-01-12"}, {PRICE_RISK, BETA}),
+        ({"time_to": "2026-01-10T09:00:00Z"}, {PRICING, AUTH}),
+        ({"time_from": "2026-01-10T10:00:00+01:00", "time_to": "2026-02-01"},
+         {PRICING, PRICE_RISK}),
+        ({"time_from": "2026-02-01", "time_to": "2026-01-01"}, set()),
+        ({"category": "Stakeholder", "actor": "Alice Chen"}, {AUTH}),
+        ({"category": "Decision", "actor": "Alice Chen"}, set()),
+        ({"subject": "pricing model", "min_confidence": 0.9, "category": "Decision",
+          "actor": "Dana Whitlock", "artifact_type": "note", "source_system": "test",
+          "time_from": "2026-01-01", "time_to": "2026-12-31"}, {PRICING}),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("sort", ["relevance", "time"])
+async def test_each_filter_alone_and_together(
+    tools: ToolClient, filters: Json, expected: set[Event], sort: str
+) -> None:
+    answer = await tools("event_search", sort=sort, **filters)
+
+    assert set(narratives(answer)) == {event.narrative for event in expected}
+    assert answer["total"] == len(expected)
+    assert set(answer["filters_applied"]) == set(filters)
+
+
+@pytest.mark.usefixtures("planted")
+@pytest.mark.parametrize(
+    ("filters", "expected"),
+    [
+        ({"category": "QualityRisk"}, {PRICE_RISK}),
+        ({"actor": "Dana Whitlock"}, {PRICING}),
+        ({"artifact_type": "email"}, set()),
+        ({"time_to": "2026-01-11"}, {PRICING}),
+        ({"min_confidence": 0.9}, {PRICING}),
+    ],
+)
+async def test_filters_hold_for_words_and_for_meaning(
+    tools: ToolClient, filters: Json, expected: set[Event]
+) -> None:
+    """ "pricing" has two events by its words, and all five are near enough by meaning or not."""
+    answer = await tools("event_search", query='"pricing" or "charge"', **filters)
+
+    assert set(narratives(answer)) == {event.narrative for event in expected}
+    assert answer["filters_applied"]["query"] == '"pricing" or "charge"'
+
+
+async def test_only_this_document(planted: Planted, tools: ToolClient) -> None:
+    answer = await tools("event_search", artifact_uid=planted.uid)
+
+    assert {event["artifact_uid"] for event in answer["events"]} == {planted.uid}
+    assert answer["total"] == 3
+    assert answer["filters_applied"] == {"artifact_uid": planted.uid}
+    assert (await tools("event_search", artifact_uid="uid_0000000000000000"))["total"] == 0
+
+
+@pytest.mark.usefixtures("planted")
+async def test_what_was_applied_is_echoed_as_it_was_understood(tools: ToolClient) -> None:
+    answer = await tools(
+        "event_search",
+        query="pricing",
+        category="Decision",
+        time_from="2026-01-01",
+        time_to="2026-01-31T12:00:00+02:00",
+        min_confidence=0.5,
+        actor="Dana Whitlock",
+        include_superseded=True,
+    )
+
+    assert answer["filters_applied"] == {
+        "query": "pricing",
+        "category": "Decision",
+        "time_from": "2026-01-01T00:00:00+00:00",
+        "time_to": "2026-01-31T10:00:00+00:00",
+        "min_confidence": 0.5,
+        "actor": "Dana Whitlock",
+        "include_superseded": True,
+    }
+
+
+@pytest.mark.usefixtures("planted")
+async def test_evidence_only_when_wanted(tools: ToolClient) -> None:
+    with_it = await tools("event_search", query="pricing")
+    without = await tools("event_search", query="pricing", include_evidence=False)
+
+    assert all(event["evidence"] for event in with_it["events"])
+    assert [event["evidence"] for event in without["events"]] == [None] * len(without["events"])
+    assert narratives(with_it) == narratives(without)
+
+
+@pytest.mark.usefixtures("planted")
+async def test_sorted_by_time_the_newest_match_is_first(tools: ToolClient) -> None:
+    answer = await tools("event_search", query="pricing or redesign or soup", sort="time")
+
+    assert narratives(answer) == [e.narrative for e in (PRICE_RISK, PRICING, AUTH, LUNCH)]
+
+
+# --- pages -----------------------------------------------------------------------------------
+
+
+async def pages(tools: ToolClient, size: int, **arguments: Any) -> tuple[list[str], set[int]]:
+    """All event ids page by page, and the totals that were given."""
+    seen: list[str] = []
+    totals = set()
+    while True:
+        answer = await tools("event_search", limit=size, offset=len(seen), **arguments)
+        totals.add(answer["total"])
+        seen += [event["event_id"] for event in answer["events"]]
+        if len(answer["events"]) < size:
+            return seen, totals
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {},
+        {"query": "launch"},
+        {"query": "launch", "sort": "time"},
+        {"query": "launch", "category": "Change"},
+        {"query": "launch -risky"},
+        {"category": "Change"},
+    ],
+)
+async def test_pages_are_disjoint_and_together_everything(
+    garden: Garden,
+    tools: ToolClient,
+    sql: psycopg.Connection,
+    monkeypatch: pytest.MonkeyPatch,
+    arguments: Json,
+) -> None:
+    """Also past the matches that are ranked: those follow in the order of time."""
+    monkeypatch.setattr(search, "_RANKED_MATCHES", 8)
+    monkeypatch.setattr(search, "_DENSE_HITS", 5)
+    events = [
+        Event(
+            f"Launch step {number} was taken{', which is risky' if number % 7 == 0 else ''}.",
+            category="Change" if number % 2 else "Execution",
+            time=f"2026-01-{1 + number % 9:02}" if number % 4 else None,
+        )
+        for number in range(30)
+    ]
+    await garden.document(*events, source_id="steps")
+
+    seen, totals = await pages(tools, 7, **arguments)
+
+    assert len(seen) == len(set(seen))
+    assert totals == {len(seen)}
+    condition = "true"
+    if "category" in arguments:
+        condition = "category = 'Change'"
+    elif "-risky" in arguments.get("query", ""):
+        condition = "narrative NOT LIKE '%risky%'"
+    expected = sql.execute(f"SELECT event_id::text FROM semantic_event WHERE {condition}")
+    assert set(seen) == {row[0] for row in expected}
+
+
+async def test_a_page_beyond_the_end_is_empty_and_knows_the_total(
+    planted: Planted, tools: ToolClient
+) -> None:
+    answer = await tools("event_search", query="pricing", offset=90_000)
+
+    assert answer["events"] == []
+    assert answer["total"] == (await tools("event_search", query="pricing"))["total"]
+
+
+@pytest.mark.parametrize("few", [0, 1_000_000])
+async def test_many_matches_and_few_are_ranked_alike(
+    garden: Garden, tools: ToolClient, monkeypatch: pytest.MonkeyPatch, few: int
+) -> None:
+    monkeypatch.setattr(search, "_FEW_MATCHES", few)
+    await garden.document(
+        Event("The beta was moved.", time="2026-01-03"),
+        Event("The beta launch was moved to May.", time="2026-01-01"),
+        Event("The launch was cheerful.", time="2026-01-02"),
+        source_id="launch",
+    )
+
+    answer = await tools("event_search", query="beta launch")
+
+    assert narratives(answer)[0] == "The beta launch was moved to May."
+    assert answer["total"] == 3
+
+
+# --- revisions -------------------------------------------------------------------------------
+
+
+async def test_old_events_are_hidden_unless_asked_for(garden: Garden, tools: ToolClient) -> None:
+    await garden.document(PRICING, source_id="plan")
+    await garden.document(PRICE_RISK, source_id="plan")
+
+    latest = await tools("event_search", query="pricing or charge")
+    listed = await tools("event_search")
+    both = await tools("event_search", query="pricing or charge", include_superseded=True)
+    all_listed = await tools("event_search", include_superseded=True)
+
+    assert narratives(latest) == narratives(listed) == [PRICE_RISK.narrative]
+    assert latest["total"] == listed["total"] == 1
+    for answer in (both, all_listed):
+        assert set(narratives(answer)) == {PRICING.narrative, PRICE_RISK.narrative}
+        assert answer["total"] == 2
+
+
+async def test_what_comes_back_shows_its_events_again(garden: Garden, tools: ToolClient) -> None:
+    """A, B, A: the events of A, which were not extracted again."""
+    first = await garden.document(PRICING, source_id="plan")
+    await garden.document(PRICE_RISK, source_id="plan")
+    restored = await tools(
+        "artifact_ingest",
+        artifact_type="note",
+        source_system="test",
+        source_id="plan",
+        content=PRICING.words,
+    )
+    assert restored["status"] == "restored"
+
+    answer = await tools("event_search")
+
+    assert [event["event_id"] for event in answer["events"]] == first.ids
+    for query in ("charge per location", "pricing"):
+        found = await tools("event_search", query=query)
+        assert PRICE_RISK.narrative not in narratives(found)
+
+
+# --- Postgres has the last word --------------------------------------------------------------
+
+
+async def test_an_event_that_only_chroma_has_is_never_returned(
+    planted: Planted, tools: ToolClient, runtime: Runtime, sql: psycopg.Connection
+) -> None:
+    gone = planted.ids[0]
+    sql.execute("DELETE FROM semantic_event WHERE event_id = %s", [gone])
+    ghost = "00000000-0000-4000-8000-000000000001"
+    [vector] = await runtime.embedder.embed([PRICING.narrative])
+    metadata = event_metadata(planted.uid, planted.revision, "Decision")
+    await runtime.vectors.upsert(
+        CollectionName.EVENTS, [Entry(ghost, vector, PRICING.narrative, metadata)]
+    )
+
+    for arguments in ({}, {"category": "Decision"}, {"artifact_uid": planted.uid}):
+        answer = await tools("event_search", query=PRICING.narrative, limit=100, **arguments)
+        ids = {event["event_id"] for event in answer["events"]}
+        assert not ids & {gone, ghost}
+        assert answer["total"] == len(ids)
+
+
+async def test_what_has_no_vector_is_found_by_its_words(
+    planted: Planted, tools: ToolClient, runtime: Runtime
+) -> None:
+    await runtime.vectors.recreate(CollectionName.EVENTS)
+
+    answer = await tools("event_search", query="charge per location")
+
+    assert narratives(answer)[0] == PRICING.narrative

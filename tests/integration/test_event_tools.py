@@ -1,0 +1,650 @@
+"""event_get, event_list_for_revision, event_reextract, job_status, stakeholder_map,
+commitment_list and timeline: each says what is there, and why when nothing is."""
+
+from datetime import UTC, datetime
+from typing import Any
+from uuid import uuid4
+
+import psycopg
+import pytest
+
+from memory_core import jobs
+from memory_core.errors import ErrorCode, MemoryFault
+from memory_core.events.commitments import list_commitments
+from memory_core.runtime import Runtime
+from tests.integration import demo_corpus
+from tests.integration.planted_events import Event, Garden, Planted
+from tests.tool_client import Json, ToolClient
+
+JOB_FIELDS = {
+    *("job_id", "artifact_uid", "revision_id", "status", "attempts", "max_attempts"),
+    *("created_at", "updated_at", "locked_by", "locked_at", "last_error_code"),
+    *("last_error_message", "next_run_at"),
+}
+NOBODY = "00000000-0000-4000-8000-000000000000"
+
+
+@pytest.fixture
+def garden(tools: ToolClient, runtime: Runtime, sql: psycopg.Connection) -> Garden:
+    return Garden(tools, runtime, sql)
+
+
+async def ingest(tools: ToolClient, content: str, **fields: Any) -> Json:
+    values = {"artifact_type": "note", "source_system": "test", "source_id": "one", **fields}
+    return await tools("artifact_ingest", content=content, **values)
+
+
+def set_status(sql: psycopg.Connection, status: str, **columns: Any) -> None:
+    columns["status"] = status
+    assignments = ", ".join(f"{name} = %({name})s" for name in columns)
+    sql.execute(f"UPDATE event_jobs SET {assignments}", columns)
+
+
+# --- event_get -------------------------------------------------------------------------------
+
+
+@pytest.fixture
+async def stored(tools: ToolClient, runtime: Runtime) -> Json:
+    """An event that the real pipeline extracted."""
+    text = "# Minutes\n\nWe decided to charge per location. Everybody agreed to that.\n"
+    await ingest(tools, text, title="Minutes", ts="2026-01-10T09:00:00Z")
+    await demo_corpus.extract_pending(runtime)
+    found = await tools("event_search", query="charge per location")
+    return {**found["events"][0], "text": text}
+
+
+@pytest.mark.parametrize("prefix", ["", "evt_"])
+async def test_an_event_with_all_that_is_known_of_it(
+    tools: ToolClient, stored: Json, prefix: str
+) -> None:
+    event = await tools("event_get", event_id=prefix + stored["event_id"])
+
+    for field in ("event_id", "artifact_uid", "revision_id", "category", "narrative", "actors"):
+        assert event[field] == stored[field]
+    job = await tools("job_status", artifact_uid=event["artifact_uid"])
+    assert event["extraction_run_id"] == job["job_id"]
+    assert event["extractor"] == "rules"
+    assert event["model"]
+    assert event["prompt_version"]
+    assert event["is_latest"] is True
+    assert event["created_at"]
+    assert event["title"] == "Minutes"
+    document = await tools("artifact_get", artifact_uid=event["artifact_uid"])
+    [evidence] = event["evidence"]
+    assert evidence["evidence_id"]
+    assert evidence["artifact_id"] == document["artifact_id"]
+    assert stored["text"][evidence["start_char"] : evidence["end_char"]] == evidence["quote"]
+    assert evidence["text_before"] is None
+    assert evidence["text_after"] is None
+
+
+@pytest.mark.parametrize("context", [1, 5, 2000])
+async def test_a_quote_in_its_surroundings(tools: ToolClient, stored: Json, context: int) -> None:
+    event = await tools("event_get", event_id=stored["event_id"], context_chars=context)
+
+    [evidence] = event["evidence"]
+    start, end, text = evidence["start_char"], evidence["end_char"], stored["text"]
+    assert evidence["text_before"] == text[max(start - context, 0) : start]
+    assert evidence["text_after"] == text[end : end + context]
+
+
+async def test_an_event_of_an_old_revision_says_so(garden: Garden, tools: ToolClient) -> None:
+    old = await garden.document(Event("The first plan."), source_id="plan")
+    await garden.document(Event("The second plan."), source_id="plan")
+
+    assert (await tools("event_get", event_id=old.ids[0]))["is_latest"] is False
+
+
+async def test_an_unknown_event_is_not_found(tools: ToolClient) -> None:
+    for event_id in (NOBODY, f"evt_{NOBODY}"):
+        error = await tools.refusal("event_get", event_id=event_id)
+        assert error["error_code"] == "NOT_FOUND"
+        assert NOBODY in error["error"]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"event_id": "abc123"},
+        {"event_id": "evt_abc123"},
+        {"event_id": "'; DROP TABLE event_jobs"},
+        {"event_id": ""},
+        {"event_id": "x" * 101},
+        {"event_id": NOBODY, "context_chars": -1},
+        {"event_id": NOBODY, "context_chars": 2001},
+        {},
+    ],
+)
+async def test_a_bad_event_id_is_refused(tools: ToolClient, arguments: Json) -> None:
+    error = await tools.refusal("event_get", **arguments)
+
+    assert error["error_code"] == "VALIDATION_ERROR"
+
+
+# --- event_list_for_revision -----------------------------------------------------------------
+
+
+async def test_the_events_of_a_revision(garden: Garden, tools: ToolClient) -> None:
+    first = await garden.document(Event("The first plan."), source_id="plan")
+    second = await garden.document(
+        Event("The second plan.", time="2026-01-01"),
+        Event("The second budget.", time="2026-02-01"),
+        source_id="plan",
+    )
+
+    latest = await tools("event_list_for_revision", artifact_uid=first.uid)
+    old = await tools(
+        "event_list_for_revision",
+        artifact_uid=first.uid,
+        revision_id=first.revision,
+        include_evidence=True,
+    )
+
+    assert latest["revision_id"] == second.revision
+    assert latest["is_latest"] is True
+    assert [e["narrative"] for e in latest["events"]] == ["The second budget.", "The second plan."]
+    assert latest["total"] == 2
+    assert {event["evidence"] is None for event in latest["events"]} == {True}
+    assert (old["is_latest"], old["total"]) == (False, 1)
+    assert old["events"][0]["evidence"][0]["quote"] == "The first plan."
+
+
+@pytest.mark.parametrize(
+    ("status", "said"),
+    [
+        ("PENDING", "waiting"),
+        ("PROCESSING", "running"),
+        ("FAILED", "event_reextract"),
+        ("DONE", "has no events"),
+    ],
+)
+async def test_an_empty_list_says_why(
+    tools: ToolClient, sql: psycopg.Connection, status: str, said: str
+) -> None:
+    document = await ingest(tools, "Nothing.")
+    set_status(sql, status)
+
+    answer = await tools("event_list_for_revision", artifact_uid=document["artifact_uid"])
+
+    assert (answer["events"], answer["total"], answer["job_status"]) == ([], 0, status)
+    assert said in answer["explanation"]
+
+
+async def test_an_empty_list_without_a_job_says_so(
+    tools: ToolClient, sql: psycopg.Connection
+) -> None:
+    document = await ingest(tools, "Nothing.")
+    sql.execute("DELETE FROM event_jobs")
+
+    answer = await tools("event_list_for_revision", artifact_uid=document["artifact_uid"])
+
+    assert answer["job_status"] is None
+    assert "no extraction job" in answer["explanation"]
+
+
+async def test_old_events_of_a_revision_under_way_are_called_so(
+    garden: Garden, tools: ToolClient
+) -> None:
+    planted = await garden.document(Event("The plan."), source_id="plan")
+    await tools("event_reextract", artifact_uid=planted.uid, force=True)
+
+    answer = await tools("event_list_for_revision", artifact_uid=planted.uid)
+
+    assert answer["total"] == 1
+    assert "earlier extraction" in answer["explanation"]
+
+
+@pytest.mark.parametrize("tool", ["event_list_for_revision", "event_reextract", "job_status"])
+async def test_an_unknown_document_or_revision_is_not_found(tools: ToolClient, tool: str) -> None:
+    known = (await ingest(tools, "Something."))["artifact_uid"]
+
+    for arguments in (
+        {"artifact_uid": "uid_0000000000000000"},
+        {"artifact_uid": known, "revision_id": "rev_0000000000000000"},
+    ):
+        error = await tools.refusal(tool, **arguments)
+        assert error["error_code"] == "NOT_FOUND"
+        assert arguments["artifact_uid"] in error["error"]
+
+
+# --- event_reextract: the table of the design ------------------------------------------------
+
+
+def job_row(sql: psycopg.Connection) -> tuple[Any, ...]:
+    row = sql.execute("SELECT status, attempts, generation, locked_by FROM event_jobs").fetchone()
+    assert row is not None
+    return row
+
+
+async def test_without_a_job_one_is_made(tools: ToolClient, sql: psycopg.Connection) -> None:
+    document = await ingest(tools, "Something.")
+    sql.execute("DELETE FROM event_jobs")
+
+    answer = await tools("event_reextract", artifact_uid=document["artifact_uid"])
+
+    assert answer["status"] == "PENDING"
+    assert answer["revision_id"] == document["revision_id"]
+    assert job_row(sql) == ("PENDING", 0, 1, None)
+    assert (await tools("job_status", job_id=answer["job_id"]))["requested_by"] == "tool"
+
+
+@pytest.mark.parametrize("status", ["PENDING", "PROCESSING"])
+async def test_what_is_under_way_is_left_alone(
+    tools: ToolClient, sql: psycopg.Connection, status: str
+) -> None:
+    document = await ingest(tools, "Something.")
+    set_status(sql, status, attempts=2, locked_by="run-1")
+
+    answer = await tools("event_reextract", artifact_uid=document["artifact_uid"])
+
+    assert answer["status"] == status
+    assert status in answer["message"]
+    assert "force" in answer["message"]
+    assert job_row(sql) == (status, 2, 1, "run-1")
+
+
+async def test_what_failed_is_reset(tools: ToolClient, sql: psycopg.Connection) -> None:
+    document = await ingest(tools, "Something.")
+    set_status(
+        sql, "FAILED", attempts=5, last_error_code="OPENAI_TIMEOUT", last_error_message="late"
+    )
+
+    answer = await tools("event_reextract", artifact_uid=document["artifact_uid"])
+
+    assert answer["status"] == "PENDING"
+    assert job_row(sql) == ("PENDING", 0, 2, None)
+    status = await tools("job_status", artifact_uid=document["artifact_uid"])
+    assert (status["last_error_code"], status["last_error_message"]) == (None, None)
+
+
+async def test_what_is_done_stays_done_and_names_force(
+    garden: Garden, tools: ToolClient, sql: psycopg.Connection
+) -> None:
+    planted = await garden.document(Event("The plan."), source_id="plan")
+
+    answer = await tools("event_reextract", artifact_uid=planted.uid)
+
+    assert answer["status"] == "DONE"
+    assert "force=true" in answer["message"]
+    assert job_row(sql) == ("DONE", 1, 1, "run-1")
+
+
+@pytest.mark.parametrize("status", ["PENDING", "PROCESSING", "DONE", "FAILED"])
+async def test_force_resets_whatever_it_is_and_keeps_the_events(
+    garden: Garden, tools: ToolClient, sql: psycopg.Connection, status: str
+) -> None:
+    planted = await garden.document(Event("The plan."), source_id="plan")
+    set_status(sql, status, attempts=3, locked_by="run-1")
+
+    answer = await tools("event_reextract", artifact_uid=planted.uid, force=True)
+
+    assert answer["status"] == "PENDING"
+    assert job_row(sql) == ("PENDING", 0, 2, None)
+    assert (await tools("event_search"))["total"] == 1, "readable until they are replaced"
+
+
+async def test_force_takes_the_lease_from_a_run_in_flight(
+    tools: ToolClient, runtime: Runtime
+) -> None:
+    document = await ingest(tools, "Something.")
+    [due] = await jobs.claimable(runtime.database, 10)
+    [job] = await jobs.claim(runtime.database, [due["partition_key"]], "run-1")
+
+    await tools("event_reextract", artifact_uid=document["artifact_uid"], force=True)
+
+    with pytest.raises(jobs.LeaseLost):
+        async with runtime.database.transaction() as session:
+            await jobs.hold(session, job)
+    assert await jobs.heartbeat(runtime.database, "run-1", [job.job_id]) == set()
+
+
+async def test_an_old_revision_can_be_named(garden: Garden, tools: ToolClient) -> None:
+    old = await garden.document(Event("The first plan."), source_id="plan")
+    await garden.document(Event("The second plan."), source_id="plan")
+
+    answer = await tools(
+        "event_reextract", artifact_uid=old.uid, revision_id=old.revision, force=True
+    )
+
+    assert (answer["revision_id"], answer["job_id"]) == (old.revision, str(old.job_id))
+    latest = await tools("job_status", artifact_uid=old.uid)
+    assert latest["status"] == "DONE"
+
+
+# --- job_status ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("status", ["PENDING", "PROCESSING", "DONE", "FAILED"])
+async def test_all_fields_whatever_the_status(
+    tools: ToolClient, sql: psycopg.Connection, status: str
+) -> None:
+    document = await ingest(tools, "Something.")
+    set_status(sql, status)
+
+    answer = await tools("job_status", artifact_uid=document["artifact_uid"])
+
+    assert set(answer) >= JOB_FIELDS
+    assert answer["status"] == status
+    assert answer["max_attempts"] == 5
+    assert (answer["next_run_at"] is not None) == (status == "PENDING")
+    assert answer["job_id"] == document["job_id"]
+
+
+async def test_a_failure_says_why(tools: ToolClient, runtime: Runtime) -> None:
+    document = await ingest(tools, "Something.")
+    [due] = await jobs.claimable(runtime.database, 10)
+    [job] = await jobs.claim(runtime.database, [due["partition_key"]], "run-1")
+    fault = MemoryFault("the model does not exist")
+    fault.code = ErrorCode.OPENAI_INVALID_MODEL
+    await jobs.fail(runtime.database, job, fault)
+
+    answer = await tools("job_status", artifact_uid=document["artifact_uid"])
+
+    assert answer["status"] == "FAILED"
+    assert answer["last_error_code"] == "OPENAI_INVALID_MODEL"
+    assert "does not exist" in answer["last_error_message"]
+    assert answer["locked_by"] == "run-1"
+
+
+@pytest.mark.parametrize("prefix", ["", "job_"])
+async def test_by_the_id_of_the_job(tools: ToolClient, prefix: str) -> None:
+    document = await ingest(tools, "Something.")
+
+    answer = await tools("job_status", job_id=prefix + document["job_id"])
+
+    assert answer == await tools("job_status", artifact_uid=document["artifact_uid"])
+
+
+async def test_of_an_old_revision(garden: Garden, tools: ToolClient) -> None:
+    old = await garden.document(Event("The first plan."), source_id="plan")
+    await ingest(tools, "The second plan.", source_id="plan")
+
+    latest = await tools("job_status", artifact_uid=old.uid)
+    named = await tools("job_status", artifact_uid=old.uid, revision_id=old.revision)
+
+    assert (latest["status"], named["status"]) == ("PENDING", "DONE")
+
+
+async def test_unknown_jobs_are_not_found(tools: ToolClient, sql: psycopg.Connection) -> None:
+    error = await tools.refusal("job_status", job_id=str(uuid4()))
+    assert error["error_code"] == "NOT_FOUND"
+
+    document = await ingest(tools, "Something.")
+    sql.execute("DELETE FROM event_jobs")
+    error = await tools.refusal("job_status", artifact_uid=document["artifact_uid"])
+    assert error["error_code"] == "NOT_FOUND"
+    assert "event_reextract" in error["error"]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [{}, {"artifact_uid": "uid_1", "job_id": NOBODY}, {"job_id": "job_abc"}],
+)
+async def test_a_job_is_named_in_one_way(tools: ToolClient, arguments: Json) -> None:
+    error = await tools.refusal("job_status", **arguments)
+
+    assert error["error_code"] == "VALIDATION_ERROR"
+
+
+# --- stakeholder_map -------------------------------------------------------------------------
+
+
+@pytest.fixture
+async def staff(garden: Garden) -> Planted:
+    planted = await garden.document(
+        Event("Alice Chen leads the login redesign.", time="2026-01-01", actors=("Alice Chen",),
+              category="Stakeholder"),
+        Event("Alice Chen and Bob Ray shipped the login redesign.", time="2026-03-01",
+              actors=("Alice Chen", "Bob Ray"), category="Execution"),
+        Event("Cleo Park cooked lunch.", actors=("Cleo Park",), category="Execution"),
+        source_id="staff",
+    )  # fmt: skip
+    garden.alias(planted, "Alice Chen", "AC")
+    return planted
+
+
+async def test_who_was_involved(staff: Planted, tools: ToolClient) -> None:
+    answer = await tools("stakeholder_map", query='"login redesign"')
+
+    alice, bob = answer["stakeholders"]
+    assert (alice["name"], alice["events"], alice["roles"]) == ("Alice Chen", 2, {"owner": 2})
+    assert alice["aliases"] == ["AC"]
+    assert (alice["first_time"][:10], alice["last_time"][:10]) == ("2026-01-01", "2026-03-01")
+    assert {event["event_id"] for event in alice["examples"]} == set(staff.ids[:2])
+    assert all(event["evidence"] for event in alice["examples"])
+    assert (bob["name"], bob["events"]) == ("Bob Ray", 1)
+
+
+@pytest.mark.usefixtures("staff")
+@pytest.mark.parametrize(
+    ("arguments", "names"),
+    [
+        ({}, ["Alice Chen", "Bob Ray", "Cleo Park"]),
+        ({"category": "Execution"}, ["Alice Chen", "Bob Ray", "Cleo Park"]),
+        ({"category": "Stakeholder"}, ["Alice Chen"]),
+        ({"time_from": "2026-02-01"}, ["Alice Chen", "Bob Ray"]),
+        ({"time_to": "2026-02-01"}, ["Alice Chen"]),
+        ({"limit": 1}, ["Alice Chen"]),
+        ({"query": '"no such thing"'}, []),
+        ({"artifact_uid": "uid_0000000000000000"}, []),
+    ],
+)
+async def test_stakeholders_by_filters(
+    tools: ToolClient, arguments: Json, names: list[str]
+) -> None:
+    answer = await tools("stakeholder_map", **arguments)
+
+    assert [person["name"] for person in answer["stakeholders"]] == names
+
+
+# --- commitment_list -------------------------------------------------------------------------
+
+NOW = datetime(2026, 2, 1, tzinfo=UTC)
+
+
+def promise(text: str, due: str | None, *actors: str) -> Event:
+    return Event(text, category="Commitment", time=due, actors=actors)
+
+
+@pytest.fixture
+async def promises(garden: Garden) -> Planted:
+    planted = await garden.document(
+        promise("Alice Chen will deliver the parser module.", "2026-01-15", "Alice Chen"),
+        promise("Alice Chen will write the migration guide.", "2026-01-20", "Alice Chen"),
+        promise("Bob Ray will paint the meeting room.", "2026-03-01", "Bob Ray"),
+        promise("Bob Ray will think about the canteen menu.", None, "Bob Ray"),
+        source_id="promises",
+        ts="2026-01-01T00:00:00Z",
+    )
+    await garden.document(
+        Event("Alice Chen delivered the parser module.", category="Execution",
+              time="2026-01-14", actors=("Alice Chen",)),
+        Event("Bob Ray wrote the migration guide for something else.", category="Execution",
+              time="2026-01-14", actors=("Bob Ray",)),
+        source_id="report",
+        ts="2026-01-14T00:00:00Z",
+    )  # fmt: skip
+    return planted
+
+
+async def statuses(runtime: Runtime, **arguments: Any) -> list[tuple[str, str]]:
+    values: dict[str, Any] = {
+        "actor": None, "due_from": None, "due_to": None, "status": None, "limit": 20, "now": NOW,
+    }  # fmt: skip
+    page = await list_commitments(runtime, **{**values, **arguments})
+    return [(item.status, item.event["narrative"]) for item in page.commitments]
+
+
+@pytest.mark.usefixtures("promises")
+async def test_what_became_of_each_promise(runtime: Runtime) -> None:
+    assert await statuses(runtime) == [
+        ("done", "Alice Chen will deliver the parser module."),
+        ("overdue", "Alice Chen will write the migration guide."),
+        ("open", "Bob Ray will paint the meeting room."),
+        ("unknown", "Bob Ray will think about the canteen menu."),
+    ]
+
+
+@pytest.mark.usefixtures("promises")
+@pytest.mark.parametrize("status", ["done", "overdue", "open", "unknown"])
+async def test_promises_by_status(runtime: Runtime, status: str) -> None:
+    assert [found for found, _ in await statuses(runtime, status=status)] == [status]
+
+
+@pytest.mark.usefixtures("promises")
+async def test_a_promise_is_open_until_its_day(runtime: Runtime) -> None:
+    before = await statuses(runtime, now=datetime(2026, 1, 20, tzinfo=UTC), actor="Alice Chen")
+    after = await statuses(runtime, now=datetime(2026, 1, 20, 0, 0, 1, tzinfo=UTC))
+
+    assert before[1][0] == "open"
+    assert after[1][0] == "overdue"
+
+
+@pytest.mark.usefixtures("promises")
+async def test_promises_by_due_date_and_actor(runtime: Runtime) -> None:
+    january = datetime(2026, 1, 18, tzinfo=UTC)
+
+    assert [text for _, text in await statuses(runtime, due_to=january)] == [
+        "Alice Chen will deliver the parser module."
+    ]
+    assert len(await statuses(runtime, due_from=january)) == 2
+    assert len(await statuses(runtime, actor="Bob Ray")) == 2
+    assert len(await statuses(runtime, limit=1)) == 1
+
+
+@pytest.mark.usefixtures("promises")
+async def test_a_promise_kept_comes_with_both_quotes(tools: ToolClient) -> None:
+    answer = await tools("commitment_list", actor="Alice Chen", status="done")
+
+    [item] = answer["commitments"]
+    assert item["due"][:10] == "2026-01-15"
+    assert item["promised"]["evidence"][0]["quote"] == "Alice Chen will deliver the parser module."
+    assert item["fulfilled_by"]["evidence"][0]["quote"] == "Alice Chen delivered the parser module."
+
+
+async def test_what_was_done_before_it_was_promised_does_not_count(
+    garden: Garden, runtime: Runtime
+) -> None:
+    await garden.document(
+        Event("Alice Chen delivered the parser module.", category="Execution",
+              time="2025-12-01", actors=("Alice Chen",)),
+        source_id="report",
+        ts="2025-12-01T00:00:00Z",
+    )  # fmt: skip
+    await garden.document(
+        promise("Alice Chen will deliver the parser module.", "2026-01-15", "Alice Chen"),
+        source_id="promise",
+        ts="2026-01-01T00:00:00Z",
+    )
+
+    assert [status for status, _ in await statuses(runtime)] == ["overdue"]
+
+
+async def test_a_report_without_an_actor_counts(garden: Garden, runtime: Runtime) -> None:
+    await garden.document(
+        promise("Alice Chen will deliver the parser module.", "2026-01-15", "Alice Chen"),
+        source_id="promise",
+        ts="2026-01-01T00:00:00Z",
+    )
+    await garden.document(
+        Event("The parser module was delivered.", category="Execution", time="2026-01-10"),
+        source_id="report",
+        ts="2026-01-10T00:00:00Z",
+    )
+
+    assert [status for status, _ in await statuses(runtime)] == ["done"]
+
+
+async def test_superseded_promises_are_gone(garden: Garden, runtime: Runtime) -> None:
+    await garden.document(promise("A will sing.", "2026-01-15", "A B"), source_id="promise")
+    await garden.document(promise("A will dance.", "2026-01-16", "A B"), source_id="promise")
+
+    assert [text for _, text in await statuses(runtime)] == ["A will dance."]
+
+
+async def test_a_promise_quoted_in_a_reply_is_not_a_new_one(
+    tools: ToolClient, runtime: Runtime
+) -> None:
+    """Two real mails through the real extractor: the second quotes the first below its answer."""
+    first = (
+        "From: Alice Chen <alice@example.com>\nTo: Bob Ray <bob@example.com>\n"
+        "Subject: Parser\nDate: Mon, 5 Jan 2026 09:00:00 +0000\n\n"
+        "I will deliver the parser module by 15 January 2026.\n"
+    )
+    reply = (
+        "From: Bob Ray <bob@example.com>\nTo: Alice Chen <alice@example.com>\n"
+        "Subject: Re: Parser\nDate: Tue, 6 Jan 2026 09:00:00 +0000\n\n"
+        "Thank you, that helps.\n\n"
+        "On Mon, 5 Jan 2026, Alice Chen wrote:\n"
+        "> I will deliver the parser module by 15 January 2026.\n"
+    )
+    sent = {"artifact_type": "email", "source_system": "gmail"}
+    await ingest(
+        tools, first, source_id="1", author="Alice Chen", ts="2026-01-05T09:00:00Z", **sent
+    )
+    await ingest(tools, reply, source_id="2", author="Bob Ray", ts="2026-01-06", **sent)
+    await demo_corpus.extract_pending(runtime)
+
+    answer = await tools("commitment_list")
+
+    assert len(answer["commitments"]) == 1
+    actors = answer["commitments"][0]["promised"]["actors"]
+    assert "Bob Ray" not in {actor["ref"] for actor in actors}
+
+
+# --- timeline --------------------------------------------------------------------------------
+
+
+@pytest.fixture
+async def course(garden: Garden) -> Planted:
+    return await garden.document(
+        Event("The beta closed.", time="2026-03-05T17:00:00Z"),
+        Event("The beta opened.", time="2026-03-01T09:00:00Z"),
+        Event("The beta was announced.", time="2026-03-01T07:00:00Z", actors=("Alice Chen",)),
+        Event("The beta had a logo."),
+        Event("Soup was served.", time="2026-03-02T12:00:00Z", subject="canteen"),
+        source_id="course",
+    )
+
+
+@pytest.mark.usefixtures("course")
+async def test_a_timeline_is_in_order_day_by_day(tools: ToolClient) -> None:
+    answer = await tools("timeline")
+
+    assert [(day["day"], [e["narrative"] for e in day["events"]]) for day in answer["days"]] == [
+        ("2026-03-01", ["The beta was announced.", "The beta opened."]),
+        ("2026-03-02", ["Soup was served."]),
+        ("2026-03-05", ["The beta closed."]),
+        (None, ["The beta had a logo."]),
+    ]
+    assert answer["total"] == 5
+    assert all(e["evidence"] for day in answer["days"] for e in day["events"])
+
+
+@pytest.mark.usefixtures("course")
+@pytest.mark.parametrize(
+    ("arguments", "days", "total"),
+    [
+        ({"query": '"beta"'}, ["2026-03-01", "2026-03-05", None], 4),
+        ({"subject": "canteen"}, ["2026-03-02"], 1),
+        ({"actor": "Alice Chen"}, ["2026-03-01"], 1),
+        ({"time_from": "2026-03-02", "time_to": "2026-03-04"}, ["2026-03-02"], 1),
+        ({"limit": 2}, ["2026-03-02", "2026-03-05"], 5),  # the newest two
+        ({"query": '"nothing like it"'}, [], 0),
+    ],
+)
+async def test_a_timeline_by_filters(
+    tools: ToolClient, arguments: Json, days: list[str | None], total: int
+) -> None:
+    answer = await tools("timeline", **arguments)
+
+    assert [day["day"] for day in answer["days"]] == days
+    assert answer["total"] == total
+
+
+@pytest.mark.parametrize("tool", ["stakeholder_map", "timeline", "event_search"])
+async def test_an_empty_memory_answers(tools: ToolClient, tool: str) -> None:
+    for arguments in ({}, {"query": "anything"}):
+        answer = await tools(tool, **arguments)
+        assert not any(answer.get(part) for part in ("stakeholders", "days", "events"))
+    assert (await tools("commitment_list"))["commitments"] == []

@@ -1,0 +1,154 @@
+"""Who is meant by a name: full names, what documents equate with them, and never a guess."""
+
+import psycopg
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from memory_core.events.names import resolve_name
+from memory_core.runtime import Runtime
+from tests.integration.planted_events import Event, Garden
+from tests.tool_client import Json, ToolClient
+
+RAMAN = Event("Priya Raman migrated the accounts.", actors=("Priya Raman",))
+SHAH = Event("Priya Shah signed the contract.", actors=("Priya Shah",))
+ALICE = Event("Alice Chen drew the diagram.", actors=("Alice Chen",))
+
+
+@pytest.fixture
+def garden(tools: ToolClient, runtime: Runtime, sql: psycopg.Connection) -> Garden:
+    return Garden(tools, runtime, sql)
+
+
+def found(answer: Json) -> set[str]:
+    return {event["narrative"] for event in answer["events"]}
+
+
+@pytest.mark.parametrize("tool", ["event_search", "timeline", "commitment_list"])
+async def test_an_ambiguous_name_returns_the_candidates(
+    garden: Garden, tools: ToolClient, tool: str
+) -> None:
+    first = await garden.document(RAMAN, Event("She left.", actors=("Priya Raman",)), source_id="1")
+    await garden.document(SHAH, source_id="2")
+    garden.alias(first, "Priya Raman", "PR")
+
+    answer = await tools(tool, actor="Priya")
+
+    assert answer["actor_candidates"] == [
+        {"name": "Priya Raman", "events": 2, "aliases": ["PR"]},
+        {"name": "Priya Shah", "events": 1, "aliases": []},
+    ]
+    assert not answer.get("events")
+    assert not answer.get("days")
+    assert not answer.get("commitments")
+
+
+async def test_each_full_name_finds_its_own(garden: Garden, tools: ToolClient) -> None:
+    await garden.document(RAMAN, SHAH, source_id="1")
+
+    assert found(await tools("event_search", actor="Priya Raman")) == {RAMAN.narrative}
+    assert found(await tools("event_search", actor="Priya Shah")) == {SHAH.narrative}
+
+
+async def test_an_alias_that_one_document_states_resolves_everywhere(
+    garden: Garden, tools: ToolClient
+) -> None:
+    says_so = await garden.document(Event("Nothing of note."), source_id="roles")
+    garden.alias(says_so, "Alice Chen", "AC", "alice.chen@example.com")
+    await garden.document(ALICE, source_id="elsewhere")
+    await garden.document(Event("AC checked it.", actors=("AC",)), source_id="chat")
+
+    for name in ("AC", "ac", "Alice.Chen@example.com"):
+        answer = await tools("event_search", actor=name)
+        assert ALICE.narrative in found(answer), name
+        assert answer["actor_candidates"] is None
+    assert found(await tools("event_search", actor="AC")) == {ALICE.narrative, "AC checked it."}
+
+
+async def test_an_alias_that_two_people_have_is_ambiguous(
+    garden: Garden, tools: ToolClient
+) -> None:
+    one = await garden.document(RAMAN, source_id="1")
+    other = await garden.document(Event("Pat Rice sang.", actors=("Pat Rice",)), source_id="2")
+    garden.alias(one, "Priya Raman", "PR")
+    garden.alias(other, "Pat Rice", "PR")
+
+    answer = await tools("event_search", actor="PR")
+
+    assert {person["name"] for person in answer["actor_candidates"]} == {"Priya Raman", "Pat Rice"}
+
+
+async def test_a_first_name_of_one_person_only_finds_them(
+    garden: Garden, tools: ToolClient
+) -> None:
+    await garden.document(ALICE, RAMAN, source_id="1")
+
+    for name in ("Alice", "alice", "CHEN", "chen"):
+        assert found(await tools("event_search", actor=name)) == {ALICE.narrative}
+
+
+async def test_a_part_of_a_word_is_no_name(garden: Garden, tools: ToolClient) -> None:
+    await garden.document(ALICE, source_id="1")
+
+    for name in ("Ali", "lice", "C", "Alice Ch", "%", "_lice", ".*", "[a-z]+"):
+        assert found(await tools("event_search", actor=name)) == set(), name
+
+
+async def test_a_bare_name_beside_full_ones_is_not_one_of_them(
+    garden: Garden, tools: ToolClient
+) -> None:
+    """Somebody called just "Priya" may be either Priya, or a third."""
+    bare = Event("Priya called.", actors=("Priya",))
+    await garden.document(bare, RAMAN, source_id="1")
+
+    answer = await tools("event_search", actor="Priya")
+
+    assert {person["name"] for person in answer["actor_candidates"]} == {"Priya", "Priya Raman"}
+    people = await tools("stakeholder_map")
+    assert {person["name"] for person in people["stakeholders"]} == {"Priya", "Priya Raman"}
+
+
+@pytest.mark.parametrize(
+    ("actor", "asked"),
+    [
+        ("Tomás Herrera", "tomás"),
+        ("Tomás Herrera", "TOMÁS  HERRERA"),
+        ("王 小明", "小明"),
+        ("Anne-Marie O'Neill", "o'neill"),
+        ("Anne-Marie O'Neill", "Anne-Marie"),
+        ("J. R. Smith", "smith"),
+    ],
+)
+async def test_names_of_all_kinds(
+    garden: Garden, tools: ToolClient, actor: str, asked: str
+) -> None:
+    event = Event("Something was done.", actors=(actor,))
+    await garden.document(event, source_id="1")
+
+    assert found(await tools("event_search", actor=asked)) == {event.narrative}
+
+
+async def test_a_name_whose_events_are_gone_is_no_candidate(
+    garden: Garden, tools: ToolClient, sql: psycopg.Connection
+) -> None:
+    await garden.document(RAMAN, source_id="1")
+    gone = await garden.document(SHAH, source_id="2")
+    await tools("artifact_delete", artifact_uid=gone.uid)
+
+    answer = await tools("event_search", actor="Priya")
+
+    assert answer["actor_candidates"] is None
+    assert found(answer) == {RAMAN.narrative}
+
+
+@settings(
+    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(
+    name=st.text(st.characters(exclude_categories=("Cs",), exclude_characters="\x00"), max_size=300)
+)
+async def test_any_name_resolves_without_an_error(runtime: Runtime, name: str) -> None:
+    async with runtime.database.session() as session:
+        resolution = await resolve_name(session, name)
+
+    assert resolution.keys or resolution.candidates

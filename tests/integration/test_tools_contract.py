@@ -1,0 +1,428 @@
+"""What every tool promises: its schema, and how it says no.
+
+Snapshots are the contract with assistants and reviewed like code. After an intended change:
+`UPDATE_SNAPSHOTS=1 python -m pytest tests/integration/test_tools_contract.py`.
+"""
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from mcp_types import Tool
+
+from mcp_server.server import build_server
+from memory_core.settings import Settings
+from tests.tool_client import ToolClient
+
+SNAPSHOTS = Path(__file__).resolve().parents[1] / "snapshots" / "tools"
+UPDATING = bool(os.environ.get("UPDATE_SNAPSHOTS"))
+TABLES = ("artifact_revision", "revision_text", "revision_chunk", "event_jobs", "memory",
+          "history_turn")  # fmt: skip
+
+# The tools and parameters of the specification; a tool may have no other required ones.
+SPECIFIED = {
+    "memory_store": {"content", "type", "confidence", "conversation_id"},
+    "memory_search": {"query", "limit", "min_confidence", "type"},
+    "memory_list": {"type", "limit", "offset"},
+    "memory_delete": {"memory_id"},
+    "history_append": {"conversation_id", "role", "content", "turn_index"},
+    "history_get": {"conversation_id", "limit"},
+    "artifact_ingest": {
+        "artifact_type", "source_system", "content", "source_id", "source_url", "title", "author",
+        "participants", "ts", "sensitivity", "visibility_scope", "retention_policy",
+    },
+    "artifact_search": {
+        "query", "limit", "artifact_type", "type", "source_system", "time_from", "time_to",
+    },
+    "artifact_get": {
+        "artifact_id", "artifact_uid", "revision_id", "include_content", "expand_chunks",
+    },
+    "artifact_delete": {"artifact_id", "artifact_uid"},
+    "artifact_history": {"artifact_uid"},
+    "hybrid_search": {
+        "query", "limit", "include_memory", "expand_neighbors", "artifact_uid", "artifact_type",
+        "source_system", "time_from", "time_to",
+    },
+    "embedding_health": set(),
+}  # fmt: skip
+DESTRUCTIVE = {"memory_delete", "artifact_delete"}
+
+
+@pytest.fixture(scope="session")
+async def listed(services: Settings) -> dict[str, Tool]:
+    return {tool.name: tool for tool in await build_server(services).list_tools()}
+
+
+@pytest.fixture
+def tools(_session_client: ToolClient) -> ToolClient:
+    """What other tests left in the stores does not matter here."""
+    return _session_client
+
+
+# --- snapshots -------------------------------------------------------------------------------
+
+
+def test_every_tool_is_as_its_snapshot_says(listed: dict[str, Tool]) -> None:
+    current = {name: _snapshot(tool) for name, tool in listed.items()}
+    if UPDATING:
+        _rewrite(current)
+    kept = {file.stem: file.read_text(encoding="utf-8") for file in SNAPSHOTS.glob("*.json")}
+
+    assert sorted(kept) == sorted(current), "one snapshot per tool, and no other"
+    for name, text in current.items():
+        assert text == kept[name], f"{name} has changed: review it, then UPDATE_SNAPSHOTS=1"
+
+
+@pytest.mark.parametrize("name", SPECIFIED)
+def test_tool_has_the_specified_parameters(listed: dict[str, Tool], name: str) -> None:
+    assert set(listed[name].input_schema.get("properties", {})) == SPECIFIED[name]
+
+
+def test_every_tool_says_what_it_does_to_the_world(listed: dict[str, Tool]) -> None:
+    for name, tool in listed.items():
+        hints = tool.annotations
+        assert tool.title, name
+        assert hints is not None, name
+        assert hints.read_only_hint is not None, name
+        assert tool.output_schema, name
+        if not hints.read_only_hint:
+            assert hints.destructive_hint is not None, name
+            assert hints.idempotent_hint is not None, name
+
+
+@pytest.mark.parametrize("name", SPECIFIED)
+def test_only_deletions_destroy_and_every_call_may_be_repeated(
+    listed: dict[str, Tool], name: str
+) -> None:
+    hints = listed[name].annotations
+    assert hints is not None
+    if not hints.read_only_hint:
+        assert hints.destructive_hint is (name in DESTRUCTIVE)
+        assert hints.idempotent_hint is True
+
+
+def test_every_description_helps_to_choose(listed: dict[str, Tool]) -> None:
+    for name, tool in listed.items():
+        assert tool.description is not None
+        assert f"{name}(" in tool.description, f"{name} has no example"
+        assert len(tool.description) < 1500, name
+
+
+def _snapshot(tool: Tool) -> str:
+    shown = {
+        "name": tool.name,
+        "title": tool.title,
+        "description": tool.description,
+        "annotations": tool.annotations.model_dump(exclude_none=True) if tool.annotations else None,
+        "input_schema": tool.input_schema,
+        "output_schema": tool.output_schema,
+    }
+    return json.dumps(shown, indent=2, ensure_ascii=False) + "\n"
+
+
+def _rewrite(current: dict[str, str]) -> None:
+    SNAPSHOTS.mkdir(parents=True, exist_ok=True)
+    for file in SNAPSHOTS.glob("*.json"):
+        file.unlink()
+    for name, text in current.items():
+        (SNAPSHOTS / f"{name}.json").write_text(text, encoding="utf-8")
+
+
+# --- limits and types ------------------------------------------------------------------------
+
+# A call of each tool that is right in every parameter.
+VALID: dict[str, dict[str, Any]] = {
+    "memory_store": {"content": "Prefers tea", "type": "fact", "confidence": 0.5},
+    "memory_search": {"query": "tea"},
+    "memory_list": {},
+    "memory_delete": {"memory_id": "mem_0123456789abcdef"},
+    "history_append": {
+        "conversation_id": "c", "role": "user", "content": "Hello", "turn_index": 0,
+    },
+    "history_get": {"conversation_id": "c"},
+    "artifact_ingest": {
+        "artifact_type": "note", "source_system": "notes", "source_id": "n", "content": "Tea.",
+    },
+    "artifact_search": {"query": "tea"},
+    "artifact_get": {"artifact_uid": "uid_0123456789abcdef"},
+    "artifact_history": {"artifact_uid": "uid_0123456789abcdef"},
+    "artifact_delete": {"artifact_uid": "uid_0123456789abcdef"},
+    "hybrid_search": {"query": "tea"},
+    "embedding_health": {},
+}  # fmt: skip
+MAY_BE_MISSING = {"memory_delete", "artifact_get", "artifact_history", "artifact_delete"}
+
+HUGE = 10**40
+NAN, INF = float("nan"), float("inf")
+NOT_A_TEXT: tuple[object, ...] = (7, 1.5, True, ["a"], {"a": 1})
+NOT_AN_INT: tuple[object, ...] = ("5", "many", 2.5, True, [1], {"a": 1}, None, NAN, INF, HUGE)
+NOT_A_NUMBER: tuple[object, ...] = ("0.5", True, [0.5], {"a": 1}, None, NAN, INF, -INF, HUGE)
+NOT_A_BOOL: tuple[object, ...] = ("true", "yes", "", 1, 0, 1.0, [True], {"a": 1}, None)
+NOT_A_TIME = ("yesterday", "2026-13-01", "2026-02-30T00:00:00Z", "12:00", "2026-01-01T25:00:00Z",
+              "0001-01-01T00:00:00+14:00", "9" * 64)  # fmt: skip
+BROKEN_TEXT = ("a\ud800b", "a\udfff")
+
+
+def text(longest: int, *, shortest: int = 1, optional: bool = False) -> dict[str, Any]:
+    bad: list[object] = [*NOT_A_TEXT, *BROKEN_TEXT, "x" * (longest + 1)]
+    bad += [""] if shortest else []
+    bad += [] if optional else [None]
+    good: list[object] = ["x" * max(shortest, 1), "x" * longest]
+    return {"good": good, "bad": bad}
+
+
+def whole(lowest: int, highest: int) -> dict[str, Any]:
+    return {
+        "good": [lowest, highest, float(lowest)],
+        "bad": [lowest - 1, highest + 1, -HUGE, *NOT_AN_INT],
+    }
+
+
+def one_of(*names: str, optional: bool = False) -> dict[str, Any]:
+    bad: list[object] = [*NOT_A_TEXT, "", "other", names[0].upper(), f" {names[0]}", *BROKEN_TEXT]
+    bad += [] if optional else [None]
+    return {"good": list(names), "bad": bad}
+
+
+def share() -> dict[str, Any]:
+    return {"good": [0, 0.0, 1, 1.0, 0.5], "bad": [-0.001, 1.001, -1, 2, *NOT_A_NUMBER]}
+
+
+def time() -> dict[str, Any]:
+    good = ["2026-03-15", "2026-03-15T14:30:00Z", "2026-03-15T14:30:00+02:00", None]
+    return {"good": good, "bad": [*NOT_A_TEXT, *BROKEN_TEXT, *NOT_A_TIME, "x" * 65]}
+
+
+BOOL = {"good": [True, False], "bad": NOT_A_BOOL}
+ARTIFACT_TYPES = ("email", "doc", "chat", "transcript", "note")
+MEMORY_TYPES = ("preference", "fact", "project", "decision")
+OPTIONAL_ID = text(200, shortest=0, optional=True)
+OPTIONAL_TYPE = one_of(*ARTIFACT_TYPES, optional=True)
+SEARCH_FILTERS = {
+    "query": text(500),
+    "limit": whole(1, 50),
+    "artifact_type": OPTIONAL_TYPE,
+    "source_system": OPTIONAL_ID,
+    "time_from": time(),
+    "time_to": time(),
+}
+LIMITS: dict[str, dict[str, dict[str, Any]]] = {
+    "memory_store": {
+        "content": text(10_000),
+        "type": one_of(*MEMORY_TYPES),
+        "confidence": share(),
+        "conversation_id": text(200, shortest=0, optional=True),
+    },
+    "memory_search": {
+        "query": text(500),
+        "limit": whole(1, 20),
+        "min_confidence": share(),
+        "type": one_of(*MEMORY_TYPES, optional=True),
+    },
+    "memory_list": {
+        "type": one_of(*MEMORY_TYPES, optional=True),
+        "limit": whole(1, 100),
+        "offset": whole(0, 10_000_000),
+    },
+    "memory_delete": {"memory_id": text(200)},
+    "history_append": {
+        "conversation_id": text(200),
+        "role": one_of("user", "assistant", "system"),
+        "content": text(50_000),
+        "turn_index": whole(0, 2_000_000_000),
+    },
+    "history_get": {"conversation_id": text(200), "limit": whole(1, 50)},
+    "artifact_ingest": {
+        "artifact_type": one_of(*ARTIFACT_TYPES),
+        "source_system": text(200),
+        # Its upper limit has a test of its own.
+        "content": {"good": ["x"], "bad": [*NOT_A_TEXT, *BROKEN_TEXT, "", None, " \t\r\n\u3000"]},
+        "source_id": text(1000, shortest=0, optional=True),
+        "source_url": text(4000, shortest=0, optional=True),
+        "title": text(1000, shortest=0, optional=True),
+        "author": text(500, shortest=0, optional=True),
+        "participants": {
+            "good": [[], ["Ada"], ["x"] * 1000, '["Ada", "Grace"]', None],
+            "bad": ["Ada", 7, {"a": 1}, [7], [None], [["Ada"]], ["\ud800"], ["\x00"], ["x"] * 1001],
+        },
+        "ts": time(),
+        "sensitivity": one_of("normal", "sensitive", "highly_sensitive"),
+        "visibility_scope": one_of("me", "team", "org", "custom"),
+        "retention_policy": one_of("forever", "1y", "until_resolved", "custom"),
+    },
+    "artifact_search": {**SEARCH_FILTERS, "type": OPTIONAL_TYPE},
+    "artifact_get": {
+        "artifact_uid": OPTIONAL_ID,
+        "revision_id": OPTIONAL_ID,
+        "include_content": BOOL,
+        "expand_chunks": BOOL,
+    },
+    "artifact_history": {"artifact_uid": text(200)},
+    "artifact_delete": {"artifact_uid": OPTIONAL_ID},
+    "hybrid_search": {
+        **SEARCH_FILTERS,
+        "include_memory": BOOL,
+        "expand_neighbors": BOOL,
+        "artifact_uid": OPTIONAL_ID,
+    },
+}  # fmt: skip
+PARAMETERS = [(tool, name) for tool, limits in LIMITS.items() for name in limits]
+REQUIRED = [
+    (tool, name)
+    for tool, arguments in VALID.items()
+    for name in arguments
+    if (tool, name)
+    not in {("artifact_ingest", "source_id"), ("artifact_get", "artifact_uid"),
+            ("artifact_delete", "artifact_uid")}
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("tool", "parameter"), PARAMETERS)
+async def test_values_within_the_limits_are_taken(
+    tools: ToolClient, tool: str, parameter: str
+) -> None:
+    for value in LIMITS[tool][parameter]["good"]:
+        answer = await tools.client.call_tool(tool, {**VALID[tool], parameter: value})
+        code = (answer.structured_content or {}).get("error_code")
+
+        accepted = not answer.is_error or (tool in MAY_BE_MISSING and code == "NOT_FOUND")
+        # A turn that is there with another text is a conflict, not a bad value.
+        accepted = accepted or (tool == "history_append" and code == "CONFLICT")
+        assert accepted, f"{parameter}={str(value)[:80]!r}: {answer.structured_content}"
+
+
+@pytest.mark.parametrize(("tool", "parameter"), PARAMETERS)
+async def test_values_outside_are_refused_by_name_and_write_nothing(
+    tools: ToolClient, sql: psycopg.Connection, tool: str, parameter: str
+) -> None:
+    before = row_counts(sql)
+    for value in LIMITS[tool][parameter]["bad"]:
+        error = await tools.refusal(tool, **{**VALID[tool], parameter: value})
+
+        assert error["error_code"] == "VALIDATION_ERROR", f"{parameter}={value!r:.80}: {error}"
+        assert error["details"]["parameter"] == parameter, f"{value!r:.80}: {error}"
+        assert parameter in error["error"]
+        assert len(error["error"]) < 1500, "a long value is not repeated in full"
+    assert row_counts(sql) == before
+
+
+@pytest.mark.parametrize(("tool", "parameter"), PARAMETERS)
+async def test_a_refusal_names_what_is_allowed(
+    tools: ToolClient, tool: str, parameter: str
+) -> None:
+    for value in LIMITS[tool][parameter]["bad"][:1]:
+        error = await tools.refusal(tool, **{**VALID[tool], parameter: value})
+
+        names = [name for name in LIMITS[tool][parameter]["good"] if _is_name(name)]
+        for allowed in names or ["allowed: "]:
+            assert allowed in error["error"]
+
+
+def _is_name(value: object) -> bool:
+    """An allowed value of a choice, rather than a sample of a free text."""
+    return isinstance(value, str) and value.isidentifier() and set(value) != {"x"}
+
+
+@pytest.mark.parametrize(("tool", "parameter"), REQUIRED)
+async def test_a_missing_parameter_is_named(tools: ToolClient, tool: str, parameter: str) -> None:
+    arguments = {name: value for name, value in VALID[tool].items() if name != parameter}
+
+    error = await tools.refusal(tool, **arguments)
+
+    assert error["error_code"] == "VALIDATION_ERROR"
+    assert error["details"]["parameter"] == parameter
+
+
+@pytest.mark.parametrize("tool", VALID)
+async def test_an_unknown_parameter_is_refused_and_the_known_ones_listed(
+    tools: ToolClient, sql: psycopg.Connection, tool: str
+) -> None:
+    before = row_counts(sql)
+    error = await tools.refusal(tool, **VALID[tool], colour="green")
+
+    assert error["error_code"] == "VALIDATION_ERROR"
+    assert error["details"]["parameter"] == "colour"
+    assert set(error["details"]["allowed"]) == SPECIFIED[tool]
+    assert row_counts(sql) == before
+
+
+async def test_an_unknown_tool_is_refused_and_the_known_ones_listed(tools: ToolClient) -> None:
+    error = await tools.refusal("memory_guess", query="x")
+
+    assert error["error_code"] == "NOT_FOUND"
+    assert set(SPECIFIED) <= set(error["details"]["allowed"])
+
+
+@pytest.mark.parametrize("tool", ["artifact_get", "artifact_delete"])
+@pytest.mark.parametrize("ids", [{}, {"artifact_id": "art_1", "artifact_uid": "uid_1"}])
+async def test_exactly_one_id_names_a_document(
+    tools: ToolClient, tool: str, ids: dict[str, str]
+) -> None:
+    error = await tools.refusal(tool, **ids)
+
+    assert error["error_code"] == "VALIDATION_ERROR"
+    assert error["details"]["parameter"] == "artifact_id"
+
+
+async def test_artifact_search_refuses_two_different_types(tools: ToolClient) -> None:
+    error = await tools.refusal("artifact_search", query="x", artifact_type="doc", type="note")
+
+    assert error["error_code"] == "VALIDATION_ERROR"
+
+
+@pytest.mark.parametrize(
+    ("tool", "parameter"),
+    [
+        (tool, name)
+        for tool, arguments in VALID.items()
+        for name, value in arguments.items()
+        if isinstance(value, str) and (tool, name) != ("artifact_ingest", "content")
+    ],
+)
+async def test_the_null_character_is_taken_only_in_documents(
+    tools: ToolClient, tool: str, parameter: str
+) -> None:
+    error = await tools.refusal(tool, **{**VALID[tool], parameter: "a\x00b"})
+
+    assert error["error_code"] == "VALIDATION_ERROR"
+    assert error["details"]["parameter"] == parameter
+
+
+async def test_ten_million_characters_are_taken_and_one_more_refused(
+    tools: ToolClient, sql: psycopg.Connection
+) -> None:
+    longest = ("=" * 79 + "\n") * 125_000
+    before = row_counts(sql)
+    assert len(longest) == 10_000_000
+
+    error = await tools.refusal("artifact_ingest", **_note("too long", longest + "."))
+    assert error["error_code"] == "VALIDATION_ERROR"
+    assert error["details"]["parameter"] == "content"
+    assert "10,000,000" in error["error"]
+    assert row_counts(sql) == before
+
+    stored = await tools("artifact_ingest", **_note("longest", longest))
+    read = await tools("artifact_get", artifact_uid=stored["artifact_uid"])
+    assert read["content"] == longest
+    assert read["chunk_count"] == len(read["chunks"]) == stored["num_chunks"]
+
+
+def _note(source_id: str, content: str) -> dict[str, str]:
+    return {
+        "artifact_type": "note",
+        "source_system": "notes",
+        "source_id": source_id,
+        "content": content,
+    }
+
+
+def row_counts(sql: psycopg.Connection) -> dict[str, int]:
+    counts = {}
+    for table in TABLES:
+        row = sql.execute(f"SELECT count(*) FROM {table}").fetchone()
+        assert row is not None
+        counts[table] = int(row[0])
+    return counts

@@ -1,0 +1,121 @@
+"""The pipeline in this process: documents in, jobs claimed and worked on, rows out."""
+
+import copy
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from pydantic import SecretStr
+
+from memory_core import jobs
+from memory_core.artifacts.document import ArtifactType, Document
+from memory_core.artifacts.ingest import IngestResult, ingest
+from memory_core.extraction.batch import Outcome, process
+from memory_core.extraction.engine import open_engine
+from memory_core.runtime import Runtime
+from memory_core.settings import Settings
+from tests.scripted_provider import ScriptedProvider
+
+API_KEY = "sk-test-0123456789"
+# So small that a few sentences make a document of several chunks.
+SMALL_CHUNKS = {
+    "single_piece_max_tokens": 60,
+    "chunk_target_tokens": 60,
+    "chunk_overlap_tokens": 15,
+}
+
+
+def with_openai(settings: Settings, provider: ScriptedProvider, **changes: Any) -> Settings:
+    """The settings, with the scripted provider as the extractor; retries are the test's choice."""
+    values = {
+        "extractor": "openai",
+        "openai_api_key": SecretStr(API_KEY),
+        "openai_base_url": provider.base_url,
+        "openai_max_retries": 0,
+        **changes,
+    }
+    return settings.model_copy(update=values)
+
+
+class Pipeline:
+    """One deployment: its stores, its settings, and everything it was given to remember."""
+
+    def __init__(self, runtime: Runtime, **changes: Any) -> None:
+        self.runtime = copy.copy(runtime)
+        self.runtime.settings = runtime.settings.model_copy(update=changes)
+        self.outcomes: list[Outcome] = []
+
+    async def remember(
+        self,
+        content: str,
+        source_id: str = "minutes",
+        *,
+        title: str | None = "Minutes",
+        ts: datetime | None = None,
+        artifact_type: ArtifactType = ArtifactType.NOTE,
+    ) -> IngestResult:
+        document = Document(
+            artifact_type=artifact_type,
+            source_system="notes",
+            source_id=source_id,
+            title=title,
+            content=content,
+            ts=ts,
+        )
+        return await ingest(self.runtime, document)
+
+    async def extract(
+        self,
+        run_id: str = "run-1",
+        *,
+        keys: Sequence[str] | None = None,
+        redo_as: str | None = None,
+        fresh: bool = False,
+    ) -> list[Outcome]:
+        """What one run does: claim, then work on all of it at once."""
+        if keys is None:
+            keys = await self.keys()
+        settings, database = self.runtime.settings, self.runtime.database
+        async with open_engine(settings, database) as engine:
+            claimed = await jobs.claim(database, keys, run_id, redo_as=redo_as)
+            outcomes = await process(
+                self.runtime, engine, claimed, lambda stage, extraction: None, fresh=fresh
+            )
+        self.outcomes += outcomes
+        return outcomes
+
+    async def keys(self) -> list[str]:
+        rows = await self.rows("SELECT partition_key FROM artifact_revision ORDER BY ingested_at")
+        return [row["partition_key"] for row in rows]
+
+    async def rows(self, query: str, *parameters: object) -> list[dict[str, Any]]:
+        async with self.runtime.database.session() as session:
+            cursor = await session.connection.execute(query, parameters)  # type: ignore[arg-type]
+            return await cursor.fetchall() if cursor.description else []
+
+    async def jobs(self) -> list[dict[str, Any]]:
+        return await self.rows("SELECT * FROM event_jobs ORDER BY created_at")
+
+    async def events(self) -> list[dict[str, Any]]:
+        """Every stored event, in the order of its evidence."""
+        return await self.rows(
+            "SELECT e.*, v.quote, v.start_char, v.end_char, v.chunk_id, v.match_kind "
+            "FROM semantic_event e LEFT JOIN event_evidence v USING (event_id) "
+            "ORDER BY e.artifact_uid, e.revision_id, v.start_char, v.end_char, e.category"
+        )
+
+    async def calls(self) -> list[dict[str, Any]]:
+        return await self.rows("SELECT * FROM model_call ORDER BY call_id")
+
+    async def broken_evidence(self, limit: int = 100) -> list[dict[str, Any]]:
+        """Quotes in the whole database that are not proved."""
+        async with self.runtime.database.session() as session:
+            return await session.all("find_broken_evidence", limit=limit)
+
+    async def events_without_evidence(self, limit: int = 100) -> list[dict[str, Any]]:
+        async with self.runtime.database.session() as session:
+            return await session.all("find_events_without_evidence", limit=limit)
+
+    async def all_due(self) -> None:
+        """As if every back-off were over."""
+        await self.rows("UPDATE event_jobs SET next_run_at = now() WHERE status = 'PENDING'")

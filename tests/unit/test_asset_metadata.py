@@ -1,0 +1,254 @@
+"""What a person sees of a revision on the page of an asset."""
+
+import re
+from typing import Any
+from uuid import uuid4
+
+import dagster as dg
+import pytest
+
+from memory_assets.metadata import materialisation
+from memory_core.extraction.model import (
+    CanonicalEvent,
+    Category,
+    ChunkEvent,
+    Evidence,
+    ModelCall,
+    Rejected,
+    Subject,
+    SubjectType,
+)
+from memory_core.extraction.pipeline import (
+    CANONICAL_EVENTS,
+    CHUNK_EXTRACTIONS,
+    CHUNK_TEXT,
+    EVENT_INDEX,
+    STAGES,
+    STORED_EVENTS,
+    Extraction,
+)
+from memory_core.jobs import Job
+from memory_core.text.chunk import Chunk
+
+VERSIONS = {stage: f"version of {stage}" for stage in STAGES}
+SUBJECT = Subject(SubjectType.PROJECT, "Lantern")
+HOSTILE = (
+    "| broken | table |\n\n# Heading\n![x](http://evil.example/x.png) [click](javascript:alert(1)) "
+    "<script>alert(1)</script> `code` *bold* __bold__ \\| \\\\"
+)
+
+
+def extraction(narrative: str = "Alice launched it.", **changes: Any) -> Extraction:
+    job = Job(
+        job_id=uuid4(),
+        artifact_uid="uid_1",
+        revision_id="rev_1",
+        partition_key="minutes:uid_1:rev_1",
+        attempts=2,
+        max_attempts=5,
+        generation=1,
+        requested_by="ingest",
+        bypass_cache=False,
+        run_id="run",
+    )
+    revision = {
+        "title": "Minutes",
+        "source_system": "notes",
+        "source_url": "https://notes.example/1",
+        "artifact_uid": "uid_1",
+        "revision_id": "rev_1",
+        "content": "Alice launched it. Bob will test it.",
+    }
+    return Extraction(
+        **{
+            "job": job,
+            "revision": revision,
+            "chunks": [(Chunk(0, 0, 18, "Alice launched it.", 4), "a"), (_second(), "b")],
+            "chunk_events": [_found("c0e0", narrative), _found("c1e0", narrative)],
+            "rejections": [Rejected("not_found", "no such words: 'moon'", 1)],
+            "refusals": ["no"],
+            "cache_hits": 1,
+            "calls": [
+                ModelCall("extract", "m", "ok", 12.0, prompt_tokens=100, completion_tokens=10),
+                ModelCall("extract", "m", "OPENAI_TIMEOUT", 30.0),
+                ModelCall("merge", "m", "ok", 9.0, prompt_tokens=50, completion_tokens=5),
+            ],
+            "events": [_event(narrative)],
+            "seconds": {CHUNK_EXTRACTIONS: 1.5, CANONICAL_EVENTS: 0.25},
+            **changes,
+        }
+    )
+
+
+def _second() -> Chunk:
+    return Chunk(1, 15, 36, "it. Bob will test it.", 6)
+
+
+def _evidence(quote: str = "Alice launched it.") -> Evidence:
+    return Evidence(0, len(quote), quote, "exact", None)
+
+
+def _found(id_: str, narrative: str) -> ChunkEvent:
+    return ChunkEvent(id_, 0, Category.EXECUTION, SUBJECT, narrative, 0.9, _evidence())
+
+
+def _event(narrative: str, category: Category = Category.EXECUTION) -> CanonicalEvent:
+    quote = _evidence(narrative[:60] or "x")
+    return CanonicalEvent(category, SUBJECT, narrative, 0.9, (quote,), ("c0e0", "c1e0"))
+
+
+def shown(stage: str, made: Extraction) -> dict[str, Any]:
+    event = materialisation(stage, made, VERSIONS)
+    return {name: value.value for name, value in event.metadata.items()}
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_every_stage_names_the_document_and_its_partition(stage: str) -> None:
+    event = materialisation(stage, extraction(), VERSIONS)
+
+    assert event.asset_key == dg.AssetKey(stage)
+    assert event.partition == "minutes:uid_1:rev_1"
+    assert (
+        shown(stage, extraction()).items()
+        >= {
+            "title": "Minutes",
+            "source": "notes",
+            "source_url": "https://notes.example/1",
+            "revision": "rev_1",
+            "artifact_uid": "uid_1",
+            "requested_by": "ingest",
+            "attempt": 2,
+        }.items()
+    )
+
+
+def test_a_document_needs_neither_title_nor_url() -> None:
+    revision = {**extraction().revision, "title": None, "source_url": None}
+    metadata = shown(CHUNK_TEXT, extraction(revision=revision))
+
+    assert metadata["title"] == "(untitled)"
+    assert "source_url" not in metadata
+
+
+def test_chunk_text_counts_chunks_characters_and_tokens() -> None:
+    metadata = shown(CHUNK_TEXT, extraction())
+
+    assert (metadata["chunks"], metadata["characters"], metadata["tokens"]) == (2, 36, 10)
+
+
+def test_chunk_extractions_count_what_was_asked_and_answered() -> None:
+    assert (
+        shown(CHUNK_EXTRACTIONS, extraction()).items()
+        >= {
+            "proved_events": 2,
+            "rejected_events": 1,
+            "refusals": 1,
+            "cache_hits": 1,
+            "seconds": 1.5,
+        }.items()
+    )
+
+
+def test_chunk_extractions_count_their_own_calls_whenever_they_are_written_down() -> None:
+    """The page is written beside the work: merge calls may have been made meanwhile."""
+    assert (
+        shown(CHUNK_EXTRACTIONS, extraction()).items()
+        >= {
+            "calls": 2,
+            "prompt_tokens": 100,
+            "completion_tokens": 10,
+        }.items()
+    )
+
+
+def test_rejections_are_shown_with_chunk_and_reason() -> None:
+    metadata = shown(CHUNK_EXTRACTIONS, extraction())
+
+    assert metadata["rejections"].splitlines() == [
+        "| chunk | reason | detail |",
+        "|---|---|---|",
+        "| 1 | not_found | no such words: 'moon' |",
+    ]
+
+
+def test_without_rejections_there_is_no_table_of_them() -> None:
+    assert "rejections" not in shown(CHUNK_EXTRACTIONS, extraction(rejections=[]))
+
+
+def test_canonical_events_count_what_was_merged() -> None:
+    metadata = shown(CANONICAL_EVENTS, extraction())
+
+    assert metadata["events"] == 1
+    assert metadata["merged_away"] == 1
+    assert metadata["merge_calls"] == 1
+    assert metadata["seconds"] == 0.25
+
+
+@pytest.mark.parametrize("stage", [STORED_EVENTS, EVENT_INDEX])
+def test_stored_events_are_counted_by_category_with_a_preview(stage: str) -> None:
+    events = [_event("One."), _event("Two."), _event("Three.", Category.DECISION)]
+    metadata = shown(stage, extraction(events=events))
+
+    assert metadata["events"] == 3
+    assert metadata["evidence"] == 3
+    assert metadata["events_Execution"] == 2
+    assert metadata["events_Decision"] == 1
+    assert metadata["preview"].splitlines() == [
+        "| category | event | quote |",
+        "|---|---|---|",
+        "| Execution | One. | “One.” |",
+        "| Execution | Two. | “Two.” |",
+        "| Decision | Three. | “Three.” |",
+    ]
+
+
+def test_a_long_preview_says_how_many_more_there_are() -> None:
+    preview = shown(STORED_EVENTS, extraction(events=[_event("One.")] * 30))["preview"]
+
+    assert preview.count("Execution") == 25
+    assert preview.endswith("… and 5 more.")
+
+
+def test_no_events_are_no_table() -> None:
+    assert shown(STORED_EVENTS, extraction(events=[]))["preview"] == "No events."
+
+
+def test_text_of_documents_never_becomes_markdown() -> None:
+    made = extraction(HOSTILE, rejections=[Rejected("not_found", HOSTILE, 0)])
+    tables = [
+        shown(STORED_EVENTS, made)["preview"],
+        shown(CHUNK_EXTRACTIONS, made)["rejections"],
+    ]
+
+    for table in tables:
+        rows = table.splitlines()
+        assert len(rows) == 3, "a cell is one line"
+        without_escapes = re.sub(r"\\[\\`*_\[\]<>|#!]", "", rows[2])
+        assert without_escapes.count("|") == 4, "no cell ends before its end"
+        assert not re.search(r"[`*_\[\]<>#!\\]", without_escapes.replace("not_found", ""))
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_version_tags_let_dagster_see_what_is_stale(stage: str) -> None:
+    tags = materialisation(stage, extraction(), VERSIONS).tags or {}
+
+    assert tags["dagster/code_version"] == VERSIONS[stage]
+    assert tags["dagster/data_version"]
+    position = STAGES.index(stage)
+    if position:
+        upstream = STAGES[position - 1]
+        before = materialisation(upstream, extraction(), VERSIONS).tags or {}
+        version = tags[f"dagster/input_data_version/{upstream}"]
+        assert version == before["dagster/data_version"]
+        assert tags[f"dagster/input_event_pointer/{upstream}"] == "NULL"
+
+
+def test_a_data_version_follows_the_content_alone() -> None:
+    def version(stage: str, made: Extraction) -> str:
+        return (materialisation(stage, made, VERSIONS).tags or {})["dagster/data_version"]
+
+    for stage in STAGES:
+        assert version(stage, extraction()) == version(stage, extraction())
+    assert version(CHUNK_TEXT, extraction()) == version(CHUNK_TEXT, extraction("Other."))
+    for stage in STAGES[1:]:
+        assert version(stage, extraction()) != version(stage, extraction("Other."))

@@ -1,0 +1,65 @@
+"""Prompts are versioned: a text never changes under its number."""
+
+import hashlib
+import re
+from importlib import resources
+
+import pytest
+
+from memory_core.extraction import prompts
+from memory_core.extraction.prompts import Prompt
+
+NAMES = ("extract", "merge")
+
+
+def files() -> dict[str, str]:
+    found = {}
+    for file in resources.files(prompts).iterdir():
+        if file.name.endswith(".md"):
+            found[file.name] = hashlib.sha256(file.read_bytes()).hexdigest()
+    return found
+
+
+def test_every_file_is_as_it_was_recorded() -> None:
+    assert files() == prompts.checksums(), (
+        "a prompt was changed: give the new text the next number and record its checksum"
+    )
+
+
+def test_a_changed_text_no_longer_matches_its_record() -> None:
+    shipped = prompts.load("extract")
+    changed = Prompt(shipped.name, shipped.number, shipped.text + " ")
+
+    assert prompts.checksums()[f"extract.{shipped.number}.md"] == shipped.checksum
+    assert changed.checksum != shipped.checksum
+    assert changed.version != shipped.version
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_numbers_are_contiguous_from_one_and_the_newest_is_loaded(name: str) -> None:
+    numbers = sorted(
+        int(match[1]) for file in files() if (match := re.fullmatch(rf"{name}\.(\d+)\.md", file))
+    )
+
+    assert numbers == list(range(1, len(numbers) + 1))
+    assert prompts.load(name).number == numbers[-1]
+
+
+def test_there_is_no_prompt_that_nobody_loads() -> None:
+    assert {file.partition(".")[0] for file in files()} == set(NAMES)
+
+
+def test_versions_are_ordered_by_their_leading_number() -> None:
+    versions = [Prompt("extract", number, "text").version for number in (2, 10, 9)]
+
+    assert sorted(versions, key=lambda version: int(version.partition("-")[0])) == [
+        versions[0],
+        versions[2],
+        versions[1],
+    ]
+    assert re.fullmatch(r"2-[0-9a-f]{8}", versions[0])
+
+
+def test_prompts_have_no_placeholders_so_that_providers_can_cache_them() -> None:
+    for name in NAMES:
+        assert not re.search(r"[{}]", prompts.load(name).text)

@@ -1,0 +1,178 @@
+"""Which runs the sensor asks for: neighbours together, dead runs' jobs alone, nothing twice."""
+
+import time
+from collections.abc import Iterator
+from uuid import uuid4
+
+import dagster as dg
+import pytest
+
+from memory_assets.requests import (
+    REVISIONS_PER_RUN,
+    YOUNG_SECONDS,
+    Requested,
+    batches,
+    remember,
+    still_wanted,
+)
+from memory_core.database import Row
+from memory_core.jobs import RUN_DIED
+
+RUN_KEY = "the-run"
+
+
+@pytest.fixture
+def instance() -> Iterator[dg.DagsterInstance]:
+    with dg.DagsterInstance.ephemeral() as instance:
+        yield instance
+
+
+def job(number: int, *, generation: int = 1, attempts: int = 0, error: str | None = None) -> Row:
+    return {
+        "job_id": f"job-{number}",
+        "generation": generation,
+        "attempts": attempts,
+        "last_error_code": error,
+        "partition_key": f"key-{number}",
+        "artifact_uid": f"uid_{number}",
+        "revision_id": f"rev_{number}",
+    }
+
+
+def keys(count: int) -> list[str]:
+    return [f"key-{number}" for number in range(count)]
+
+
+def cut(due: list[Row], count: int) -> list[list[str]]:
+    return [[row["partition_key"] for row in batch] for batch in batches(due, keys(count))]
+
+
+def requested(*rows: Row, seconds_ago: float = 0.0) -> Requested:
+    made = Requested()
+    remember(made, rows, RUN_KEY)
+    made.entries = {key: (run, at - seconds_ago) for key, (run, at) in made.entries.items()}
+    return made
+
+
+def run_of_the_request(instance: dg.DagsterInstance, status: dg.DagsterRunStatus) -> None:
+    instance.add_run(
+        dg.DagsterRun(
+            job_name="extract_pending",
+            run_id=str(uuid4()),
+            status=status,
+            tags={"dagster/run_key": RUN_KEY},
+        )
+    )
+
+
+# --- batches ----------------------------------------------------------------------------------
+
+
+def test_neighbours_share_a_run_whatever_the_order_they_are_due_in() -> None:
+    assert cut([job(2), job(0), job(1)], 3) == [["key-0", "key-1", "key-2"]]
+
+
+def test_a_gap_ends_a_batch_since_a_range_would_include_it() -> None:
+    assert cut([job(0), job(1), job(3)], 4) == [["key-0", "key-1"], ["key-3"]]
+
+
+def test_a_batch_has_a_size_limit() -> None:
+    count = 2 * REVISIONS_PER_RUN + 1
+    cuts = cut([job(number) for number in range(count)], count)
+
+    assert [len(batch) for batch in cuts] == [REVISIONS_PER_RUN, REVISIONS_PER_RUN, 1]
+    assert [key for batch in cuts for key in batch] == keys(count)
+
+
+@pytest.mark.parametrize("dead", [0, 1, 2, 4])
+def test_a_job_whose_run_died_goes_alone(dead: int) -> None:
+    due = [job(number, error=RUN_DIED if number == dead else None) for number in range(5)]
+    cuts = cut(due, 5)
+
+    assert [f"key-{dead}"] in cuts
+    assert [key for batch in cuts for key in batch] == keys(5)
+
+
+def test_jobs_that_failed_otherwise_go_with_the_rest() -> None:
+    assert cut([job(0, error="OPENAI_TIMEOUT"), job(1)], 2) == [["key-0", "key-1"]]
+
+
+def test_nothing_due_is_no_batch() -> None:
+    assert batches([], keys(3)) == []
+
+
+# --- the cursor -------------------------------------------------------------------------------
+
+
+def test_the_cursor_comes_back_as_it_was() -> None:
+    made = requested(job(1), job(2, generation=3, attempts=2))
+
+    assert Requested.from_cursor(made.to_cursor()) == made
+
+
+@pytest.mark.parametrize("cursor", [None, ""])
+def test_the_first_tick_has_requested_nothing(cursor: str | None) -> None:
+    assert Requested.from_cursor(cursor) == Requested()
+
+
+def test_what_is_no_longer_due_is_forgotten() -> None:
+    made = requested(job(1), job(2))
+    made.forget_all_but([job(2), job(3)])
+
+    assert made.entries.keys() == requested(job(2)).entries.keys()
+
+
+# --- whether to ask again ---------------------------------------------------------------------
+
+
+def test_what_was_never_requested_is_wanted(instance: dg.DagsterInstance) -> None:
+    assert still_wanted(job(1), Requested(), instance)
+
+
+def test_a_young_request_is_not_repeated_though_its_run_does_not_exist_yet(
+    instance: dg.DagsterInstance,
+) -> None:
+    assert not still_wanted(job(1), requested(job(1)), instance)
+
+
+def test_an_old_request_without_a_run_is_repeated(instance: dg.DagsterInstance) -> None:
+    assert still_wanted(job(1), requested(job(1), seconds_ago=YOUNG_SECONDS), instance)
+
+
+@pytest.mark.parametrize(
+    ("status", "repeated"),
+    [
+        (dg.DagsterRunStatus.NOT_STARTED, False),
+        (dg.DagsterRunStatus.STARTING, False),
+        (dg.DagsterRunStatus.STARTED, False),
+        (dg.DagsterRunStatus.CANCELING, False),
+        (dg.DagsterRunStatus.SUCCESS, True),
+        (dg.DagsterRunStatus.FAILURE, True),
+        (dg.DagsterRunStatus.CANCELED, True),
+    ],
+)
+def test_an_old_request_is_repeated_only_when_its_run_is_over(
+    instance: dg.DagsterInstance, status: dg.DagsterRunStatus, repeated: bool
+) -> None:
+    run_of_the_request(instance, status)
+
+    assert still_wanted(job(1), requested(job(1), seconds_ago=YOUNG_SECONDS), instance) is repeated
+
+
+@pytest.mark.parametrize("again", [job(1, generation=2), job(1, attempts=1)])
+def test_another_generation_or_attempt_is_another_request(
+    instance: dg.DagsterInstance, again: Row
+) -> None:
+    run_of_the_request(instance, dg.DagsterRunStatus.STARTED)
+
+    assert still_wanted(again, requested(job(1)), instance)
+
+
+def test_a_request_made_after_a_restart_of_the_daemon_is_known_from_the_cursor(
+    instance: dg.DagsterInstance,
+) -> None:
+    before = requested(job(1))
+    after = Requested.from_cursor(before.to_cursor())
+
+    assert not still_wanted(job(1), after, instance)
+    assert all(at <= time.time() for _, at in after.entries.values())

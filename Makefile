@@ -34,7 +34,7 @@ lint: setup
 	@$(BIN)/lint-imports
 
 test: setup lint
-	@$(BIN)/python -m pytest
+	@$(BIN)/python -m pytest -n 3 --dist loadfile
 
 bench: setup
 	@$(BIN)/python -m benchmarks

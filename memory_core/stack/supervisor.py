@@ -7,6 +7,7 @@ that keeps dying, and stops them all in order when told to.
 import asyncio
 import contextlib
 import os
+import resource
 import signal
 import time
 from collections import deque
@@ -63,6 +64,7 @@ class Supervisor:
         with FileLock(self._layout.supervisor_lock) as lock:
             await self._take(lock)
             self._listen_to_signals()
+            _raise_file_limit()
             state.announce(self._layout, self._mode)
             keepers: list[asyncio.Task[None]] = []
             try:
@@ -204,6 +206,12 @@ async def _cancel(tasks: list[asyncio.Task[None]]) -> None:
             task.cancel()
         _, left = await asyncio.wait(left, timeout=CANCEL_AGAIN_SECONDS)
     await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _raise_file_limit() -> None:
+    """Chroma keeps files open per collection; the usual soft limit of 1024 is soon used up."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
 def already_running(pid: int | None, layout: Layout) -> StackFault:

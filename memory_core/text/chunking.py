@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from typing import NamedTuple
 
-import regex  # type: ignore[import-untyped]
+import regex
 
 from memory_core.text.chunk import Chunk
 from memory_core.text.tokens import count_tokens

@@ -78,7 +78,8 @@ class WordIndex:
     def _word_span(self, position: int) -> tuple[int, int]:
         number = bisect_right(self._folded_starts, position) - 1
         places = self._places_of(number)
-        return places.spans[bisect_right(places.folded_starts, position) - 1]
+        span: tuple[int, int] = places.spans[bisect_right(places.folded_starts, position) - 1]
+        return span
 
     def _places_of(self, number: int) -> _Places:
         if number not in self._places:

@@ -1,9 +1,10 @@
 """A source text, and where in it a model's quote really stands."""
 
-import re
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
+
+import regex as re
 
 from memory_core.extraction.alignment.edits import Edit, Phrase, find_edits
 from memory_core.extraction.alignment.excerpt import shorten

@@ -5,10 +5,11 @@ compared; whatever changes a number or a name ("-5", "1.5", "10%", "$5", "C++", 
 "snake_case") belongs to the word.
 """
 
-import re
 from functools import cache
 from itertools import groupby
 from unicodedata import category, normalize
+
+import regex as re
 
 # All of these are the inside of a `re` class.
 _APOSTROPHES = "'\u2018\u2019\u201b\u02bc\uff07"
@@ -102,7 +103,8 @@ _EQUIVALENT = str.maketrans(
 def find_words(text: str, start: int, end: int) -> list[str]:
     """The words that stand in `text[start:end]`, as they are written."""
     stretch = text[start:end]
-    return (_ASCII_WORD if stretch.isascii() else WORD).findall(stretch)
+    found: list[str] = (_ASCII_WORD if stretch.isascii() else WORD).findall(stretch)
+    return found
 
 
 def fold_words(words: list[str]) -> str:

@@ -1,7 +1,8 @@
 """Lines with exact offsets: the first look at a text."""
 
-import re
 from dataclasses import dataclass
+
+import regex as re
 
 _BULLET = re.compile(
     r"[ \t]{0,40}(?:[-*+•‣◦–]|\\[-*]|\d{1,3}[.)]|[a-zA-Z]\))[ \t]{1,10}"

@@ -4,8 +4,9 @@ Each function returns the indices of the lines it hides. A line is hidden for go
 it is a sentence somebody wrote about what happened.
 """
 
-import re
 from collections.abc import Iterable
+
+import regex as re
 
 from memory_core.extraction.rules.lines import Line
 

@@ -5,22 +5,26 @@ fixed length, or is anchored at the start of a line with bounded repeats. So no 
 match take more than linear time in the length of the text.
 """
 
+import sys
+
 # The standard library has no \p{Lu}; these are the upper-case letters of the Latin, Greek and
 # Cyrillic blocks, which is where scripts have case at all.
 UPPER = "[" + "".join(chr(c) for c in range(0x41, 0x530) if chr(c).isupper()) + "]"
 LETTER = r"[^\W\d_]"
 
 # The repeats are possessive: a name is taken whole or not at all, never tried piece by piece.
+# CPython before 3.11.5 gets possessive repeats of groups wrong; plain ones are only slower there.
+_WHOLE = "+" if sys.version_info >= (3, 11, 5) else ""
 # An apostrophe may be a part of a name ("O'Neill"), but not of "We've" or "Ann's".
 _CLITIC = r"(?:ve|s|ll|d|re|m|t)\b"
-NAME_WORD = rf"(?<![\w@]){UPPER}(?:{LETTER}|(?:[.\-]|'(?!{_CLITIC}))(?={LETTER})){{0,30}}+"
-HANDLE = r"@[A-Za-z0-9][\w\-]{0,38}+(?:\.[\w\-]{1,38}+)?+"
+NAME_WORD = rf"(?<![\w@]){UPPER}(?:{LETTER}|(?:[.\-]|'(?!{_CLITIC}))(?={LETTER})){{0,30}}{_WHOLE}"
+HANDLE = rf"@[A-Za-z0-9][\w\-]{{0,38}}{_WHOLE}(?:\.[\w\-]{{1,38}}{_WHOLE})?{_WHOLE}"
 # One to three capitalised words ("Ann L." keeps its initial), or a handle.
 NAME = (
     rf"(?:{HANDLE}|{NAME_WORD}"
-    rf"(?: (?:{UPPER}\.(?= )|(?:(?:van|von|de|da|del|der|la|bin|al) )?{NAME_WORD})){{0,2}}+)"
+    rf"(?: (?:{UPPER}\.(?= )|(?:(?:van|von|de|da|del|der|la|bin|al) )?{NAME_WORD})){{0,2}}{_WHOLE})"
 )
-NAMES = rf"{NAME}(?:(?:, and | (?:and|&|\+) |, |/){NAME}){{0,5}}+"
+NAMES = rf"{NAME}(?:(?:, and | (?:and|&|\+) |, |/){NAME}){{0,5}}{_WHOLE}"
 
 
 def words(*alternatives: str) -> str:

@@ -254,6 +254,7 @@ ORDER BY e.artifact_uid, e.revision_id, e.event_id, a.position;
 class Size:
     events: int
     revisions: int
+    quotes: int = 5  # at most, per event; on average half of it and a half
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,8 +279,7 @@ def fill(connection: psycopg.Connection, size: Size) -> None:
     words = _Skewed([word(rank) for rank in range(WORDS)], 10)
     revisions = list(_revisions(dice, words, size.revisions))
     _copy(connection, _COPY_REVISIONS, (_revision_row(dice, item) for item in revisions))
-    _copy(connection, _COPY_EVENTS, _events(dice, words, revisions, size.events))
-    connection.execute("ANALYZE artifact_revision, semantic_event")
+    _copy(connection, _COPY_EVENTS, _events(dice, words, revisions, size))
     connection.execute(_DERIVED.encode())
     for definition in indexes:
         connection.execute(definition)
@@ -336,17 +336,19 @@ def _revision_row(dice: random.Random, item: _Revision) -> tuple[Any, ...]:
 
 
 def _events(
-    dice: random.Random, words: _Skewed, revisions: list[_Revision], many: int
+    dice: random.Random, words: _Skewed, revisions: list[_Revision], size: Size
 ) -> Iterator[tuple[Any, ...]]:
     people = _Skewed([person(rank) for rank in range(PEOPLE)], 3)
     subjects = _Skewed([word(rank) for rank in range(SUBJECTS)], 5)
-    left = many
+    left = size.events
     for position, revision in enumerate(revisions):
         wanted = int(2.1 / (dice.random() + 0.04))
         # The last documents take what is left, so that the number comes out right.
         wanted = min(wanted, left) if position < len(revisions) - 1 else left
         for _ in range(wanted):
-            yield _event_row(dice, words, people, subjects, revision, many - left)
+            number = size.events - left
+            quotes = 1 + number % size.quotes
+            yield _event_row(dice, words, people, subjects, revision, number, quotes)
             left -= 1
 
 
@@ -357,8 +359,8 @@ def _event_row(
     subjects: _Skewed,
     revision: _Revision,
     number: int,
+    quotes: int,
 ) -> tuple[Any, ...]:
-    quotes = 1 + number % 5
     drawn = words.pick(dice, 9 + 3 * quotes)
     said = " ".join(drawn[:9])
     involved = people.pick(dice, dice.choice((0, 1, 1, 1, 1, 1, 1, 2, 2, 2, 2, 2, 2, 2, 2, 3)))
@@ -388,10 +390,17 @@ def _copy(connection: psycopg.Connection, statement: str, rows: Iterator[tuple[A
 def _set_indexes_aside(connection: psycopg.Connection) -> list[bytes]:
     """Drop the indexes that are not constraints; the statements that make them again."""
     rows = connection.execute(
-        "SELECT i.indexrelid::regclass::text, pg_get_indexdef(i.indexrelid) FROM pg_index i "
-        "WHERE i.indrelid = ANY(%s::regclass[]) AND NOT i.indisunique",
+        "SELECT i.indexrelid::regclass::text, pg_get_indexdef(i.indexrelid), "
+        "ARRAY(SELECT attnum FROM pg_attribute a "
+        "      WHERE a.attrelid = i.indexrelid AND a.attstattarget = 0 ORDER BY attnum) "
+        "FROM pg_index i WHERE i.indrelid = ANY(%s::regclass[]) AND NOT i.indisunique",
         [list(_TABLES)],
     ).fetchall()
-    for name, _ in rows:
+    statements = []
+    for name, definition, unanalysed in rows:
         connection.execute(f"DROP INDEX {name}".encode())
-    return [definition.encode() for _, definition in rows]
+        statements.append(definition.encode())
+        for number in unanalysed:
+            alter = f"ALTER INDEX {name} ALTER COLUMN {number} SET STATISTICS 0"
+            statements.append(alter.encode())
+    return statements

@@ -8,12 +8,12 @@ from uuid import UUID
 from memory_core.database import Row
 from memory_core.events.names import Person, resolve_name
 from memory_core.events.reading import evidence_of
-from memory_core.events.search import actor_facets
+from memory_core.events.search import actor_facets, searching
 from memory_core.runtime import Runtime
 
 Status = Literal["open", "done", "overdue", "unknown"]
-# Statuses are worked out here, so more rows are read than a filtered page needs.
-_READ_AT_ONCE = 200
+# Statuses are worked out here: with a status to look for, more rows are read than are wanted.
+_READ_AT_ONCE = 100
 _READ_AT_MOST = 2_000
 # How much of a promise's own words the report of its fulfilment must share.
 _SHARED_WORDS = 0.45
@@ -46,7 +46,7 @@ async def list_commitments(
 ) -> CommitmentPage:
     """Those with a due date first, in its order."""
     moment = now or datetime.now(UTC)
-    async with runtime.database.session() as session:
+    async with searching(runtime) as session:
         keys: list[str] | None = None
         if actor:
             resolution = await resolve_name(session, actor)
@@ -54,13 +54,14 @@ async def list_commitments(
                 return CommitmentPage([], {}, resolution.candidates)
             keys = resolution.keys
         found: list[Commitment] = []
-        for offset in range(0, _READ_AT_MOST, _READ_AT_ONCE):
+        at_once = limit if status is None else _READ_AT_ONCE
+        for offset in range(0, _READ_AT_MOST, at_once):
             rows = await session.all(
                 "list_commitments",
                 actor_facets=actor_facets(keys),
                 due_from=due_from,
                 due_to=due_to,
-                limit=_READ_AT_ONCE,
+                limit=at_once,
                 offset=offset,
                 share=_SHARED_WORDS,
                 least=_SHARED_AT_LEAST,
@@ -73,7 +74,7 @@ async def list_commitments(
                 commitment = _judge(row, by_id, moment)
                 if status is None or commitment.status == status:
                     found.append(commitment)
-            if len(found) >= limit or len(rows) < _READ_AT_ONCE:
+            if len(found) >= limit or len(rows) < at_once:
                 break
         found = found[:limit]
         shown = [item.event for item in found]

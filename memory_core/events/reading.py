@@ -62,6 +62,8 @@ async def list_for_revision(
 async def evidence_of(session: Session, events: list[Row]) -> dict[UUID, list[Row]]:
     """Evidence of many events, in one query."""
     found: dict[UUID, list[Row]] = {event["event_id"]: [] for event in events}
+    if not found:
+        return found
     for row in await session.all("evidence_of_events", ids=list(found)):
         found[row["event_id"]].append(row)
     return found

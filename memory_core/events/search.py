@@ -5,6 +5,7 @@ makes one ranking of them. Postgres has the last word on what exists.
 """
 
 import asyncio
+import math
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -24,9 +25,10 @@ Sort = Literal["relevance", "time"]
 # How many of the newest matches are ranked by their words. All matches of a rare word; of a
 # common one the newest, after which the others follow in the order of time.
 _RANKED_MATCHES = 500
-# Up to so many matches are all read to find the newest; of more, the newest are soon met by
-# going back in time.
-_FEW_MATCHES = 60_000
+# Finding the newest few of many matches: going back in time takes the longer the fewer matches
+# there are, looking at all of them the longer the more. They take the same time at about this
+# many, times the square root of how many are wanted.
+_FEW_MATCHES = 4_000
 _DENSE_HITS = 60
 # Narratives farther away than this (cosine distance) have nothing to do with the question. Among
 # events that a filter has already narrowed down, what is less near may still be meant.
@@ -51,6 +53,7 @@ class EventFilters:
 
     def for_sql(self, actor_keys: list[str] | None) -> dict[str, Any]:
         return {
+            "words": None,
             "facets": self._facets() or None,
             "actor_facets": actor_facets(actor_keys),
             "time_from": self.time_from,
@@ -97,7 +100,7 @@ async def search_events(
     farthest: float | None = None,
 ) -> EventPage:
     """`farthest`: the cosine distance up to which a narrative is taken to be about the query."""
-    async with _session(runtime) as session:
+    async with searching(runtime) as session:
         actor_keys: list[str] | None = None
         if filters.actor:
             resolution = await resolve_name(session, filters.actor)
@@ -106,64 +109,103 @@ async def search_events(
             actor_keys = resolution.keys
         parameters = filters.for_sql(actor_keys)
         if query is None or not query.strip():
-            events, total = await _by_time(session, parameters, limit, offset)
-            return await _page(session, events, total, include_evidence)
+            total = await _count(session, parameters)
+            ids = await _newest(session, parameters, total, limit, offset)
+            return await _page(session, ids, total, include_evidence)
     words, dense = await asyncio.gather(
         _words(runtime, query, parameters, rank=sort == "relevance"),
         _dense(runtime, query, filters, farthest),
     )
-    async with _session(runtime) as session:
+    async with searching(runtime) as session:
         if sort == "time" and words.total:
-            events = await _matches_by_time(session, words, parameters, [], limit, offset)
-            return await _page(session, events, words.total, include_evidence)
-        events, total = await _fused(
-            session, words, dense, parameters, runtime.settings.rrf_constant, limit, offset, sort
-        )
-        return await _page(session, events, total, include_evidence)
+            ids = await _newest(session, words.parameters, words.total, limit, offset)
+            return await _page(session, ids, words.total, include_evidence)
+        ids, total = await _fused(session, words, dense, runtime.settings.rrf_constant, sort)
+        if sort == "time" or len(ids) == total:
+            return await _page(session, ids[offset : offset + limit], total, include_evidence)
+        page = ids[offset : offset + limit]
+        if len(page) < limit:
+            page += await _newest(
+                session,
+                words.parameters,
+                words.total,
+                limit - len(page),
+                max(offset - len(ids), 0),
+                without=ids,
+            )
+        return await _page(session, page, total, include_evidence)
 
 
 @asynccontextmanager
-async def _session(runtime: Runtime) -> AsyncIterator[Session]:
+async def searching(runtime: Runtime) -> AsyncIterator[Session]:
+    """A session for the statements that go through `event_entry`."""
     async with runtime.database.transaction() as session:
         await session.one("tune_for_search")
         yield session
+
+
+async def _count(session: Session, parameters: dict[str, Any]) -> int:
+    row = await session.one("count_events", **parameters)
+    assert row is not None
+    total: int = row["total"]
+    return total
+
+
+async def _newest(
+    session: Session,
+    parameters: dict[str, Any],
+    total: int,
+    limit: int,
+    offset: int = 0,
+    without: list[UUID] | None = None,
+) -> list[UUID]:
+    """The newest of so many matches, without those that are ranked before them."""
+    few = _in_index_only(parameters) and total <= _FEW_MATCHES * math.sqrt(limit + offset)
+    rows = await session.all(
+        "newest_of_few" if few else "newest_of_many",
+        limit=limit,
+        offset=offset,
+        without=without or [],
+        **parameters,
+    )
+    return [row["event_id"] for row in rows]
+
+
+def _in_index_only(parameters: dict[str, Any]) -> bool:
+    """Whether some filter is about what the row of an entry does not have."""
+    return any(parameters[name] for name in ("words", "facets", "actor_facets", "subject"))
 
 
 @dataclass(frozen=True, slots=True)
 class _Words:
     """What the query says to Postgres, how many events match it, and the newest of them."""
 
-    tsquery: str
+    # The filters of the search, and the words as one of them.
+    parameters: dict[str, Any]
     total: int
-    ranked: list[str]
+    ranked: list[UUID]
     # It has operators: what it excludes must not come back by its meaning.
     to_the_letter: bool
 
 
 async def _words(runtime: Runtime, query: str, parameters: dict[str, Any], *, rank: bool) -> _Words:
-    async with _session(runtime) as session:
+    async with searching(runtime) as session:
         parsed = await session.one("parse_query", query=query)
         assert parsed is not None
         to_the_letter = any(operator in parsed["strict"] for operator in ("!", "|", "<"))
         tsquery = parsed["strict"] if to_the_letter else _enough_of(parsed["lexemes"])
-        if not tsquery:
-            return _Words("", 0, [], to_the_letter)
-        counted = await session.one("count_events_by_words", words=tsquery, **parameters)
-        assert counted is not None
-        total: int = counted["total"]
-        few = total <= _FEW_MATCHES
-        ranked = (
-            await session.all(
-                "rank_few_events_by_words" if few else "rank_events_by_words",
+        parameters = {**parameters, "words": tsquery}
+        total = await _count(session, parameters) if tsquery else 0
+        ranked: list[UUID] = []
+        if rank and total:
+            rows = await session.all(
+                "rank_by_words",
+                ids=await _newest(session, parameters, total, _RANKED_MATCHES),
                 words=tsquery,
                 each_word=[_quoted(lexeme) for lexeme in parsed["lexemes"]],
-                limit=_RANKED_MATCHES,
-                **parameters,
             )
-            if rank and total
-            else []
-        )
-    return _Words(tsquery, total, [str(row["event_id"]) for row in ranked], to_the_letter)
+            ranked = [row["event_id"] for row in rows]
+    return _Words(parameters, total, ranked, to_the_letter)
 
 
 def _enough_of(lexemes: list[str]) -> str:
@@ -175,15 +217,6 @@ def _enough_of(lexemes: list[str]) -> str:
 
 def _quoted(lexeme: str) -> str:
     return "'" + lexeme.replace("\\", "\\\\").replace("'", "''") + "'"
-
-
-async def _by_time(
-    session: Session, parameters: dict[str, Any], limit: int, offset: int
-) -> tuple[list[Row], int]:
-    events = await session.all("list_events", limit=limit, offset=offset, **parameters)
-    counted = await session.one("count_events", **parameters)
-    assert counted is not None
-    return events, counted["total"]
 
 
 async def _dense(
@@ -211,59 +244,29 @@ def _where(filters: EventFilters) -> dict[str, Any] | None:
 
 
 async def _fused(
-    session: Session,
-    words: _Words,
-    dense: list[str],
-    parameters: dict[str, Any],
-    constant: int,
-    limit: int,
-    offset: int,
-    sort: Sort,
-) -> tuple[list[Row], int]:
+    session: Session, words: _Words, dense: list[str], constant: int, sort: Sort
+) -> tuple[list[UUID], int]:
+    """What the words and the meaning rank, and how many there are with those left unranked."""
     rows = await session.all(
-        "filter_events", ids=[UUID(id_) for id_ in dense], words=words.tsquery, **parameters
+        "filter_events",
+        ids=[UUID(id_) for id_ in dense],
+        asked=words.parameters["words"],
+        **{**words.parameters, "words": None},
     )
-    has_words = {str(row["event_id"]): row["has_words"] for row in rows}
-    if words.to_the_letter:
-        has_words = {id_: has for id_, has in has_words.items() if has}
-    dense = [id_ for id_ in dense if id_ in has_words]
-    fused = fuse({"full_text": words.ranked, "dense": dense}, constant=constant)
-    ranked = [UUID(item.key) for item in fused]
-    total = words.total + sum(not has for has in has_words.values())
+    has_words = {
+        str(row["event_id"]): row["has_words"]
+        for row in rows
+        if row["has_words"] or not words.to_the_letter
+    }
+    rankings = {
+        "full_text": [str(id_) for id_ in words.ranked],
+        "dense": [id_ for id_ in dense if id_ in has_words],
+    }
+    ranked = [UUID(item.key) for item in fuse(rankings, constant=constant)]
     if sort == "time":
-        events = sorted(await _in_order(session, ranked), key=_newest_first)
-        return events[offset : offset + limit], total
-    events = await _in_order(session, ranked[offset : offset + limit])
-    unranked = min(total - len(ranked), limit - len(events))
-    if unranked > 0:
-        beyond = max(offset - len(ranked), 0)
-        events += await _matches_by_time(session, words, parameters, ranked, unranked, beyond)
-    return events, total
-
-
-async def _in_order(session: Session, ids: list[UUID]) -> list[Row]:
-    rows = await session.all("events_by_id", ids=ids)
-    by_id = {row["event_id"]: row for row in rows}
-    return [by_id[id_] for id_ in ids if id_ in by_id]
-
-
-async def _matches_by_time(
-    session: Session,
-    words: _Words,
-    parameters: dict[str, Any],
-    ranked: list[UUID],
-    limit: int,
-    offset: int,
-) -> list[Row]:
-    """Newest first, without those that are ranked before them."""
-    return await session.all(
-        "match_events_by_time",
-        words=words.tsquery,
-        ranked=ranked,
-        limit=limit,
-        offset=offset,
-        **parameters,
-    )
+        events = sorted(await session.all("events_by_id", ids=ranked), key=_newest_first)
+        ranked = [row["event_id"] for row in events]
+    return ranked, words.total + sum(not has for has in has_words.values())
 
 
 def _newest_first(row: Row) -> tuple[bool, float]:
@@ -271,9 +274,10 @@ def _newest_first(row: Row) -> tuple[bool, float]:
     return time is None, -time.timestamp() if time else 0.0
 
 
-async def _page(
-    session: Session, events: list[Row], total: int, include_evidence: bool
-) -> EventPage:
+async def _page(session: Session, ids: list[UUID], total: int, include_evidence: bool) -> EventPage:
+    rows = await session.all("events_by_id", ids=ids)
+    by_id = {row["event_id"]: row for row in rows}
+    events = [by_id[id_] for id_ in ids if id_ in by_id]
     evidence = await evidence_of(session, events) if include_evidence else {}
     return EventPage(events, total, evidence)
 

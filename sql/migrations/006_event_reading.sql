@@ -110,11 +110,19 @@ CREATE INDEX idx_event_entry_latest ON event_entry
 CREATE INDEX idx_event_entry_superseded ON event_entry
     USING GIN (words_of_event(event_id), facets_of_event(event_id))
     WITH (fastupdate = off) WHERE NOT is_latest;
--- How common a word or a mark is: partial indexes do not tell the planner.
+-- How common a word or a mark is: the planner does not ask partial indexes, so these need not be
+-- analysed, nor the column of words, by which nothing is looked up.
 CREATE STATISTICS event_entry_words ON (words_of_event(event_id)) FROM event_entry;
 CREATE STATISTICS event_entry_facets ON (facets_of_event(event_id)) FROM event_entry;
-CREATE INDEX idx_event_entry_latest_time
-    ON event_entry (event_time DESC NULLS LAST, created_at DESC, event_id) WHERE is_latest;
+ALTER INDEX idx_event_entry_latest ALTER COLUMN 1 SET STATISTICS 0;
+ALTER INDEX idx_event_entry_latest ALTER COLUMN 2 SET STATISTICS 0;
+ALTER INDEX idx_event_entry_superseded ALTER COLUMN 1 SET STATISTICS 0;
+ALTER INDEX idx_event_entry_superseded ALTER COLUMN 2 SET STATISTICS 0;
+ALTER TABLE semantic_event ALTER COLUMN words SET STATISTICS 0;
+-- Not partial: Postgres does not combine two indexes that are partial in the same way.
+CREATE INDEX idx_event_entry_time
+    ON event_entry (event_time DESC NULLS LAST, created_at DESC, event_id)
+    INCLUDE (is_latest, confidence);
 
 -- Who took part in which event, by name: actors_json laid out in rows by the database.
 CREATE TABLE event_actor (

@@ -78,17 +78,19 @@ FROM websearch_to_tsquery('english', %(query)s) AS q;
 
 -- name: tune_for_search
 -- For the rest of the transaction. Which filters apply differs from call to call, so each needs a
--- plan of its own; and the matches of a common word must fit into memory one by one.
+-- plan of its own; the matches of a common word must fit into memory one by one; and starting
+-- workers takes longer than most searches.
 SELECT set_config('plan_cache_mode', 'force_custom_plan', true),
-       set_config('work_mem', '64MB', true), set_config('jit', 'off', true);
+       set_config('work_mem', '64MB', true), set_config('jit', 'off', true),
+       set_config('max_parallel_workers_per_gather', '0', true);
 
 -- fragment: entry_filters
--- Everything that entries (alias s) are filtered by, answered from their indexes and their few
--- bytes alone.
+-- Of entries (alias s): what their rows know, then what only their indexes do.
       (s.is_latest OR (NOT s.is_latest AND %(include_superseded)s))
   AND (%(time_from)s::timestamptz IS NULL OR s.event_time >= %(time_from)s)
   AND (%(time_to)s::timestamptz IS NULL OR s.event_time <= %(time_to)s)
   AND (%(min_confidence)s = 0 OR s.confidence >= %(min_confidence)s)
+  AND (%(words)s::tsquery IS NULL OR words_of_event(s.event_id) @@ %(words)s::tsquery)
   AND (%(facets)s::text[] IS NULL OR facets_of_event(s.event_id) @> %(facets)s::text[])
   AND (%(actor_facets)s::text[] IS NULL
        OR facets_of_event(s.event_id) && %(actor_facets)s::text[])
@@ -96,91 +98,42 @@ SELECT set_config('plan_cache_mode', 'force_custom_plan', true),
        OR facets_of_event(s.event_id) @> ARRAY['subject:' || name_key(%(subject)s)]
        OR words_of_event(s.event_id) @@ plainto_tsquery('english', %(subject)s))
 
--- fragment: page_of_events
--- The events of the entries p, in their order.
-SELECT e.event_id, e.artifact_uid, e.revision_id, e.category, e.event_time, e.narrative,
-       e.subject_json, e.actors_json, e.confidence, e.created_at, r.title, r.artifact_type,
-       r.source_system
-FROM page p
-JOIN semantic_event e USING (event_id)
-LEFT JOIN artifact_revision r USING (artifact_uid, revision_id)
-ORDER BY e.event_time DESC NULLS LAST, e.created_at DESC, e.event_id
-
--- name: list_events
--- Without a query: newest first.
-WITH page AS MATERIALIZED (
-    SELECT s.event_id FROM event_entry s
-    WHERE
-    -- include: entry_filters
-    ORDER BY s.event_time DESC NULLS LAST, s.created_at DESC, s.event_id
-    LIMIT %(limit)s OFFSET %(offset)s
-)
--- include: page_of_events
-;
-
 -- name: count_events
 SELECT count(*) AS total FROM event_entry s
 WHERE
 -- include: entry_filters
 ;
 
--- fragment: ranked_by_words
--- By how many of the words they have, then how well they match.
-SELECT e.event_id
-FROM newest n JOIN semantic_event e USING (event_id)
-ORDER BY (SELECT count(*) FROM unnest(%(each_word)s::tsquery[]) AS one WHERE e.words @@ one) DESC,
-         ts_rank(e.words, %(words)s::tsquery, 1) DESC, e.event_time DESC NULLS LAST, e.event_id
-
--- name: rank_events_by_words
--- The newest of many matches, ranked: read from the newest event on until there are enough.
-WITH newest AS MATERIALIZED (
-    SELECT s.event_id FROM event_entry s
-    WHERE words_of_event(s.event_id) @@ %(words)s::tsquery AND
+-- name: newest_of_few
+-- Newest first, when there are not too many to look at all of them: OFFSET 0 finds them first.
+SELECT m.event_id
+FROM (
+    SELECT s.event_id, s.event_time, s.created_at FROM event_entry s
+    WHERE s.event_id <> ALL(%(without)s::uuid[]) AND
     -- include: entry_filters
-    ORDER BY s.event_time DESC NULLS LAST, s.created_at DESC, s.event_id
-    LIMIT %(limit)s
-)
--- include: ranked_by_words
-;
+    OFFSET 0
+) m
+ORDER BY m.event_time DESC NULLS LAST, m.created_at DESC, m.event_id
+LIMIT %(limit)s OFFSET %(offset)s;
 
--- name: rank_few_events_by_words
--- The same when there are not many: all of them (OFFSET 0 keeps it so), then the newest.
-WITH newest AS MATERIALIZED (
-    SELECT m.event_id
-    FROM (
-        SELECT s.event_id, s.event_time, s.created_at FROM event_entry s
-        WHERE words_of_event(s.event_id) @@ %(words)s::tsquery AND
-        -- include: entry_filters
-        OFFSET 0
-    ) m
-    ORDER BY m.event_time DESC NULLS LAST, m.created_at DESC, m.event_id
-    LIMIT %(limit)s
-)
--- include: ranked_by_words
-;
-
--- name: match_events_by_time
--- Newest first, without those that a ranking has put before them.
-WITH page AS MATERIALIZED (
-    SELECT s.event_id FROM event_entry s
-    WHERE words_of_event(s.event_id) @@ %(words)s::tsquery AND
-    -- include: entry_filters
-      AND s.event_id <> ALL(%(ranked)s::uuid[])
-    ORDER BY s.event_time DESC NULLS LAST, s.created_at DESC, s.event_id
-    LIMIT %(limit)s OFFSET %(offset)s
-)
--- include: page_of_events
-;
-
--- name: count_events_by_words
-SELECT count(*) AS total FROM event_entry s
-WHERE words_of_event(s.event_id) @@ %(words)s::tsquery AND
+-- name: newest_of_many
+-- Newest first, when going back in time soon meets enough of them.
+SELECT s.event_id FROM event_entry s
+WHERE s.event_id <> ALL(%(without)s::uuid[]) AND
 -- include: entry_filters
-;
+ORDER BY s.event_time DESC NULLS LAST, s.created_at DESC, s.event_id
+LIMIT %(limit)s OFFSET %(offset)s;
+
+-- name: rank_by_words
+-- These events by how many of the words they have, then how well they match.
+SELECT e.event_id FROM semantic_event e
+WHERE e.event_id = ANY(%(ids)s)
+ORDER BY (SELECT count(*) FROM unnest(%(each_word)s::tsquery[]) AS one WHERE e.words @@ one) DESC,
+         ts_rank(e.words, %(words)s::tsquery, 1) DESC, e.event_time DESC NULLS LAST, e.event_id;
 
 -- name: filter_events
 -- Which of these events pass the filters, and whether they have the words.
-SELECT s.event_id, words_of_event(s.event_id) @@ %(words)s::tsquery AS has_words
+SELECT s.event_id, words_of_event(s.event_id) @@ %(asked)s::tsquery AS has_words
 FROM event_entry s
 WHERE s.event_id = ANY(%(ids)s) AND
 -- include: entry_filters

@@ -12,10 +12,14 @@ LIMIT 20;
 
 -- name: names_with_word
 -- Actors who have these as words of their name.
-SELECT n.name_key FROM actor_name n
-WHERE n.words @> array_remove(regexp_split_to_array(%(key)s, '[^[:alnum:]]+'), '')
-  AND %(key)s ~ '[[:alnum:]]'
-  AND EXISTS (SELECT 1 FROM event_actor a WHERE a.name_key = n.name_key)
+SELECT n.name_key
+FROM (
+    SELECT name_key FROM actor_name
+    WHERE words @> array_remove(regexp_split_to_array(%(key)s, '[^[:alnum:]]+'), '')
+      AND %(key)s ~ '[[:alnum:]]'
+    OFFSET 0
+) n
+WHERE EXISTS (SELECT 1 FROM event_actor a WHERE a.name_key = n.name_key)
 ORDER BY n.name_key
 LIMIT %(limit)s;
 

@@ -1,0 +1,356 @@
+"""How Postgres answers at 200,000 events: by the intended index, reading few rows.
+
+What is explained is what the product really executes: each statement of a call, with its
+parameters, is recorded and explained afterwards.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
+
+import psycopg
+import pytest
+from pydantic import SecretStr
+
+from benchmarks.bench_events import recorded
+from benchmarks.event_data import Size, fill, person, word
+from memory_core import migrations, queries
+from memory_core.events import search
+from memory_core.events.commitments import list_commitments
+from memory_core.events.reading import get_event, list_for_revision
+from memory_core.events.reextraction import job_status
+from memory_core.events.search import EventFilters, search_events
+from memory_core.events.stakeholders import stakeholders
+from memory_core.runtime import Runtime
+from memory_core.settings import Settings
+
+SIZE = Size(events=200_000, revisions=40_000, quotes=1)
+BIG = {"semantic_event", "event_evidence", "event_actor", "artifact_revision"}
+MATCHES = "idx_event_entry_latest"
+BY_TIME = "idx_event_entry_time"
+PAGE = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    query: str
+    table: str
+    node: str
+    indexes: frozenset[str]
+    rows: int  # read, whether they then passed a filter or not
+
+
+class Explained(list[Scan]):
+    def indexes(self, table: str, query: str | None = None) -> set[str]:
+        scans = [s for s in self if s.table == table and query in (None, s.query)]
+        return {index for scan in scans for index in scan.indexes}
+
+    def rows(self, table: str, query: str | None = None) -> int:
+        return sum(s.rows for s in self if s.table == table and query in (None, s.query))
+
+
+@pytest.fixture(scope="module")
+def plans_dsn(services: Settings) -> Iterator[str]:
+    name = "event_plans"
+    with psycopg.connect(services.dsn, autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name}")
+    dsn = services.dsn.replace("/postgres?", f"/{name}?")
+    assert dsn != services.dsn
+    migrations.apply(dsn)
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        fill(connection, SIZE)
+    yield dsn
+    with psycopg.connect(services.dsn, autocommit=True) as connection:
+        connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+@pytest.fixture(scope="module")
+async def million(services: Settings, plans_dsn: str) -> AsyncIterator[Runtime]:
+    """A runtime over the many events (not quite a million)."""
+    runtime = Runtime(services.model_copy(update={"events_db_dsn": SecretStr(plans_dsn)}))
+    await runtime.open()
+    yield runtime
+    await runtime.close()
+
+
+@pytest.fixture(scope="module")
+def looking(plans_dsn: str) -> Iterator[psycopg.Connection]:
+    with psycopg.connect(plans_dsn, autocommit=True) as connection:
+        yield connection
+
+
+async def explain(looking: psycopg.Connection, work: Callable[[], Awaitable[Any]]) -> Explained:
+    """Do it, then explain each statement it took. No seq scan on a big table is ever right."""
+    with recorded() as statements:
+        await work()
+    names = {queries.get(name): name for name in queries._all()}
+    explained = Explained()
+    with looking.transaction():
+        for statement, parameters in statements:
+            prefix = b"EXPLAIN (ANALYZE, TIMING OFF, FORMAT JSON) "
+            [(plan,)] = looking.execute(prefix + statement, parameters).fetchall()
+            explained += _scans(names[statement], plan[0]["Plan"])
+            if names[statement] == "tune_for_search":
+                looking.execute(statement)
+    for scan in explained:
+        assert scan.node != "Seq Scan" or scan.table not in BIG, scan
+    return explained
+
+
+def _scans(query: str, node: dict[str, Any]) -> Iterator[Scan]:
+    inner = node.get("Plans", [])
+    if "Relation Name" in node:
+        removed = node.get("Rows Removed by Filter", 0) + node.get(
+            "Rows Removed by Index Recheck", 0
+        )
+        rows = (node["Actual Rows"] + removed) * node["Actual Loops"]
+        indexes = {node["Index Name"]} if "Index Name" in node else set()
+        indexes |= {name for child in inner for name in _bitmap_indexes(child)}
+        yield Scan(query, node["Relation Name"], node["Node Type"], frozenset(indexes), rows)
+    for child in inner:
+        yield from _scans(query, child)
+
+
+def _bitmap_indexes(node: dict[str, Any]) -> Iterator[str]:
+    if node["Node Type"] == "Bitmap Index Scan":
+        yield node["Index Name"]
+    for child in node.get("Plans", []):
+        yield from _bitmap_indexes(child)
+
+
+async def explain_search(
+    million: Runtime, looking: psycopg.Connection, query: str | None, **filters: Any
+) -> tuple[int, Explained]:
+    """How many there are, and how they were found."""
+    total = 0
+
+    async def work() -> None:
+        nonlocal total
+        page = await search_events(million, query, EventFilters(**filters), limit=PAGE)
+        assert len(page.events) == min(page.total, PAGE)
+        total = page.total
+
+    explained = await explain(looking, work)
+    assert explained.indexes("event_evidence") <= {"idx_event_evidence_event"}
+    assert explained.rows("event_evidence") <= 5 * PAGE
+    assert explained.indexes("semantic_event") <= {"semantic_event_pkey"}
+    # The rows that are ranked, and those that are shown.
+    assert explained.rows("semantic_event") <= search._RANKED_MATCHES + 2 * PAGE
+    return total, explained
+
+
+# --- searching -------------------------------------------------------------------------------
+
+
+async def test_a_rare_word(million: Runtime, looking: psycopg.Connection) -> None:
+    total, explained = await explain_search(million, looking, "case7")
+
+    assert 1 <= total <= 10
+    assert explained.indexes("event_entry", "count_events") == {MATCHES}
+    assert explained.indexes("event_entry", "newest_of_few") == {MATCHES}
+    assert explained.rows("event_entry") <= 3 * total
+    assert explained.rows("semantic_event") <= 3 * total
+
+
+async def test_a_common_word(million: Runtime, looking: psycopg.Connection) -> None:
+    total, explained = await explain_search(million, looking, word(0))
+
+    assert total > 20_000
+    assert explained.indexes("event_entry", "count_events") == {MATCHES}
+    assert explained.rows("event_entry", "count_events") == total, "only those that match"
+    assert explained.indexes("event_entry", "newest_of_few") == {MATCHES}
+    assert explained.rows("event_entry", "newest_of_few") == total
+
+
+async def test_the_newest_of_a_very_common_word(
+    million: Runtime, looking: psycopg.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As if it had millions of matches: back in time until there are enough."""
+    monkeypatch.setattr(search, "_FEW_MATCHES", 100)
+
+    total, explained = await explain_search(million, looking, word(0))
+
+    assert explained.indexes("event_entry", "newest_of_many") == {BY_TIME}
+    share = total / SIZE.events
+    assert explained.rows("event_entry", "newest_of_many") <= 3 * search._RANKED_MATCHES / share
+
+
+@pytest.mark.parametrize(
+    "filters",
+    [
+        {"category": "Decision"},
+        {"actor": person(0)},
+        {"actor": person(2_000)},
+        {"artifact_uid": "uid_0000000000000005"},
+        {"artifact_type": "email", "source_system": "gmail"},
+        {"category": "Decision", "actor": person(1), "artifact_type": "email"},
+    ],
+)
+async def test_filters_come_from_the_same_index(
+    million: Runtime, looking: psycopg.Connection, filters: dict[str, str]
+) -> None:
+    total, explained = await explain_search(million, looking, word(0), **filters)
+
+    assert explained.indexes("event_entry", "count_events") == {MATCHES}
+    assert explained.rows("event_entry", "count_events") == total, "only those that match"
+
+
+async def test_a_subject(million: Runtime, looking: psycopg.Connection) -> None:
+    subject = f"{word(1_500)} project"
+    total, explained = await explain_search(million, looking, None, subject=subject)
+
+    assert total
+    assert explained.indexes("event_entry", "count_events") == {MATCHES}
+
+
+async def test_a_time_range(million: Runtime, looking: psycopg.Connection) -> None:
+    """Of the matches only those in the range are visited."""
+    times = {
+        "time_from": datetime(2020, 1, 1, tzinfo=UTC),
+        "time_to": datetime(2020, 4, 1, tzinfo=UTC),
+    }
+    total, explained = await explain_search(million, looking, word(0), **times)
+
+    assert explained.indexes("event_entry", "count_events") == {MATCHES, BY_TIME}
+    assert explained.rows("event_entry", "count_events") == total
+
+
+async def test_superseded_events_too(million: Runtime, looking: psycopg.Connection) -> None:
+    _, explained = await explain_search(million, looking, "case7", include_superseded=True)
+
+    both = {MATCHES, "idx_event_entry_superseded"}
+    assert explained.indexes("event_entry", "count_events") == both
+
+
+# --- listing ---------------------------------------------------------------------------------
+
+
+async def test_the_newest(million: Runtime, looking: psycopg.Connection) -> None:
+    total, explained = await explain_search(million, looking, None)
+
+    assert total > 150_000
+    assert explained.indexes("event_entry", "newest_of_many") == {BY_TIME}
+    assert explained.rows("event_entry", "newest_of_many") <= 5 * PAGE
+
+
+async def test_the_newest_of_a_category(million: Runtime, looking: psycopg.Connection) -> None:
+    total, explained = await explain_search(million, looking, None, category="Execution")
+
+    assert explained.indexes("event_entry", "count_events") == {MATCHES}
+    assert explained.rows("event_entry", "count_events") == total
+    assert explained.indexes("event_entry", "newest_of_many") == {BY_TIME}
+    assert explained.rows("event_entry", "newest_of_many") <= 20 * PAGE
+
+
+async def test_the_newest_of_a_few_days(million: Runtime, looking: psycopg.Connection) -> None:
+    total, explained = await explain_search(
+        million, looking, None, time_from=datetime(2023, 10, 1, tzinfo=UTC)
+    )
+
+    assert total
+    assert explained.indexes("event_entry") == {BY_TIME}
+    assert explained.rows("event_entry", "count_events") <= 2 * total
+
+
+# --- one event, one revision, one job --------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def some_event(looking: psycopg.Connection) -> dict[str, Any]:
+    cursor = looking.execute(
+        "SELECT event_id, artifact_uid, revision_id, extraction_run_id FROM semantic_event "
+        "WHERE is_latest ORDER BY event_id LIMIT 1"
+    )
+    assert cursor.description is not None
+    row = cursor.fetchone()
+    assert row is not None
+    return dict(zip([column.name for column in cursor.description], row, strict=True))
+
+
+async def test_one_event(
+    million: Runtime, looking: psycopg.Connection, some_event: dict[str, Any]
+) -> None:
+    explained = await explain(looking, lambda: get_event(million, some_event["event_id"], 200))
+
+    assert explained.indexes("semantic_event") == {"semantic_event_pkey"}
+    assert explained.indexes("event_evidence") == {"idx_event_evidence_event"}
+    assert sum(scan.rows for scan in explained) <= 10
+
+
+async def test_the_events_of_a_revision(
+    million: Runtime, looking: psycopg.Connection, some_event: dict[str, Any]
+) -> None:
+    explained = await explain(
+        looking,
+        lambda: list_for_revision(million, some_event["artifact_uid"], None, include_evidence=True),
+    )
+
+    assert explained.indexes("semantic_event") == {"idx_semantic_event_revision"}
+    assert explained.indexes("event_evidence") == {"idx_event_evidence_event"}
+    assert explained.rows("semantic_event") <= 120
+
+
+@pytest.mark.parametrize("by", ["artifact_uid", "job_id"])
+async def test_one_job(
+    million: Runtime, looking: psycopg.Connection, some_event: dict[str, Any], by: str
+) -> None:
+    value = some_event["artifact_uid"] if by == "artifact_uid" else some_event["extraction_run_id"]
+    explained = await explain(
+        looking,
+        lambda: job_status(million, **{by: UUID(str(value)) if by == "job_id" else value}),
+    )
+
+    assert all(scan.indexes for scan in explained)
+    assert sum(scan.rows for scan in explained) <= 6
+
+
+# --- questions -------------------------------------------------------------------------------
+
+
+async def test_who_was_involved(million: Runtime, looking: psycopg.Connection) -> None:
+    explained = await explain(
+        looking, lambda: stakeholders(million, f"{word(900)} {word(901)}", EventFilters(), limit=20)
+    )
+
+    assert explained.indexes("event_actor") <= {"event_actor_pkey", "idx_event_actor_name"}
+    assert explained.rows("event_actor") <= 2_000
+    assert explained.rows("event_entry", "stakeholders") <= 400
+
+
+async def test_the_commitments_of_somebody(million: Runtime, looking: psycopg.Connection) -> None:
+    explained = await explain(
+        looking,
+        lambda: list_commitments(
+            million,
+            actor=person(50),
+            due_from=None,
+            due_to=None,
+            status=None,
+            limit=20,
+        ),
+    )
+
+    assert explained.indexes("event_entry", "list_commitments") == {MATCHES}
+    assert explained.indexes("event_evidence") == {"idx_event_evidence_event"}
+
+
+async def test_an_ambiguous_name(million: Runtime, looking: psycopg.Connection) -> None:
+    """Everybody called Alice, without reading all actors."""
+    explained = await explain(
+        looking, lambda: search_events(million, None, EventFilters(actor="Alice"), limit=PAGE)
+    )
+
+    assert explained.indexes("actor_name") == {"idx_actor_name_words"}
+    assert explained.rows("actor_name") <= 300
+    assert explained.indexes("event_entry", "people_by_key") == {MATCHES}
+
+
+async def test_searches_at_once_do_not_wait_for_each_other(million: Runtime) -> None:
+    pages = await asyncio.gather(
+        *(search_events(million, word(rank), EventFilters(), limit=5) for rank in range(8))
+    )
+
+    assert all(page.total for page in pages)

@@ -5,7 +5,7 @@ from itertools import groupby
 from typing import Any
 from uuid import UUID
 
-from memory_core.artifacts.ingest import entry_metadata, mean_vector, preview
+from memory_core.artifacts.entries import entry_metadata, mean_vector, preview
 from memory_core.database import Row
 from memory_core.embedding import Vector
 from memory_core.events.index import event_metadata, indexed_text

@@ -10,6 +10,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, TypeVar
 
+import httpx
+
+from memory_core.chroma import ChromaClient, ChromaRefusal, Collection, NoSuchCollection
 from memory_core.embedding import Embedder, Vector
 from memory_core.errors import ChromaUnavailable, EmbeddingMismatch
 
@@ -40,33 +43,30 @@ class Hit:
 
     id: str
     distance: float
-    metadata: Metadata
 
 
 class VectorStore:
     def __init__(self, host: str, port: int, embedder: Embedder) -> None:
-        self._host, self._port = host, port
+        self._client = ChromaClient(host, port, seconds=_CALL_SECONDS)
         self._embedder = embedder
-        self._client: Any = None
-        self._collections: dict[CollectionName, Any] = {}
-        self._opening = asyncio.Lock()
+        self._collections: dict[CollectionName, Collection] = {}
 
     async def heartbeat(self) -> None:
         async with self._faults():
-            await (await self._connected()).heartbeat()
+            await self._client.heartbeat()
 
     async def count(self, name: CollectionName) -> int:
         return int(await self._with(name, lambda collection: collection.count()))
 
     async def upsert(self, name: CollectionName, entries: Sequence[Entry]) -> None:
-        async def write(collection: Any) -> None:
+        async def write(collection: Collection) -> None:
             for start in range(0, len(entries), _UPSERT_BATCH):
                 batch = entries[start : start + _UPSERT_BATCH]
                 await collection.upsert(
-                    ids=[entry.id for entry in batch],
-                    embeddings=[entry.vector for entry in batch],
-                    documents=[entry.document for entry in batch],
-                    metadatas=[dict(entry.metadata) for entry in batch],
+                    [entry.id for entry in batch],
+                    [entry.vector for entry in batch],
+                    [entry.document for entry in batch],
+                    [dict(entry.metadata) for entry in batch],
                 )
 
         await self._with(name, write)
@@ -74,25 +74,25 @@ class VectorStore:
     async def set_latest(self, name: CollectionName, ids: Sequence[str], *, latest: bool) -> None:
         """Mark entries as belonging to a latest revision or not. Missing ids are no error."""
 
-        async def mark(collection: Any) -> None:
+        async def mark(collection: Collection) -> None:
             for start in range(0, len(ids), _UPSERT_BATCH):
                 batch = list(ids[start : start + _UPSERT_BATCH])
-                await collection.update(ids=batch, metadatas=[{"latest": latest}] * len(batch))
+                await collection.update(batch, [{"latest": latest}] * len(batch))
 
         await self._with(name, mark)
 
     async def delete(self, name: CollectionName, ids: Sequence[str]) -> None:
         """Ids that are not there are no error."""
 
-        async def remove(collection: Any) -> None:
+        async def remove(collection: Collection) -> None:
             for start in range(0, len(ids), _UPSERT_BATCH):
-                await collection.delete(ids=list(ids[start : start + _UPSERT_BATCH]))
+                await collection.delete(ids[start : start + _UPSERT_BATCH])
 
         await self._with(name, remove)
 
     async def ids_where(self, name: CollectionName, where: dict[str, Any]) -> list[str]:
         """Ids of all entries with that metadata."""
-        answer = await self._with(name, lambda collection: collection.get(where=where, include=[]))
+        answer = await self._with(name, lambda collection: collection.get(where=where))
         return list(answer["ids"])
 
     async def query(
@@ -106,18 +106,11 @@ class VectorStore:
         """Nearest first."""
         answer = await self._with(
             name,
-            lambda collection: collection.query(
-                query_embeddings=[vector],
-                n_results=limit,
-                where=where,
-                include=["distances", "metadatas"],
-            ),
+            lambda collection: collection.query(vector, limit, where),
         )
         return [
-            Hit(id=id_, distance=float(distance), metadata=metadata or {})
-            for id_, distance, metadata in zip(
-                answer["ids"][0], answer["distances"][0], answer["metadatas"][0], strict=True
-            )
+            Hit(id_, float(distance))
+            for id_, distance in zip(answer["ids"][0], answer["distances"][0], strict=True)
         ]
 
     async def vectors(self, name: CollectionName, ids: Sequence[str]) -> dict[str, Vector]:
@@ -133,49 +126,28 @@ class VectorStore:
     async def recreate(self, name: CollectionName) -> None:
         """Drop the collection and make it anew for the configured model (`reindex`)."""
         async with self._faults():
-            client = await self._connected()
-            existing = {collection.name for collection in await client.list_collections()}
-            if name in existing:
-                await client.delete_collection(name)
+            if name in await self._client.names():
+                await self._client.drop(name)
             self._collections.pop(name, None)
             await self._collection(name)
 
-    async def _with(self, name: CollectionName, work: Callable[[Any], Awaitable[T]]) -> T:
-        """Do something with a collection; look it up again when `reindex` has replaced it."""
-        from chromadb.errors import NotFoundError
+    async def close(self) -> None:
+        await self._client.close()
 
+    async def _with(self, name: CollectionName, work: Callable[[Collection], Awaitable[T]]) -> T:
+        """Do something with a collection; look it up again when `reindex` has replaced it."""
         async with self._faults():
             try:
                 return await work(await self._collection(name))
-            except NotFoundError:
+            except NoSuchCollection:
                 self._collections.pop(name, None)
                 return await work(await self._collection(name))
 
-    async def _connected(self) -> Any:
-        async with self._opening:
-            if self._client is None:
-                import chromadb
-                from chromadb.config import Settings as ChromaSettings
-
-                self._client = await chromadb.AsyncHttpClient(
-                    host=self._host,
-                    port=self._port,
-                    settings=ChromaSettings(anonymized_telemetry=False),
-                )
-        return self._client
-
-    async def _collection(self, name: CollectionName) -> Any:
+    async def _collection(self, name: CollectionName) -> Collection:
         if name in self._collections:
             return self._collections[name]
-        client = await self._connected()
-        collection = await client.get_or_create_collection(
-            name=name.value,
-            # Vectors are always ours; left to itself Chroma would download a model.
-            embedding_function=None,
-            configuration={"hnsw": {"space": "cosine"}},
-            metadata=self._label(),
-        )
-        self._refuse_other_model(name, collection.metadata or {})
+        collection = await self._client.collection(name.value, self._label())
+        self._refuse_other_model(name, collection.metadata)
         self._collections[name] = collection
         return collection
 
@@ -200,13 +172,10 @@ class VectorStore:
     @asynccontextmanager
     async def _faults(self) -> AsyncIterator[None]:
         """Turn every failure of Chroma into ours."""
-        import httpx
-        from chromadb.errors import ChromaError
-
         try:
             async with asyncio.timeout(_CALL_SECONDS):
                 yield
-        except (httpx.HTTPError, ChromaError, ConnectionError, TimeoutError, ValueError) as error:
+        except (httpx.HTTPError, ChromaRefusal, TimeoutError, ValueError) as error:
             self._collections.clear()
             raise ChromaUnavailable(
                 "Chroma does not answer as it should; nothing was written to Postgres. Is the "

@@ -7,7 +7,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from memory_core.artifacts.ingest import entry_metadata
+from memory_core.artifacts.entries import entry_metadata
 from memory_core.runtime import Runtime
 from memory_core.times import parse_time
 from memory_core.vectors import CollectionName, Entry

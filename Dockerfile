@@ -9,7 +9,7 @@ COPY memory_core memory_core
 COPY memory_assets memory_assets
 COPY mcp_server mcp_server
 COPY sql sql
-RUN pip install -c constraints.txt . && useradd --create-home --uid 10001 memory
+RUN pip install -c constraints.txt '.[formats]' && useradd --create-home --uid 10001 memory
 
 # DAGSTER_HOME is /app: the instance's configuration beside the workspace it serves.
 COPY dagster.yaml workspace.yaml ./

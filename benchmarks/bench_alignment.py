@@ -19,7 +19,7 @@ from rich.table import Table
 
 from memory_core.extraction.alignment import MAX_QUOTE_CHARS, Alignment, SourceText
 from memory_core.extraction.alignment.lexicon import STOPWORDS, burden
-from memory_core.extraction.alignment.words import WORD, fold_words
+from memory_core.extraction.alignment.words import fold_words, word_pattern
 
 CORPUS = Path(__file__).resolve().parents[2] / "shared" / "sample" / "corpus"
 SEED = 20240611
@@ -89,14 +89,14 @@ def generated_document(rng: random.Random) -> str:
 
 
 def true_quotes(number: int, text: str, rng: random.Random) -> list[Quote]:
-    folded = fold_words(WORD.findall(text))
+    folded = fold_words(word_pattern().findall(text))
     found = [
         Quote(number, match.start(), match.group())
         for match in _SENTENCE.finditer(text)
         if MIN_WORDS <= len(match.group().split()) <= MAX_WORDS
-        and len(WORD.findall(match.group())) >= MIN_WORDS
+        and len(word_pattern().findall(match.group())) >= MIN_WORDS
         and len(match.group()) <= MAX_QUOTE_CHARS
-        and folded.count(fold_words(WORD.findall(match.group()))) == 1
+        and folded.count(fold_words(word_pattern().findall(match.group()))) == 1
     ]
     return rng.sample(found, min(len(found), QUOTES_PER_DOCUMENT))
 
@@ -136,7 +136,9 @@ def ellipsis(text: str, rng: random.Random) -> tuple[str, int, int] | None:
 def paraphrase(text: str, rng: random.Random) -> tuple[str, int, int] | None:
     """One word replaced by another. A changed number or negation would be no paraphrase."""
     places = [
-        match.span() for match in WORD.finditer(text) if not burden(fold_words([match.group()]))
+        match.span()
+        for match in word_pattern().finditer(text)
+        if not burden(fold_words([match.group()]))
     ]
     start, end = rng.choice(places)
     word = rng.choice([word for word in _SYNONYMS if word != text[start:end].lower()])
@@ -165,7 +167,7 @@ def end_dropped(text: str, rng: random.Random) -> tuple[str, int, int]:
 
 
 def end_added(text: str, rng: random.Random) -> tuple[str, int, int]:
-    words = list(WORD.finditer(text))
+    words = list(word_pattern().finditer(text))
     end = words[-2].end()
     return text[:end].swapcase() + rng.choice([";", "!!", ","]), 0, end
 
@@ -176,7 +178,7 @@ def markdown_dropped(text: str, rng: random.Random) -> tuple[str, int, int] | No
 
 
 def _burdened(word: str) -> bool:
-    return any(burden(fold_words([part])) for part in WORD.findall(word))
+    return any(burden(fold_words([part])) for part in word_pattern().findall(word))
 
 
 TRUE_NOISES = [

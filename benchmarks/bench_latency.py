@@ -39,7 +39,7 @@ query Stats($id: ID!) {
     }
   }
 }"""
-# What a run's process pays for our modules, and for those we make it load.
+# What the process that runs are forked from pays, once, for our modules and for Dagster.
 _IMPORTS = """
 import json, sys, time
 seconds = []
@@ -161,7 +161,7 @@ _MEANINGS = {
     "ingest": "artifact_ingest itself",
     "tick": "job visible → run requested (daemon, sensor)",
     "queue": "requested → launched (daemon)",
-    "process": "launched → run started (interpreter, Dagster, imports)",
+    "process": "launched → run started (fork, Dagster's own preparation)",
     "claim": "run started → job claimed",
     "work": "claimed → DONE",
 }
@@ -185,12 +185,12 @@ def main() -> None:
         "job visible → DONE",
         *(f"{value:.2f} s" for value in (median(totals), min(totals), max(totals))),
     )
-    own = ours + median(one.claim + one.work for one in rounds)
+    own = median(one.claim + one.work for one in rounds)
     verdict = "[green]✓[/]" if own <= OURS_BAR_SECONDS else "[red]✗[/]"
     table.add_section()
     table.add_row(
         "ours",
-        f"our imports {ours:.2f} s (Dagster's: {dagster:.2f} s), claim and work",
+        f"claim and work (imports, once per server: ours {ours:.2f} s, Dagster's {dagster:.2f} s)",
         f"{own:.2f} s",
         f"≤ {OURS_BAR_SECONDS:g} s",
         verdict,

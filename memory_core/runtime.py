@@ -56,6 +56,10 @@ class Runtime:
             self._database = Database(self.settings.dsn)
             await self._database.open()
 
+    async def warm_up(self) -> None:
+        """Load now what the first use would load: for a process that holds leases from then on."""
+        await asyncio.gather(self.vectors.heartbeat(), self.embedder.embed(["warm"]))
+
     async def close(self) -> None:
         await self._close_stores()
         if self._embedder is not None:
@@ -67,4 +71,6 @@ class Runtime:
         if self._database is not None:
             with contextlib.suppress(Exception):
                 await self._database.close()
+        if self._vectors is not None:
+            await self._vectors.close()
         self._database = self._vectors = None

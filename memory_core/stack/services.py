@@ -20,6 +20,7 @@ from memory_core.stack.postgres import EmbeddedPostgres, identity
 from memory_core.stack.state import Mode, StackState
 
 CODE_MODULE = "memory_assets.definitions"
+CODE_SERVER = "memory_assets.code_server"
 PROJECT_ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -155,7 +156,7 @@ def _dagster(settings: Settings, layout: Layout, needs: tuple[str, ...]) -> list
             name="dagster-code",
             title="Dagster code server",
             command=[
-                *(sys.executable, "-m", "dagster", "api", "grpc"),
+                *(sys.executable, "-m", CODE_SERVER),
                 *("-m", CODE_MODULE),
                 *("-h", ports.LOOPBACK),
                 *("-p", str(code_port)),

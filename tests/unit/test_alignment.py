@@ -19,7 +19,7 @@ from memory_core.extraction.alignment import (
     shorten,
 )
 from memory_core.extraction.alignment.index import WordIndex
-from memory_core.extraction.alignment.words import WORD, find_words, fold_words
+from memory_core.extraction.alignment.words import find_words, fold_words, word_pattern
 from memory_core.extraction.model import MAX_QUOTE_WORDS
 
 MINUTES = (
@@ -364,7 +364,7 @@ def test_scripts_without_spaces_allow_an_edit_only_in_longer_quotes() -> None:
 @settings(max_examples=200, deadline=None)
 @given(st.text(alphabet=string.printable, max_size=200))
 def test_ascii_words_are_found_the_same_way_by_both_patterns(text: str) -> None:
-    assert find_words(text, 0, len(text)) == WORD.findall(text)
+    assert find_words(text, 0, len(text)) == word_pattern().findall(text)
 
 
 @settings(max_examples=200, deadline=None)

@@ -5,7 +5,7 @@ from collections import Counter
 from unicodedata import combining
 
 from memory_core.extraction.alignment.lexicon import STOPWORDS
-from memory_core.extraction.alignment.words import WORD, fold_words
+from memory_core.extraction.alignment.words import fold_words, words_in
 from memory_core.extraction.model import MAX_QUOTE_WORDS
 
 # Where words are not separated by blanks, 25 of them may be a whole page.
@@ -77,7 +77,7 @@ def _exceeds(spans: list[tuple[int, int]], first: int, last: int, max_words: int
 
 
 def _worths(words: list[str]) -> list[int]:
-    folded = [fold_words(WORD.findall(word)) for word in words]
+    folded = [fold_words(words_in(word).findall(word)) for word in words]
     frequency = Counter(folded)
     return [
         _worth(word, plain, begins_sentence=i == 0 or bool(_SENTENCE_END.search(words[i - 1])))

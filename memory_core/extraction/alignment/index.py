@@ -4,7 +4,7 @@ import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 
-from memory_core.extraction.alignment.words import WORD, find_words, fold_words
+from memory_core.extraction.alignment.words import find_words, fold_words, word_pattern
 
 # A text is folded block by block; only the blocks a match touches are mapped word by word.
 # So the index costs little more than finding the words once.
@@ -33,7 +33,9 @@ class _Places:
     __slots__ = ("folded_starts", "spans")
 
     def __init__(self, block: _Block, text: str) -> None:
-        self.spans = [match.span() for match in WORD.finditer(text, block.start, block.end)]
+        self.spans = [
+            match.span() for match in word_pattern().finditer(text, block.start, block.end)
+        ]
         self.folded_starts = []
         position = block.folded_start
         for word in block.folded.split(" "):
@@ -104,6 +106,6 @@ def _cut(text: str) -> Iterator[tuple[int, int]]:
 
 def _last_word_start(text: str, start: int, end: int) -> int:
     last = start
-    for match in WORD.finditer(text, start, end):
+    for match in word_pattern().finditer(text, start, end):
         last = match.start()
     return last if last > start else end

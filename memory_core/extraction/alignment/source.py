@@ -18,10 +18,11 @@ from memory_core.extraction.alignment.lexicon import burden
 from memory_core.extraction.alignment.occurrence import Preference, find_preferred
 from memory_core.extraction.alignment.words import (
     UNSPACED_CHARACTER,
-    WORD,
     edge_mark,
     fold_words,
     is_quotation_mark,
+    word_pattern,
+    words_in,
 )
 
 # A shorter quote that stands only inside a word ("he" in "the") was not meant.
@@ -174,7 +175,7 @@ class SourceText:
         return self._alignment(span, MatchKind.NORMALISED)
 
     def _ellipsis(self, wanted: _Quote, preference: Preference) -> Alignment | Rejection | None:
-        pieces = [WORD.findall(piece) for piece in split_fragments(wanted.text)]
+        pieces = [words_in(piece).findall(piece) for piece in split_fragments(wanted.text)]
         fragments = [fold_words(words) for words in pieces if words]
         if len(fragments) < 2:
             return None
@@ -277,7 +278,7 @@ class SourceText:
         low = max(0, offset - _MAX_WORD_CHARS)
         # From a blank on, words are found as in the whole text.
         low = max(low, *(text.rfind(blank, low, offset) + 1 for blank in " \n"))
-        for word in WORD.finditer(text, low, offset + _MAX_WORD_CHARS):
+        for word in word_pattern().finditer(text, low, offset + _MAX_WORD_CHARS):
             if word.end() > offset:
                 return word.span() if word.start() < offset else None
         return None
@@ -289,7 +290,7 @@ class SourceText:
 
 def _take_apart(quote: str) -> _Quote | None:
     text = quote.strip()
-    spans = [match.span() for match in WORD.finditer(text)]
+    spans = [match.span() for match in words_in(text).finditer(text)]
     if not spans:
         return None
     return _Quote(text, spans, fold_words([text[start:end] for start, end in spans]))

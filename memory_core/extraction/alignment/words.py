@@ -89,9 +89,20 @@ def _word() -> str:
     return rf"{spaced}|{one_character}|{symbol}(?:\u200d{symbol})*+"
 
 
-WORD = re.compile(_word())
-# The same words, found faster, in text that is all ASCII.
+@cache
+def word_pattern() -> "re.Pattern[str]":
+    """Made when first needed: classifying all characters takes a tenth of a second."""
+    return re.compile(_word())
+
+
 _ASCII_WORD = re.compile(_ascii_word())
+
+
+def words_in(text: str) -> "re.Pattern[str]":
+    """What finds the words of that text: the same ones, faster, where it is all ASCII."""
+    return _ASCII_WORD if text.isascii() else word_pattern()
+
+
 UNSPACED_CHARACTER = re.compile(f"[{_UNSPACED}]")
 
 _IGNORED = re.compile(f"[{_INVISIBLE}{_VARIATION_SELECTORS}]+")
@@ -103,7 +114,7 @@ _EQUIVALENT = str.maketrans(
 def find_words(text: str, start: int, end: int) -> list[str]:
     """The words that stand in `text[start:end]`, as they are written."""
     stretch = text[start:end]
-    found: list[str] = (_ASCII_WORD if stretch.isascii() else WORD).findall(stretch)
+    found: list[str] = words_in(stretch).findall(stretch)
     return found
 
 
@@ -138,6 +149,6 @@ def is_quotation_mark(character: str) -> bool:
 
 def edge_mark(character: str) -> str:
     """A punctuation mark in the form that is compared; empty for word characters and blanks."""
-    if WORD.match(character) or character.isspace():
+    if words_in(character).match(character) or character.isspace():
         return ""
     return normalize("NFKC", character.translate(_SAME_MARK)).strip()

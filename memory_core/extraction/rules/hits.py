@@ -175,9 +175,7 @@ class Hits:
         actors = self._actors(cue, who, block, sentence.start)
         person = next(iter(actors), (None,))[0] if cue.category is Category.STAKEHOLDER else None
         after, _ = sentence.span(match.end(), stop) if match.end() < stop else (end, end)
-        if cue.category in (Category.CHANGE, Category.FEEDBACK) and cue.pattern.pattern.startswith(
-            r"\b"
-        ):
+        if cue.category in (Category.CHANGE, Category.FEEDBACK) and cue.source.startswith(r"\b"):
             after = start
         sure = cue.confidence
         if who == "I" and block.speaker is None:

@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import dataclass
+from functools import cache
 
 from memory_core.extraction.model import Category
 from memory_core.extraction.rules import verbs
@@ -37,7 +38,7 @@ CHANGED_STRONG = words(verbs.CHANGED_STRONG)
 class Cue:
     category: Category
     confidence: float
-    pattern: re.Pattern[str]
+    source: str
     # What stands behind the subject. Looked for first, because subjects are everywhere.
     tail: re.Pattern[str]
     # The named subject must be able to be a person: "Ann will send", not "Cache will send".
@@ -59,11 +60,19 @@ class Cue:
     # "I" and "we" may be the subject.
     first_person: bool = False
 
+    @property
+    def pattern(self) -> re.Pattern[str]:
+        """The whole phrase. Compiled when a tail has matched: most texts need few of them."""
+        return _compiled(self.source)
+
+
+_compiled = cache(re.compile)
+
 
 def build(category: Category, confidence: float, pattern: str, **flags: bool) -> Cue:
     first = any(part in pattern for part in (GROUP, "(?i:we", "I\\b", "who>I"))
     tail = re.compile(_tail(pattern))
-    return Cue(category, confidence, re.compile(pattern), tail, first_person=first, **flags)
+    return Cue(category, confidence, pattern, tail, first_person=first, **flags)
 
 
 def _tail(pattern: str) -> str:

@@ -139,6 +139,7 @@ def recorded() -> Iterator[list[tuple[bytes, dict[str, Any]]]]:
     """The statements that sessions execute meanwhile."""
     statements: list[tuple[bytes, dict[str, Any]]] = []
     originals = {"all": Session.all, "one": Session.one}
+    several = Session.several
 
     def watch(name: str) -> Callable[..., Awaitable[Any]]:
         async def run(self: Session, query: str, /, **parameters: Any) -> Any:
@@ -147,20 +148,25 @@ def recorded() -> Iterator[list[tuple[bytes, dict[str, Any]]]]:
 
         return run
 
+    async def watch_several(self: Session, *requests: tuple[str, dict[str, Any]]) -> Any:
+        statements.extend((queries.get(query), parameters) for query, parameters in requests)
+        return await several(self, *requests)
+
     for name in originals:
         setattr(Session, name, watch(name))
+    Session.several = watch_several  # type: ignore[method-assign]
     try:
         yield statements
     finally:
         for name, original in originals.items():
             setattr(Session, name, original)
+        Session.several = several  # type: ignore[method-assign]
 
 
 def replay(connection: psycopg.Connection, statements: list[tuple[bytes, dict[str, Any]]]) -> float:
     began = time.perf_counter()
-    with connection.transaction():
-        for statement, parameters in statements:
-            connection.execute(statement, parameters).fetchall()
+    for statement, parameters in statements:
+        connection.execute(statement, parameters).fetchall()
     return 1000 * (time.perf_counter() - began)
 
 
@@ -285,6 +291,7 @@ async def run(settings: Settings, console: Console) -> None:
         "ratio", "",
     )  # fmt: skip
     with psycopg.connect(settings.dsn, autocommit=True) as connection:
+        connection.execute(queries.get("tune_connection"))
         for kind in KINDS:
             search_row(table, kind.name, await measure(runtime, connection, kind))
     table.add_section()

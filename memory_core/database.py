@@ -34,6 +34,15 @@ class Session:
         cursor = await self.connection.execute(queries.get(query), parameters)
         return cursor.rowcount
 
+    async def several(self, *requests: tuple[str, dict[str, Any]]) -> list[list[Row]]:
+        """Queries that do not wait for each other's answers: sent together."""
+        async with self.connection.pipeline():
+            cursors = [
+                await self.connection.execute(queries.get(query), parameters)
+                for query, parameters in requests
+            ]
+            return [await cursor.fetchall() for cursor in cursors]
+
     async def run_many(self, query: str, parameters: Sequence[dict[str, Any]], /) -> None:
         if parameters:
             async with self.connection.cursor() as cursor:
@@ -50,6 +59,7 @@ class Database:
             timeout=_CONNECT_SECONDS,
             # A connection that died with a restarted server is replaced before it is handed out.
             check=AsyncConnectionPool.check_connection,
+            configure=_tune,
             kwargs={"row_factory": dict_row, "connect_timeout": 5, "autocommit": True},
         )
 
@@ -71,6 +81,10 @@ class Database:
         with postgres_faults():
             async with self._pool.connection() as connection, connection.transaction():
                 yield Session(connection)
+
+
+async def _tune(connection: psycopg.AsyncConnection[Row]) -> None:
+    await connection.execute(queries.get("tune_connection"))
 
 
 @contextmanager

@@ -18,3 +18,9 @@ async def broken_evidence(database: Database, jobs: Sequence[Job]) -> int:
         )
     assert row is not None
     return int(row["broken"])
+
+
+async def all_broken_evidence(database: Database, limit: int = 1_000) -> int:
+    """How many quotes of the whole database are not proved, counted up to a limit."""
+    async with database.session() as session:
+        return len(await session.all("find_broken_evidence", limit=limit))

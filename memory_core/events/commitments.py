@@ -8,7 +8,7 @@ from uuid import UUID
 from memory_core.database import Row
 from memory_core.events.names import Person, resolve_name
 from memory_core.events.reading import evidence_of
-from memory_core.events.search import actor_facets, searching
+from memory_core.events.search import actor_facets
 from memory_core.runtime import Runtime
 
 Status = Literal["open", "done", "overdue", "unknown"]
@@ -46,7 +46,7 @@ async def list_commitments(
 ) -> CommitmentPage:
     """Those with a due date first, in its order."""
     moment = now or datetime.now(UTC)
-    async with searching(runtime) as session:
+    async with runtime.database.session() as session:
         keys: list[str] | None = None
         if actor:
             resolution = await resolve_name(session, actor)

@@ -50,10 +50,10 @@ async def diff_revisions(
     source, target = await _choose(runtime, artifact_uid, from_revision, to_revision)
     before = await list_for_revision(runtime, artifact_uid, source, include_evidence=True)
     after = await list_for_revision(runtime, artifact_uid, target, include_evidence=True)
-    pairs, removed, added = _match(before, after)
+    pairs, removed, added = match(before, after)
     changed, kept = [], []
     for old, new in pairs:
-        fields = _differences(old, new, before, after)
+        fields = differences(old, new, before, after)
         if fields:
             changed.append(ChangedEvent(old, new, fields))
         else:
@@ -98,7 +98,7 @@ async def _choose(
     return earlier[-1], target
 
 
-def _match(
+def match(
     before: RevisionEvents, after: RevisionEvents
 ) -> tuple[list[tuple[Row, Row]], list[Row], list[Row]]:
     """Pairs of the same occurrence, best first; what is left was removed or added."""
@@ -110,13 +110,16 @@ def _match(
                 scored.append((score, old, new))
     scored.sort(key=lambda item: -item[0])
     pairs: list[tuple[Row, Row]] = []
-    taken: set[UUID] = set()
+    # Apart from each other: two extractions of one revision give the same ids to the same spans.
+    told: set[UUID] = set()
+    retold: set[UUID] = set()
     for _, old, new in scored:
-        if old["event_id"] not in taken and new["event_id"] not in taken:
+        if old["event_id"] not in told and new["event_id"] not in retold:
             pairs.append((old, new))
-            taken |= {old["event_id"], new["event_id"]}
-    removed = [row for row in before.events if row["event_id"] not in taken]
-    added = [row for row in after.events if row["event_id"] not in taken]
+            told.add(old["event_id"])
+            retold.add(new["event_id"])
+    removed = [row for row in before.events if row["event_id"] not in told]
+    added = [row for row in after.events if row["event_id"] not in retold]
     return pairs, removed, added
 
 
@@ -140,7 +143,7 @@ def _quotes(event: Row, revision: RevisionEvents) -> set[str]:
     return {" ".join(row["quote"].split()) for row in rows}
 
 
-def _differences(
+def differences(
     old: Row, new: Row, before: RevisionEvents, after: RevisionEvents
 ) -> dict[str, tuple[Any, Any]]:
     fields = {

@@ -61,11 +61,16 @@ async def list_for_revision(
 
 async def evidence_of(session: Session, events: list[Row]) -> dict[UUID, list[Row]]:
     """Evidence of many events, in one query."""
+    ids = [event["event_id"] for event in events]
+    rows = await session.all("evidence_of_events", ids=ids) if ids else []
+    return evidence_by_event(events, rows)
+
+
+def evidence_by_event(events: list[Row], rows: list[Row]) -> dict[UUID, list[Row]]:
     found: dict[UUID, list[Row]] = {event["event_id"]: [] for event in events}
-    if not found:
-        return found
-    for row in await session.all("evidence_of_events", ids=list(found)):
-        found[row["event_id"]].append(row)
+    for row in rows:
+        # Of an event that was replaced between the two queries there may be evidence alone.
+        found.setdefault(row["event_id"], []).append(row)
     return found
 
 

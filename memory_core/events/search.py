@@ -6,8 +6,6 @@ makes one ranking of them. Postgres has the last word on what exists.
 
 import asyncio
 import math
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import combinations
@@ -16,7 +14,7 @@ from uuid import UUID
 
 from memory_core.database import Row, Session
 from memory_core.events.names import Person, resolve_name
-from memory_core.events.reading import evidence_of
+from memory_core.events.reading import evidence_by_event
 from memory_core.fusion import fuse
 from memory_core.runtime import Runtime
 from memory_core.vectors import CollectionName
@@ -24,11 +22,13 @@ from memory_core.vectors import CollectionName
 Sort = Literal["relevance", "time"]
 # How many of the newest matches are ranked by their words. All matches of a rare word; of a
 # common one the newest, after which the others follow in the order of time.
-_RANKED_MATCHES = 500
+_RANKED_MATCHES = 300
 # Finding the newest few of many matches: going back in time takes the longer the fewer matches
 # there are, looking at all of them the longer the more. They take the same time at about this
 # many, times the square root of how many are wanted.
 _FEW_MATCHES = 4_000
+# Of more than this many, it pays to count them while the newest are found.
+_MANY_MATCHES = 3_000
 _DENSE_HITS = 60
 # Narratives farther away than this (cosine distance) have nothing to do with the question. Among
 # events that a filter has already narrowed down, what is less near may still be meant.
@@ -100,15 +100,16 @@ async def search_events(
     farthest: float | None = None,
 ) -> EventPage:
     """`farthest`: the cosine distance up to which a narrative is taken to be about the query."""
-    async with searching(runtime) as session:
-        actor_keys: list[str] | None = None
-        if filters.actor:
+    actor_keys: list[str] | None = None
+    if filters.actor:
+        async with runtime.database.session() as session:
             resolution = await resolve_name(session, filters.actor)
-            if resolution.candidates:
-                return EventPage([], 0, candidates=resolution.candidates)
-            actor_keys = resolution.keys
-        parameters = filters.for_sql(actor_keys)
-        if query is None or not query.strip():
+        if resolution.candidates:
+            return EventPage([], 0, candidates=resolution.candidates)
+        actor_keys = resolution.keys
+    parameters = filters.for_sql(actor_keys)
+    if query is None or not query.strip():
+        async with runtime.database.session() as session:
             total = await _count(session, parameters)
             ids = await _newest(session, parameters, total, limit, offset)
             return await _page(session, ids, total, include_evidence)
@@ -116,7 +117,7 @@ async def search_events(
         _words(runtime, query, parameters, rank=sort == "relevance"),
         _dense(runtime, query, filters, farthest),
     )
-    async with searching(runtime) as session:
+    async with runtime.database.session() as session:
         if sort == "time" and words.total:
             ids = await _newest(session, words.parameters, words.total, limit, offset)
             return await _page(session, ids, words.total, include_evidence)
@@ -134,14 +135,6 @@ async def search_events(
                 without=ids,
             )
         return await _page(session, page, total, include_evidence)
-
-
-@asynccontextmanager
-async def searching(runtime: Runtime) -> AsyncIterator[Session]:
-    """A session for the statements that go through `event_entry`."""
-    async with runtime.database.transaction() as session:
-        await session.one("tune_for_search")
-        yield session
 
 
 async def _count(session: Session, parameters: dict[str, Any]) -> int:
@@ -189,23 +182,49 @@ class _Words:
 
 
 async def _words(runtime: Runtime, query: str, parameters: dict[str, Any], *, rank: bool) -> _Words:
-    async with searching(runtime) as session:
+    async with runtime.database.session() as session:
         parsed = await session.one("parse_query", query=query)
         assert parsed is not None
         to_the_letter = any(operator in parsed["strict"] for operator in ("!", "|", "<"))
         tsquery = parsed["strict"] if to_the_letter else _enough_of(parsed["lexemes"])
         parameters = {**parameters, "words": tsquery}
-        total = await _count(session, parameters) if tsquery else 0
-        ranked: list[UUID] = []
-        if rank and total:
-            rows = await session.all(
-                "rank_by_words",
-                ids=await _newest(session, parameters, total, _RANKED_MATCHES),
-                words=tsquery,
-                each_word=[_quoted(lexeme) for lexeme in parsed["lexemes"]],
-            )
-            ranked = [row["event_id"] for row in rows]
-    return _Words(parameters, total, ranked, to_the_letter)
+        if not tsquery:
+            return _Words(parameters, 0, [], to_the_letter)
+        if not rank:
+            return _Words(parameters, await _count(session, parameters), [], to_the_letter)
+        total, newest = await _newest_and_total(runtime, session, parameters)
+        if not newest:
+            return _Words(parameters, total, [], to_the_letter)
+        rows = await session.all(
+            "rank_by_words",
+            ids=newest,
+            words=tsquery,
+            each_word=[_quoted(lexeme) for lexeme in parsed["lexemes"]],
+        )
+    return _Words(parameters, total, [row["event_id"] for row in rows], to_the_letter)
+
+
+async def _newest_and_total(
+    runtime: Runtime, session: Session, parameters: dict[str, Any]
+) -> tuple[int, list[UUID]]:
+    """All matches in one pass when they are few; else counted while the newest are found."""
+    expected = await _expected(session, parameters)
+    if expected <= _MANY_MATCHES:
+        rows = await session.all("newest_with_total", limit=_RANKED_MATCHES, **parameters)
+        return (rows[0]["total"], [row["event_id"] for row in rows]) if rows else (0, [])
+
+    async def count() -> int:
+        async with runtime.database.session() as other:
+            return await _count(other, parameters)
+
+    return await asyncio.gather(count(), _newest(session, parameters, expected, _RANKED_MATCHES))
+
+
+async def _expected(session: Session, parameters: dict[str, Any]) -> int:
+    row = await session.one("expected_matches", **parameters)
+    assert row is not None
+    rows: int = row["QUERY PLAN"][0]["Plan"]["Plan Rows"]
+    return rows
 
 
 def _enough_of(lexemes: list[str]) -> str:
@@ -247,12 +266,14 @@ async def _fused(
     session: Session, words: _Words, dense: list[str], constant: int, sort: Sort
 ) -> tuple[list[UUID], int]:
     """What the words and the meaning rank, and how many there are with those left unranked."""
-    rows = await session.all(
-        "filter_events",
-        ids=[UUID(id_) for id_ in dense],
-        asked=words.parameters["words"],
-        **{**words.parameters, "words": None},
-    )
+    rows = []
+    if dense:
+        rows = await session.all(
+            "filter_events",
+            ids=[UUID(id_) for id_ in dense],
+            asked=words.parameters["words"],
+            **{**words.parameters, "words": None},
+        )
     has_words = {
         str(row["event_id"]): row["has_words"]
         for row in rows
@@ -275,10 +296,13 @@ def _newest_first(row: Row) -> tuple[bool, float]:
 
 
 async def _page(session: Session, ids: list[UUID], total: int, include_evidence: bool) -> EventPage:
-    rows = await session.all("events_by_id", ids=ids)
+    wanted = [("events_by_id", {"ids": ids})]
+    if include_evidence:
+        wanted.append(("evidence_of_events", {"ids": ids}))
+    rows, *proofs = await session.several(*wanted) if ids else [[]]
     by_id = {row["event_id"]: row for row in rows}
     events = [by_id[id_] for id_ in ids if id_ in by_id]
-    evidence = await evidence_of(session, events) if include_evidence else {}
+    evidence = evidence_by_event(events, proofs[0]) if proofs else {}
     return EventPage(events, total, evidence)
 
 

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from memory_core.database import Row
 from memory_core.events.reading import evidence_of
-from memory_core.events.search import EventFilters, matching_ids, searching
+from memory_core.events.search import EventFilters, matching_ids
 from memory_core.runtime import Runtime
 
 _EVENTS_CONSIDERED = 300
@@ -39,7 +39,7 @@ async def stakeholders(
         )
         if not ids:
             return []
-    async with searching(runtime) as session:
+    async with runtime.database.session() as session:
         parameters = {**filters.for_sql(None), "ids": ids}
         rows = await session.all("stakeholders", limit=limit, examples=_EXAMPLES, **parameters)
         examples = await session.all(

@@ -49,6 +49,7 @@ async def record_calls(session: Session, extraction: "Extraction") -> int:
         completion_tokens=[call.completion_tokens for call in calls],
         cached_tokens=[call.cached_tokens for call in calls],
         latencies=[call.latency_ms for call in calls],
+        counted_tokens=[call.counted_tokens for call in calls],
     )
     return len(calls)
 

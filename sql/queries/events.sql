@@ -2,7 +2,8 @@
 SELECT e.event_id, e.artifact_uid, e.revision_id, e.category, e.event_time, e.narrative,
        e.subject_json, e.actors_json, e.confidence, e.extraction_run_id, e.created_at, e.is_latest,
        r.artifact_id, r.title, r.artifact_type, r.source_system,
-       x.extractor, x.model, x.extract_version, x.merge_version
+       x.extractor, x.model, x.extract_version, x.merge_version, x.requested_by,
+       x.run_id AS dagster_run_id, x.finished_at AS extracted_at
 FROM semantic_event e
 LEFT JOIN artifact_revision r USING (artifact_uid, revision_id)
 LEFT JOIN extraction x USING (artifact_uid, revision_id)
@@ -44,15 +45,29 @@ FROM semantic_event e
 LEFT JOIN artifact_revision r USING (artifact_uid, revision_id)
 WHERE e.event_id = ANY(%(ids)s);
 
+-- fragment: extracted_with
+-- How the events that a job's revision (j) has now were made.
+       (SELECT jsonb_build_object(
+                   'extractor', x.extractor, 'model', x.model,
+                   'prompt_version', x.extract_version, 'merge_version', x.merge_version,
+                   'requested_by', x.requested_by, 'dagster_run_id', x.run_id,
+                   'finished_at', x.finished_at, 'events', x.events)
+        FROM extraction x
+        WHERE x.artifact_uid = j.artifact_uid AND x.revision_id = j.revision_id) AS extracted
+
 -- name: job_of_revision
-SELECT j.*, r.is_latest FROM event_jobs j
+SELECT j.*, r.is_latest,
+-- include: extracted_with
+FROM event_jobs j
 JOIN artifact_revision r USING (artifact_uid, revision_id)
 WHERE j.artifact_uid = %(uid)s AND j.job_type = 'extract_events'
   AND CASE WHEN %(revision)s::text IS NULL THEN r.is_latest
            ELSE j.revision_id = %(revision)s END;
 
 -- name: job_by_id
-SELECT j.*, r.is_latest FROM event_jobs j
+SELECT j.*, r.is_latest,
+-- include: extracted_with
+FROM event_jobs j
 LEFT JOIN artifact_revision r USING (artifact_uid, revision_id)
 WHERE j.job_id = %(job_id)s;
 
@@ -76,13 +91,13 @@ SELECT CASE WHEN numnode(q) > 0 THEN q::text ELSE '' END AS strict,
        tsvector_to_array(to_tsvector('english', %(query)s)) AS lexemes
 FROM websearch_to_tsquery('english', %(query)s) AS q;
 
--- name: tune_for_search
--- For the rest of the transaction. Which filters apply differs from call to call, so each needs a
--- plan of its own; the matches of a common word must fit into memory one by one; and starting
--- workers takes longer than most searches.
-SELECT set_config('plan_cache_mode', 'force_custom_plan', true),
-       set_config('work_mem', '64MB', true), set_config('jit', 'off', true),
-       set_config('max_parallel_workers_per_gather', '0', true);
+-- name: tune_connection
+-- For as long as it lives. Which filters apply differs from call to call, so each needs a plan of
+-- its own; the matches of a common word must fit into memory one by one; and starting workers
+-- takes longer than most searches.
+SELECT set_config('plan_cache_mode', 'force_custom_plan', false),
+       set_config('work_mem', '64MB', false), set_config('jit', 'off', false),
+       set_config('max_parallel_workers_per_gather', '0', false);
 
 -- fragment: entry_filters
 -- Of entries (alias s): what their rows know, then what only their indexes do.
@@ -103,6 +118,25 @@ SELECT count(*) AS total FROM event_entry s
 WHERE
 -- include: entry_filters
 ;
+
+-- name: expected_matches
+-- What the planner thinks, in a fraction of a millisecond.
+EXPLAIN (FORMAT JSON) SELECT s.event_id FROM event_entry s
+WHERE
+-- include: entry_filters
+;
+
+-- name: newest_with_total
+-- The newest of few, and how many there are, in one pass. OFFSET 0 finds them all first.
+SELECT m.event_id, count(*) OVER () AS total
+FROM (
+    SELECT s.event_id, s.event_time, s.created_at FROM event_entry s
+    WHERE
+    -- include: entry_filters
+    OFFSET 0
+) m
+ORDER BY m.event_time DESC NULLS LAST, m.created_at DESC, m.event_id
+LIMIT %(limit)s;
 
 -- name: newest_of_few
 -- Newest first, when there are not too many to look at all of them: OFFSET 0 finds them first.

@@ -1,9 +1,7 @@
 """event_diff: what two revisions of a document have in common and what not."""
 
-import psycopg
 import pytest
 
-from memory_core.runtime import Runtime
 from tests.integration.planted_events import Event, Garden
 from tests.tool_client import Json, ToolClient
 
@@ -12,11 +10,6 @@ OPENING = Event("The beta opens on 24 March.", category="Commitment", time="2026
 LATER = Event("The beta opens on 7 April.", category="Commitment", time="2026-04-07")
 DROPPED = Event("Elena Petrova fears that the free plan loses money.", category="QualityRisk")
 NEW = Event("Customers praised the darker colours of the tables.", category="Feedback")
-
-
-@pytest.fixture
-def garden(tools: ToolClient, runtime: Runtime, sql: psycopg.Connection) -> Garden:
-    return Garden(tools, runtime, sql)
 
 
 def narratives(events: list[Json]) -> list[str]:

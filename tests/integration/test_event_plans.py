@@ -51,6 +51,13 @@ class Explained(list[Scan]):
     def rows(self, table: str, query: str | None = None) -> int:
         return sum(s.rows for s in self if s.table == table and query in (None, s.query))
 
+    @property
+    def counting(self) -> str:
+        """The statement that counted: few matches are counted as they are read."""
+        asked = {scan.query for scan in self}
+        [name] = asked & {"count_events", "newest_with_total"}
+        return name
+
 
 @pytest.fixture(scope="module")
 def plans_dsn(services: Settings) -> Iterator[str]:
@@ -89,12 +96,13 @@ async def explain(looking: psycopg.Connection, work: Callable[[], Awaitable[Any]
     names = {queries.get(name): name for name in queries._all()}
     explained = Explained()
     with looking.transaction():
+        looking.execute(queries.get("tune_connection"))
         for statement, parameters in statements:
+            if names[statement] == "expected_matches":
+                continue
             prefix = b"EXPLAIN (ANALYZE, TIMING OFF, FORMAT JSON) "
             [(plan,)] = looking.execute(prefix + statement, parameters).fetchall()
             explained += _scans(names[statement], plan[0]["Plan"])
-            if names[statement] == "tune_for_search":
-                looking.execute(statement)
     for scan in explained:
         assert scan.node != "Seq Scan" or scan.table not in BIG, scan
     return explained
@@ -149,8 +157,8 @@ async def test_a_rare_word(million: Runtime, looking: psycopg.Connection) -> Non
     total, explained = await explain_search(million, looking, "case7")
 
     assert 1 <= total <= 10
-    assert explained.indexes("event_entry", "count_events") == {MATCHES}
-    assert explained.indexes("event_entry", "newest_of_few") == {MATCHES}
+    assert explained.indexes("event_entry", "newest_with_total") == {MATCHES}
+    assert explained.rows("event_entry", "newest_with_total") == total
     assert explained.rows("event_entry") <= 3 * total
     assert explained.rows("semantic_event") <= 3 * total
 
@@ -194,8 +202,8 @@ async def test_filters_come_from_the_same_index(
 ) -> None:
     total, explained = await explain_search(million, looking, word(0), **filters)
 
-    assert explained.indexes("event_entry", "count_events") == {MATCHES}
-    assert explained.rows("event_entry", "count_events") == total, "only those that match"
+    assert explained.indexes("event_entry", explained.counting) == {MATCHES}
+    assert explained.rows("event_entry", explained.counting) == total, "only those that match"
 
 
 async def test_a_subject(million: Runtime, looking: psycopg.Connection) -> None:
@@ -214,15 +222,15 @@ async def test_a_time_range(million: Runtime, looking: psycopg.Connection) -> No
     }
     total, explained = await explain_search(million, looking, word(0), **times)
 
-    assert explained.indexes("event_entry", "count_events") == {MATCHES, BY_TIME}
-    assert explained.rows("event_entry", "count_events") == total
+    assert explained.indexes("event_entry", explained.counting) == {MATCHES, BY_TIME}
+    assert explained.rows("event_entry", explained.counting) == total
 
 
 async def test_superseded_events_too(million: Runtime, looking: psycopg.Connection) -> None:
     _, explained = await explain_search(million, looking, "case7", include_superseded=True)
 
     both = {MATCHES, "idx_event_entry_superseded"}
-    assert explained.indexes("event_entry", "count_events") == both
+    assert explained.indexes("event_entry", explained.counting) == both
 
 
 # --- listing ---------------------------------------------------------------------------------

@@ -30,6 +30,7 @@ from rich.table import Table
 
 from memory_core.artifacts import ingest
 from memory_core.artifacts.document import ArtifactType, Document
+from memory_core.artifacts.revision import Draft, Revision, cut
 from memory_core.database import Session
 from memory_core.embedding.local import LocalEmbedder
 from memory_core.settings import Settings
@@ -82,10 +83,11 @@ class Floor:
 
     async def store(self, content: str, source_id: str) -> float:
         """Seconds. Cutting the text is not part of the floor."""
-        revision = ingest.Revision.of(
+        revision = Revision.of(
             Document(ArtifactType.NOTE, "floor", content, source_id=source_id, title=source_id)
         )
-        pieces = await ingest._cut(revision, self._settings)
+        pieces = await cut(revision, self._settings)
+        draft = Draft(revision, pieces)
         texts = [piece.chunk.text for piece in pieces]
         ids = [piece.id for piece in pieces]
         if len(pieces) > 1:  # the document has an entry of its own
@@ -99,7 +101,7 @@ class Floor:
             metadatas=[{"artifact_uid": revision.uid, "latest": True}] * len(ids),
         )
         async with self._session.connection.transaction():
-            await ingest._insert(self._session, revision, pieces, self._settings, "created")
+            await ingest._insert(self._session, [draft], self._settings, superseded=set())
         return time.perf_counter() - begun
 
 

@@ -3,7 +3,7 @@
 import json
 import logging
 from collections.abc import Callable
-from typing import Any
+from typing import Any, get_args, get_origin
 
 from mcp.server.mcpserver import Context, MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
@@ -46,15 +46,22 @@ class _Arguments(FuncMetadata):
     """Takes strings for what they are.
 
     The SDK parses a string that happens to be JSON whenever a parameter is not a plain `str`;
-    a search for `null` or `{"a": 1}` would arrive as something else. Lists are still unpacked,
-    since some clients send them as JSON text.
+    a search for `null`, `[]` or `{"a": 1}` would arrive as something else. Where a list is wanted,
+    it is still unpacked, since some clients send lists as JSON text.
     """
 
     def pre_parse_json(self, data: dict[str, Any]) -> dict[str, Any]:
-        parsed = super().pre_parse_json(data)
+        fields = self.arg_model.model_fields
         return {
-            name: value if isinstance(value, list) else data[name] for name, value in parsed.items()
+            name: value
+            if isinstance(value, list) and name in fields and _takes_list(fields[name].annotation)
+            else data[name]
+            for name, value in super().pre_parse_json(data).items()
         }
+
+
+def _takes_list(annotation: Any) -> bool:
+    return get_origin(annotation) is list or any(map(_takes_list, get_args(annotation)))
 
 
 class MemoryServer(MCPServer[None]):

@@ -29,6 +29,8 @@ async def forget(session: Session, artifact_uid: str) -> int:
     keys = found["keys"]
     if not tables["exists"] or not keys:
         return 0
+    # A trial's page tells of many documents, each by its uid.
+    await session.run("delete_trial_pages", asset=json.dumps(["prompt_trial"]), uid=artifact_uid)
     await session.run("delete_lineage_previews", keys=keys)
     await session.run("delete_lineage_tags", assets=_ASSETS, keys=keys)
     await session.run("delete_lineage_partitions", keys=keys)

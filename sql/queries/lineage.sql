@@ -26,3 +26,16 @@ WHERE EXISTS (SELECT 1 FROM unnest(%(keys)s::text[]) AS key
 
 -- name: delete_lineage_partitions
 DELETE FROM dagster.dynamic_partitions WHERE partition = ANY(%(keys)s);
+
+-- name: delete_trial_pages
+-- Pages of prompt trials that tell of an artifact.
+WITH page AS (
+    SELECT id FROM dagster.event_logs
+    WHERE asset_key = %(asset)s AND position(%(uid)s IN event) > 0
+), tag AS (
+    DELETE FROM dagster.asset_event_tags t USING page p WHERE t.event_id = p.id
+), copy AS (
+    UPDATE dagster.asset_keys SET last_materialization = NULL
+    WHERE asset_key = %(asset)s AND position(%(uid)s IN last_materialization) > 0
+)
+DELETE FROM dagster.event_logs l USING page p WHERE l.id = p.id;

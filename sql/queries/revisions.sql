@@ -3,64 +3,93 @@
 -- not exist yet, which a row lock cannot.
 SELECT pg_advisory_xact_lock(hashtextextended(%(uid)s, 0));
 
--- name: find_revision
--- A revision by its content, with its job and the ids of its chunks.
+-- name: lock_artifacts
+-- The same for many, always in the same order, so that no two wait for each other.
+SELECT pg_advisory_xact_lock(key)
+FROM (SELECT DISTINCT hashtextextended(uid, 0) AS key FROM unnest(%(uids)s::text[]) AS u (uid)
+      ORDER BY key) AS keys;
+
+-- name: find_revisions
+-- Revisions by their content, with their jobs and the ids of their chunks.
 SELECT r.artifact_uid, r.revision_id, r.artifact_id, r.is_latest, r.is_chunked, r.chunk_count,
        j.job_id, j.status AS job_status,
        ARRAY(SELECT c.chunk_id FROM revision_chunk c
              WHERE c.artifact_uid = r.artifact_uid AND c.revision_id = r.revision_id
              ORDER BY c.chunk_index) AS chunk_ids
-FROM artifact_revision r
+FROM unnest(%(uids)s::text[], %(revisions)s::text[]) AS wanted (uid, revision)
+JOIN artifact_revision r ON r.artifact_uid = wanted.uid AND r.revision_id = wanted.revision
 LEFT JOIN event_jobs j ON j.artifact_uid = r.artifact_uid AND j.revision_id = r.revision_id
-                      AND j.job_type = 'extract_events'
-WHERE r.artifact_uid = %(uid)s AND r.revision_id = %(revision)s;
+                      AND j.job_type = 'extract_events';
 
--- name: find_latest_revision
+-- name: find_latest_revisions
 SELECT r.artifact_uid, r.revision_id, r.artifact_id, r.is_chunked,
        ARRAY(SELECT c.chunk_id FROM revision_chunk c
              WHERE c.artifact_uid = r.artifact_uid AND c.revision_id = r.revision_id
              ORDER BY c.chunk_index) AS chunk_ids
 FROM artifact_revision r
-WHERE r.artifact_uid = %(uid)s AND r.is_latest;
+WHERE r.artifact_uid = ANY (%(uids)s::text[]) AND r.is_latest;
 
 -- name: supersede_revisions
-UPDATE artifact_revision SET is_latest = false WHERE artifact_uid = %(uid)s AND is_latest;
+UPDATE artifact_revision SET is_latest = false
+WHERE artifact_uid = ANY (%(uids)s::text[]) AND is_latest;
 
--- name: restore_revision
-UPDATE artifact_revision SET is_latest = true, latest_since = clock_timestamp()
-WHERE artifact_uid = %(uid)s AND revision_id = %(revision)s;
+-- name: restore_revisions
+UPDATE artifact_revision r SET is_latest = true, latest_since = clock_timestamp()
+FROM unnest(%(uids)s::text[], %(revisions)s::text[]) AS wanted (uid, revision)
+WHERE r.artifact_uid = wanted.uid AND r.revision_id = wanted.revision;
 
--- name: insert_revision
+-- name: insert_revisions
 -- clock_timestamp: two revisions that waited for each other's lock keep their order.
 INSERT INTO artifact_revision (
     artifact_uid, revision_id, artifact_id, artifact_type, source_system, source_id, source_ts,
     source_url, title, author, participants, content_hash, token_count, is_chunked, chunk_count,
     sensitivity, visibility_scope, retention_policy, is_latest, partition_key, ingested_at,
     latest_since
-) VALUES (
-    %(uid)s, %(revision)s, %(artifact_id)s, %(artifact_type)s, %(source_system)s, %(source_id)s,
-    %(source_ts)s, %(source_url)s, %(title)s, %(author)s, %(participants)s, %(content_hash)s,
-    %(token_count)s, %(is_chunked)s, %(chunk_count)s, %(sensitivity)s, %(visibility_scope)s,
-    %(retention_policy)s, true, %(partition_key)s, clock_timestamp(), clock_timestamp()
-);
+)
+SELECT n.uid, n.revision, n.artifact_id, n.artifact_type, n.source_system, n.source_id, n.source_ts,
+       n.source_url, n.title, n.author,
+       ARRAY(SELECT json_array_elements_text(n.participants)),
+       n.content_hash, n.token_count, n.chunk_count > 0, n.chunk_count,
+       n.sensitivity, n.visibility_scope, n.retention_policy, true, n.partition_key,
+       clock_timestamp(), clock_timestamp()
+FROM unnest(%(uids)s::text[], %(revisions)s::text[], %(artifact_ids)s::text[],
+            %(artifact_types)s::text[], %(source_systems)s::text[], %(source_ids)s::text[],
+            %(source_tss)s::timestamptz[], %(source_urls)s::text[], %(titles)s::text[],
+            %(authors)s::text[], %(participants)s::json[], %(content_hashes)s::text[],
+            %(token_counts)s::int[], %(chunk_counts)s::int[], %(sensitivities)s::text[],
+            %(visibility_scopes)s::text[], %(retention_policies)s::text[],
+            %(partition_keys)s::text[])
+     AS n (uid, revision, artifact_id, artifact_type, source_system, source_id, source_ts,
+           source_url, title, author, participants, content_hash, token_count, chunk_count,
+           sensitivity, visibility_scope, retention_policy, partition_key);
 
--- name: insert_revision_text
+-- name: insert_revision_texts
 INSERT INTO revision_text (artifact_uid, revision_id, content, nul_positions)
-VALUES (%(uid)s, %(revision)s, %(content)s, %(nul_positions)s);
+SELECT n.uid, n.revision, n.content,
+       ARRAY(SELECT json_array_elements_text(n.nul_positions)::int)
+FROM unnest(%(uids)s::text[], %(revisions)s::text[], %(contents)s::text[],
+            %(nul_positions)s::json[]) AS n (uid, revision, content, nul_positions);
 
 -- name: insert_chunks
--- All chunks of a revision in one statement. Whoever looks for the title finds the opening.
+-- All chunks of all revisions in one statement. The title comes with the opening alone.
 INSERT INTO revision_chunk (
     artifact_uid, revision_id, chunk_index, chunk_id, start_char, end_char, token_count,
     content_hash, words
 )
-SELECT %(uid)s, %(revision)s, c.index, c.id, c.start_char, c.end_char, c.tokens, c.hash,
-       CASE WHEN c.index = 0
-            THEN setweight(to_tsvector('english', %(title)s), 'A') || to_tsvector('english', c.text)
+SELECT c.uid, c.revision, c.index, c.id, c.start_char, c.end_char, c.tokens, c.hash,
+       CASE WHEN c.title IS NOT NULL
+            THEN setweight(to_tsvector('english', c.title), 'A') || to_tsvector('english', c.text)
             ELSE to_tsvector('english', c.text) END
-FROM unnest(%(indexes)s::int[], %(ids)s::text[], %(starts)s::int[], %(ends)s::int[],
-            %(tokens)s::int[], %(hashes)s::text[], %(texts)s::text[])
-     AS c (index, id, start_char, end_char, tokens, hash, text);
+FROM unnest(%(uids)s::text[], %(revisions)s::text[], %(titles)s::text[], %(indexes)s::int[],
+            %(ids)s::text[], %(starts)s::int[], %(ends)s::int[], %(tokens)s::int[],
+            %(hashes)s::text[], %(texts)s::text[])
+     AS c (uid, revision, title, index, id, start_char, end_char, tokens, hash, text);
+
+-- name: insert_jobs
+INSERT INTO event_jobs (artifact_uid, revision_id, max_attempts, requested_by)
+SELECT n.uid, n.revision, %(max_attempts)s, %(requested_by)s
+FROM unnest(%(uids)s::text[], %(revisions)s::text[]) AS n (uid, revision)
+RETURNING artifact_uid, job_id;
 
 -- name: insert_job
 INSERT INTO event_jobs (artifact_uid, revision_id, max_attempts, requested_by)
@@ -96,11 +125,14 @@ ORDER BY chunk_index;
 -- The history of one artifact, oldest first.
 SELECT r.revision_id, r.artifact_id, r.is_latest, r.ingested_at, r.latest_since, r.source_ts,
        r.title, r.token_count, r.chunk_count, j.job_id, j.status AS job_status,
+       x.extractor, x.model, x.extract_version AS prompt_version, x.merge_version, x.requested_by,
+       x.finished_at AS extracted_at,
        (SELECT count(*) FROM semantic_event e
         WHERE e.artifact_uid = r.artifact_uid AND e.revision_id = r.revision_id) AS event_count
 FROM artifact_revision r
 LEFT JOIN event_jobs j ON j.artifact_uid = r.artifact_uid AND j.revision_id = r.revision_id
                       AND j.job_type = 'extract_events'
+LEFT JOIN extraction x ON x.artifact_uid = r.artifact_uid AND x.revision_id = r.revision_id
 WHERE r.artifact_uid = %(uid)s
 ORDER BY r.ingested_at, r.revision_id;
 
@@ -154,3 +186,23 @@ LIMIT %(limit)s;
 
 -- name: count_chunks
 SELECT count(*) AS chunks FROM revision_chunk;
+
+-- name: latest_hashes
+-- For importing: is a document as it was?
+SELECT artifact_uid, content_hash FROM artifact_revision
+WHERE artifact_uid = ANY (%(uids)s::text[]) AND is_latest;
+
+-- name: revision_hashes
+-- For importing history: every revision that is stored, and which one is the latest.
+SELECT artifact_uid, content_hash, is_latest FROM artifact_revision
+WHERE artifact_uid = ANY (%(uids)s::text[]);
+
+-- name: is_imported
+SELECT EXISTS (SELECT 1 FROM artifact_revision
+               WHERE is_latest AND starts_with(source_url, %(prefix)s)) AS found;
+
+-- name: list_imported
+-- What came from below an address. `--prune` compares it with what is there.
+SELECT artifact_uid, source_id, source_url FROM artifact_revision
+WHERE is_latest AND starts_with(source_url, %(prefix)s)
+ORDER BY source_url;

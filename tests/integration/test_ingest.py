@@ -438,8 +438,8 @@ async def test_a_revision_restored_before_it_was_retired_stays_visible(
     superseded, go_on = asyncio.Event(), asyncio.Event()
     retire = ingest_module._retire
 
-    async def slowly(runtime: Runtime, old: Row) -> None:
-        if old["revision_id"] == first["revision_id"]:
+    async def slowly(runtime: Runtime, old: list[Row]) -> None:
+        if old[0]["revision_id"] == first["revision_id"]:
             superseded.set()
             await go_on.wait()
         await retire(runtime, old)

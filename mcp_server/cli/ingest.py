@@ -1,0 +1,216 @@
+"""`mcp-memory ingest`: a person's own files become artifacts."""
+
+import asyncio
+import json
+import signal
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+
+from mcp_server.cli import tally
+from memory_core.artifacts.document import ArtifactType
+from memory_core.errors import InvalidInput, MemoryFault
+from memory_core.importing import history, prune
+from memory_core.importing.places import admit
+from memory_core.importing.report import Report
+from memory_core.importing.roots import Place, Registry
+from memory_core.importing.run import Import, Options, Survey, survey
+from memory_core.runtime import Runtime
+from memory_core.settings import Settings, load_settings
+
+_INTERRUPTED = 130
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    paths: list[Path]
+    artifact_type: str | None = None
+    source: str | None = None
+    git: bool = False
+    watch: bool = False
+    prune: bool = False
+    yes: bool = False
+    dry_run: bool = False
+    jobs: int = 2
+    as_json: bool = False
+
+    @property
+    def options(self) -> Options:
+        return Options(_type(self.artifact_type), jobs=self.jobs, dry_run=self.dry_run)
+
+
+def run(request: Request) -> None:
+    _refuse_contradictions(request)
+    report = asyncio.run(_Command(request, load_settings()).run())
+    if request.as_json:
+        print(json.dumps(report.as_json(), indent=2))
+    elif not request.watch:
+        tally.show(report)
+    if report.interrupted:
+        raise typer.Exit(_INTERRUPTED)
+    if report.stopped is not None:
+        raise MemoryFault(f"The import stopped: {report.stopped} Run it again to continue.")
+    if report.failed:
+        raise typer.Exit(1)
+
+
+def _refuse_contradictions(request: Request) -> None:
+    def refuse(problem: str) -> None:
+        raise InvalidInput(f"{problem} Nothing was imported.")
+
+    _type(request.artifact_type)
+    if request.source is not None and len(request.paths) > 1:
+        refuse("--source names one folder: give one PATH with it.")
+    if request.git and (request.watch or request.prune):
+        refuse("--git imports the past once: leave out --watch and --prune.")
+    if request.watch and (request.as_json or request.dry_run):
+        refuse("--watch goes on: leave out --json and --dry-run.")
+    if request.prune and not request.yes and not request.dry_run:
+        if request.as_json:
+            refuse("With --json nobody can be asked: --prune needs --yes, or --dry-run.")
+        if request.watch:
+            refuse("While watching nobody can be asked: --prune needs --yes.")
+
+
+def _type(name: str | None) -> ArtifactType | None:
+    if name is None:
+        return None
+    try:
+        return ArtifactType(name.lower())
+    except ValueError:
+        allowed = ", ".join(kind.value for kind in ArtifactType)
+        raise InvalidInput(f"--type {name} is no type: choose one of {allowed}.") from None
+
+
+class _Command:
+    def __init__(self, request: Request, settings: Settings) -> None:
+        self._request = request
+        self._runtime = Runtime(settings)
+        self._stop = asyncio.Event()
+        self._bar = tally.Bar(quiet=request.as_json)
+
+    async def run(self) -> Report:
+        async with _stopping(self._stop):
+            try:
+                await self._runtime.open()
+                return await self._import()
+            finally:
+                await self._runtime.close()
+
+    async def _import(self) -> Report:
+        request = self._request
+        registry = Registry(self._runtime.settings.data_dir)
+        places = await admit(
+            self._runtime,
+            registry,
+            request.paths,
+            source=request.source,
+            remember=not request.dry_run,
+        )
+        if request.git:
+            return await self._history(places)
+        if request.watch:
+            return await self._watch(places, registry)
+        return await self._sync(places, registry)
+
+    async def _sync(self, places: list[Place], registry: Registry) -> Report:
+        data_dir = self._runtime.settings.data_dir
+        with self._bar.shown("looking for files"):
+            found = await asyncio.to_thread(survey, places, registry, data_dir)
+        done = Import(self._runtime, self._request.options, self._stop)
+        with self._bar.shown("importing", total=found.weight, report=done.report) as advance:
+            report = await done.run(found, advance)
+        if self._request.prune and report.stopped is None and not report.interrupted:
+            await self._prune(places, found, done)
+        return report
+
+    async def _history(self, places: list[Place]) -> Report:
+        total = Report(dry_run=self._request.dry_run)
+        for place in places:
+            with self._bar.shown("reading history"):
+                listed = await asyncio.to_thread(history.versions, place)
+            past = history.History(self._runtime, self._request.options, self._stop)
+            with self._bar.shown("importing", total=len(listed), report=past.report) as advance:
+                total.join(await past.run(place, listed, advance))
+            if total.interrupted or total.stopped is not None:
+                break
+        return total
+
+    async def _watch(self, places: list[Place], registry: Registry) -> Report:
+        from memory_core.importing.watch import watch
+
+        last = Report()
+
+        async def sync(wanted: list[Place] | None) -> bool:
+            nonlocal last
+            try:
+                await self._runtime.open()  # the stack may have been restarted
+                last = await self._sync(wanted if wanted is not None else places, registry)
+            except MemoryFault as fault:
+                tally.say(f"[red]{escape(fault.message)}[/]")
+                return False
+            if wanted is None:
+                tally.show(last)
+                tally.say("Watching. Ctrl-C ends it.")
+            else:
+                tally.line(last)
+            return last.stopped is None
+
+        await watch(places, sync, self._stop, deletions=self._request.prune)
+        # Ctrl-C is how watching ends: nothing was interrupted.
+        return Report()
+
+    async def _prune(self, places: list[Place], found: Survey, done: Import) -> None:
+        entries, warnings = await prune.gone(self._runtime, places, found, done)
+        for warning in warnings:
+            tally.say(f"[yellow]{escape(warning)}[/]")
+        if not entries:
+            return
+        if not self._request.as_json:
+            tally.show_gone(entries)
+        if not self._request.dry_run:
+            if not self._request.yes and not self._confirmed(len(entries)):
+                tally.say("Nothing was deleted.")
+                return
+            entries = await prune.delete(self._runtime, entries)
+        done.report.pruned += entries
+
+    def _confirmed(self, number: int) -> bool:
+        """Blocks the loop, in which nothing else is going on. Ctrl-C says no."""
+        question = f"Delete these {number} documents for good, with their history and events?"
+        ours = signal.signal(signal.SIGINT, signal.default_int_handler)
+        try:
+            return typer.confirm(question, err=True)
+        except typer.Abort:
+            return False
+        finally:
+            signal.signal(signal.SIGINT, ours)
+
+
+@asynccontextmanager
+async def _stopping(stop: asyncio.Event) -> AsyncIterator[None]:
+    """The first Ctrl-C lets what is being stored be finished; the second ends it at once."""
+    loop = asyncio.get_running_loop()
+    task = asyncio.current_task()
+
+    def ask() -> None:
+        if stop.is_set() and task is not None:
+            task.cancel()
+        elif not stop.is_set():
+            Console(stderr=True).print("[dim]stopping …[/]")
+        stop.set()
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, ask)
+    try:
+        yield
+    except asyncio.CancelledError:
+        raise typer.Exit(_INTERRUPTED) from None
+    finally:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.remove_signal_handler(number)

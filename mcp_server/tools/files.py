@@ -1,0 +1,88 @@
+"""Importing a file by its path: only over stdio, and only below INGEST_ROOTS."""
+
+import asyncio
+from pathlib import Path
+from typing import Annotated
+
+from mcp.server.mcpserver.tools import Tool
+from pydantic import BaseModel, Field
+
+from mcp_server.tool import write_tool
+from memory_core.errors import InvalidInput, MemoryFault
+from memory_core.importing.places import admit
+from memory_core.importing.report import OUTCOMES
+from memory_core.importing.roots import Registry
+from memory_core.importing.run import Import, Options, survey
+from memory_core.runtime import Runtime
+
+_LISTED = 100
+
+
+class ImportedItem(BaseModel):
+    path: str
+    source_id: str | None = None
+    artifact_uid: str | None = None
+    reason: str | None = None
+
+
+class FileIngested(BaseModel):
+    created: list[ImportedItem]
+    revised: list[ImportedItem]
+    unchanged: list[ImportedItem]
+    skipped: list[ImportedItem]
+    failed: list[ImportedItem]
+    counts: dict[str, int] = Field(description="Of all; the lists hold at most 100 each.")
+
+
+def tools(runtime: Runtime) -> list[Tool]:
+    async def artifact_ingest_file(
+        path: Annotated[
+            str,
+            Field(min_length=1, max_length=4000, description="An absolute path of a file."),
+        ],
+    ) -> FileIngested:
+        """Remember a file of the user's: Markdown, text, HTML, mail, mailbox, subtitles, chat
+        export, PDF or DOCX.
+
+        Only files below the folders that the user allowed (INGEST_ROOTS) can be read. Imported
+        again after a change, a file becomes a new revision. For text that you have at hand use
+        artifact_ingest. Example: artifact_ingest_file(path="/home/me/notes/kickoff.md")
+        """
+        real, root = allowed(path, runtime.settings.allowed_roots)
+        await runtime.open()
+        registry = Registry(runtime.settings.data_dir)
+        places = await admit(runtime, registry, [real], within=root)
+        found = await asyncio.to_thread(survey, places, registry, runtime.settings.data_dir)
+        report = await Import(runtime, Options(jobs=1), asyncio.Event()).run(found)
+        if report.stopped is not None:
+            raise MemoryFault(report.stopped)
+        content = report.as_json()
+        listed = {outcome: content[outcome][:_LISTED] for outcome in OUTCOMES}
+        return FileIngested(**listed, counts=report.counts)
+
+    return [write_tool("Ingest a file", artifact_ingest_file)]
+
+
+def allowed(path: str, roots: tuple[Path, ...]) -> tuple[Path, Path]:
+    """The file's real path and the allowed folder it lies in. What is elsewhere, whether it exists
+    or not, is refused in the same words."""
+    if not roots:
+        raise InvalidInput(
+            "No folder may be read: the user allows some with INGEST_ROOTS. Nothing was imported.",
+            details={"parameter": "path"},
+        )
+    given = Path(path).expanduser()
+    try:
+        real = given.resolve(strict=True)
+    except (OSError, RuntimeError, ValueError):
+        real = None
+    for root in roots:
+        if given.is_absolute() and real is not None and real.is_relative_to(root):
+            if real.is_file():
+                return real, root
+            break
+    raise InvalidInput(
+        f"{path!r} is not a file below the folders that the user allowed: "
+        f"{', '.join(map(str, roots))}. Nothing was imported.",
+        details={"parameter": "path", "allowed": [str(root) for root in roots]},
+    )

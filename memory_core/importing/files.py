@@ -1,0 +1,85 @@
+"""Opening files so that nothing else is read: no links followed, no pipes, no devices."""
+
+import os
+import stat
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import PurePosixPath
+
+from memory_core.importing.item import Skip, Unusable
+
+_NOFOLLOW = os.O_NOFOLLOW | os.O_CLOEXEC
+_ATTEMPTS = 3
+HEAD_BYTES = 4_096
+
+
+@contextmanager
+def opened(root: str, relative: str) -> Iterator[int]:
+    """A descriptor of a regular file below `root`, found step by step: a folder on the way that
+    was exchanged for a link is noticed. O_NONBLOCK: opening a pipe must not wait for a writer."""
+    folder = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        parts = PurePosixPath(relative).parts
+        for part in parts[:-1]:
+            _refuse_upwards(part)
+            inner = os.open(part, os.O_RDONLY | os.O_DIRECTORY | _NOFOLLOW, dir_fd=folder)
+            os.close(folder)
+            folder = inner
+        _refuse_upwards(parts[-1])
+        descriptor = os.open(parts[-1], os.O_RDONLY | os.O_NONBLOCK | _NOFOLLOW, dir_fd=folder)
+    except OSError as error:
+        raise Unusable(f"cannot be opened: {error.strerror}") from error
+    finally:
+        os.close(folder)
+    try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise Skip("not a regular file")
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def read(root: str, relative: str, limit: Callable[[bytes], int]) -> bytes:
+    """The whole file, at one moment. One that changes while it is read is read again.
+
+    `limit` says from the first bytes how large it may be.
+    """
+    for _ in range(_ATTEMPTS):
+        with opened(root, relative) as descriptor:
+            before = os.fstat(descriptor)
+            start = _read_all(descriptor, HEAD_BYTES)
+            most = limit(start)
+            refuse_size(before.st_size, most)
+            data = start + _read_all(descriptor, most + 1 - len(start))
+            if _same(before, os.fstat(descriptor)) and len(data) == before.st_size:
+                return data
+    raise Unusable("changes while it is read: import it again when its writer has finished")
+
+
+def refuse_size(size: int, limit: int) -> None:
+    if size > limit:
+        raise Skip(
+            f"too large: {size / 1e6:,.1f} MB, at most {limit / 1e6:,.0f} MB. Split it, or leave "
+            "it out"
+        )
+
+
+def _read_all(descriptor: int, limit: int) -> bytes:
+    parts: list[bytes] = []
+    left = limit
+    try:
+        while left > 0 and (part := os.read(descriptor, min(left, 1 << 20))):
+            parts.append(part)
+            left -= len(part)
+    except OSError as error:
+        raise Unusable(f"cannot be read: {error.strerror}") from error
+    return b"".join(parts)
+
+
+def _same(before: os.stat_result, after: os.stat_result) -> bool:
+    return (before.st_size, before.st_mtime_ns) == (after.st_size, after.st_mtime_ns)
+
+
+def _refuse_upwards(part: str) -> None:
+    if part in ("..", "/", ""):
+        raise Unusable("leads out of the folder")

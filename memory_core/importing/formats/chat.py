@@ -1,0 +1,48 @@
+"""Chats: one artifact per channel and day, whatever program they come from."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from itertools import groupby
+
+from memory_core.artifacts.document import ArtifactType
+from memory_core.importing.item import Item, Skip
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    when: datetime
+    who: str | None  # None: the program itself, "Alice joined"
+    words: str
+
+
+def by_day(system: str, channel: str, said: Iterable[Said], key: str) -> Iterator[Item]:
+    """`key` tells this channel from all others of the import. Days are in UTC, where the export
+    says what UTC is; else as it writes them."""
+    ordered = sorted(said, key=lambda one: one.when)  # stable: the order of the export counts
+    if not any(one.words.strip() for one in ordered):
+        raise Skip("a chat without messages")
+    for day, group in groupby(ordered, key=lambda one: one.when.astimezone(UTC).date()):
+        yield from one_day(system, channel, day.isoformat(), group, f"{key}/{day.isoformat()}")
+
+
+def one_day(system: str, channel: str, day: str, said: Iterable[Said], key: str) -> Iterator[Item]:
+    """Nothing for a day without words."""
+    messages = [one for one in said if one.words.strip()]
+    if messages:
+        people = dict.fromkeys(one.who for one in messages if one.who)
+        yield Item(
+            ArtifactType.CHAT,
+            system,
+            "\n".join(map(_line, messages)) + "\n",
+            key=key,
+            title=f"{channel}, {day}",
+            participants=tuple(people),
+            ts=messages[0].when.astimezone(UTC),
+        )
+
+
+def _line(one: Said) -> str:
+    words = one.words.replace("\r\n", "\n").replace("\r", "\n").strip("\n")
+    clock = one.when.astimezone(UTC).strftime("%H:%M")
+    return f"[{clock}] {one.who}: {words}" if one.who else f"[{clock}] * {words}"

@@ -1,0 +1,276 @@
+"""Mail: one message becomes one artifact.
+
+Headers are parsed by our own few rules on bounded values (`email`'s parser of structured headers
+takes quadratic time on hostile ones); bodies and parts by the standard library.
+"""
+
+import email
+import re
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from email.header import decode_header
+from email.message import Message
+from email.utils import getaddresses, parsedate_to_datetime
+
+from memory_core.artifacts.document import ArtifactType
+from memory_core.importing import quoting
+from memory_core.importing.charset import decode
+from memory_core.importing.formats import html
+from memory_core.importing.item import Item, Skip, Unusable
+from memory_core.importing.limits import LIMITS
+
+_HEADER_CHARS = 20_000
+_SHOWN_ADDRESSES = 100
+_SHOWN_REFERENCES = 20
+_MESSAGE_ID = re.compile(r"<([^<>\s]{1,500})>")
+_TAGS = re.compile(r"<(?:html|body|div|p|br|table|span)\b", re.IGNORECASE)
+_ENVELOPE = re.compile(rb"\A(?:\xef\xbb\xbf)?(?:[ \t]*\r?\n)*(?:>?From [^\r\n]{0,1000}\r?\n)?")
+_BLANK_LINE = re.compile(rb"\n\r?\n")
+_CONTENT_FIELD = re.compile(
+    rb"^content-(?:type|disposition)[ \t]*:[^\n]*(?:\n[ \t][^\n]*)*", re.IGNORECASE | re.MULTILINE
+)
+_HEADERS_BYTES = 2_000_000
+_MAX_NESTING = 20
+
+
+def parse(data: bytes) -> Item:
+    _refuse_endless_headers(data)
+    message = email.message_from_bytes(_ENVELOPE.sub(b"", data, count=1))
+    if not message.keys() and not message.get_payload():
+        raise Unusable("an empty message")
+    if not any(_raw(message, name) for name in ("From", "To", "Subject", "Date", "Message-ID")):
+        raise Unusable("not a message: it has none of the headers of one")
+    sender = addresses(message, "From") or addresses(message, "Sender")
+    written = _date(message)
+    references = _references(message)
+    subject = header(message, "Subject")
+    text = _heading(message, subject, references) + "\n\n" + _body(message)
+    identity = _ids(message, "Message-ID")
+    others = [*addresses(message, "To"), *addresses(message, "Cc")]
+    return Item(
+        ArtifactType.EMAIL,
+        "email",
+        text.rstrip() + "\n",
+        global_id=identity[0] if identity else None,
+        title=subject or "(no subject)",
+        author=sender[0] if sender else None,
+        participants=(*sender, *others),
+        ts=written,
+        thread=references[0] if references else (identity[0] if identity else None),
+    )
+
+
+def _refuse_endless_headers(data: bytes) -> None:
+    """The standard library takes quadratic time on the parameters of a content type."""
+    end = _BLANK_LINE.search(data)
+    if (end.start() if end else len(data)) > _HEADERS_BYTES or any(
+        match.end() - match.start() > _HEADER_CHARS for match in _CONTENT_FIELD.finditer(data)
+    ):
+        raise Unusable("a message with headers of a size that no message has")
+
+
+def header(message: Message, name: str) -> str:
+    """A header as people read it: encoded words decoded, on one line."""
+    return " ".join(_decoded(_raw(message, name)).split())
+
+
+def _raw(message: Message, name: str) -> str:
+    return next(iter(_raw_all(message, name)), "")
+
+
+def _raw_all(message: Message, name: str) -> list[str]:
+    """As they stand in the file; `Message.get` would already have given up on foreign bytes."""
+    wanted = name.lower()
+    values = [str(value) for key, value in message.raw_items() if key.lower() == wanted]
+    return [_text(value[:_HEADER_CHARS]) for value in values[:20]]
+
+
+def _text(raw: str) -> str:
+    """Bytes that are not ASCII arrive as surrogates."""
+    return raw if raw.isascii() else decode(raw.encode("utf-8", errors="surrogateescape"))
+
+
+def _decoded(raw: str) -> str:
+    if "=?" not in raw:
+        return raw
+    try:
+        parts = decode_header(raw)
+    except (ValueError, LookupError):
+        return raw
+    return "".join(
+        decode(part, charset) if isinstance(part, bytes) else part for part, charset in parts
+    )
+
+
+def addresses(message: Message, name: str) -> list[str]:
+    """Names with their addresses, "Alice Chen <alice@example.com>"."""
+    found = []
+    try:
+        # Split before decoding: a comma inside an encoded name separates nothing.
+        people = getaddresses(_raw_all(message, name))
+    except RecursionError:  # thousands of open brackets
+        return []
+    for person, address in people[:1000]:
+        shown = " ".join(_decoded(person).split())
+        if address and shown and shown != address:
+            found.append(f"{shown} <{address}>")
+        elif address or shown:
+            found.append(address or shown)
+    return found
+
+
+def _heading(message: Message, subject: str, references: list[str]) -> str:
+    lines = []
+    for name in ("From", "To", "Cc"):
+        people = addresses(message, name)
+        if people:
+            rest = len(people) - _SHOWN_ADDRESSES
+            shown = ", ".join(people[:_SHOWN_ADDRESSES])
+            lines.append(f"{name}: {shown}" + (f" and {rest} others" if rest > 0 else ""))
+    if date := header(message, "Date"):
+        lines.append(f"Date: {date}")
+    lines.append(f"Subject: {subject}")
+    if answered := _ids(message, "In-Reply-To"):
+        lines.append(f"In-Reply-To: <{answered[0]}>")
+    if references:
+        shown_ids = [references[0], *references[1:][-_SHOWN_REFERENCES:]]
+        lines.append("References: " + " ".join(f"<{id_}>" for id_ in shown_ids))
+    return "\n".join(lines)
+
+
+def _references(message: Message) -> list[str]:
+    """The messages before this one, oldest first."""
+    found = [*_ids(message, "References"), *_ids(message, "In-Reply-To")]
+    return list(dict.fromkeys(found))
+
+
+def _ids(message: Message, name: str) -> list[str]:
+    raw = _raw(message, name)
+    found = _MESSAGE_ID.findall(raw)
+    if found or name != "Message-ID":
+        return [_storable(id_) for id_ in found]
+    bare = raw.strip()
+    return [_storable(bare)] if bare and " " not in bare and len(bare) < 500 else []
+
+
+def _storable(id_: str) -> str:
+    return id_.encode(errors="replace").decode().replace("\x00", "")
+
+
+def _date(message: Message) -> datetime | None:
+    try:
+        parsed = parsedate_to_datetime(_raw(message, "Date")[:200])
+        return parsed.replace(tzinfo=UTC) if parsed.tzinfo is None else parsed.astimezone(UTC)
+    except (ValueError, TypeError, OverflowError, IndexError, RecursionError):
+        return None
+
+
+# -- bodies ---------------------------------------------------------------------------------------
+
+
+def _body(message: Message) -> str:
+    reader = _Reader()
+    text = quoting.mark(reader.read(message, 0).strip("\n"))
+    attachments = "\n".join(f"[Attachment: {name}]" for name in reader.attachments)
+    return "\n\n".join(part for part in (text, attachments) if part)
+
+
+class _Reader:
+    def __init__(self) -> None:
+        self.attachments: list[str] = []
+        self._parts = 0
+
+    def read(self, part: Message, depth: int) -> str:
+        self._parts += 1
+        if self._parts > LIMITS.mime_parts or depth > _MAX_NESTING:
+            return "[Further parts were left out]" if self._parts == LIMITS.mime_parts + 1 else ""
+        kind = part.get_content_type()
+        if kind == "message/rfc822" or kind == "message/global":
+            return "\n\n".join(self._enclosed(inner, depth) for inner in _children(part))
+        if kind in ("message/feedback-report", "message/delivery-status"):
+            return "\n\n".join(filter(None, map(_fields, _children(part))))
+        if part.is_multipart():
+            inside = list(_children(part))
+            if kind == "multipart/alternative":
+                return self._best(inside, depth)
+            return "\n\n".join(filter(None, (self.read(inner, depth + 1) for inner in inside)))
+        return self._leaf(part, kind)
+
+    def _best(self, versions: list[Message], depth: int) -> str:
+        """The plain version if it says anything; it is what the writer's program meant."""
+        ordered = sorted(versions, key=lambda part: part.get_content_type() != "text/plain")
+        for version in ordered:
+            if (text := self.read(version, depth + 1)).strip():
+                return text
+        return ""
+
+    def _enclosed(self, message: Message, depth: int) -> str:
+        """A message within the message is somebody's earlier words."""
+        head = "\n".join(
+            f"{name}: {value}"
+            for name in ("From", "To", "Date", "Subject")
+            if (value := header(message, name))
+        )
+        inner = self.read(message, depth + 1)
+        return quoting.quote(f"{head}\n\n{inner}".strip("\n"))
+
+    def _leaf(self, part: Message, kind: str) -> str:
+        name = part.get_filename()
+        if part.get_content_disposition() == "attachment" or not _is_text(kind):
+            self._attach(part, kind, name)
+            return ""
+        text = _payload_text(part)
+        if kind == "text/html" or (kind == "text/plain" and _looks_like_html(text)):
+            return _html_text(text)
+        return text.replace("\r\n", "\n").replace("\r", "\n")
+
+    def _attach(self, part: Message, kind: str, name: str | None) -> None:
+        shown = " ".join(_decoded(name[:500]).split()) if name else "without a name"
+        payload = part.get_payload()
+        if name or isinstance(payload, str):
+            self.attachments.append(f"{shown} ({kind})"[:300])
+
+
+def _children(part: Message) -> Iterator[Message]:
+    payload = part.get_payload()
+    if isinstance(payload, list):
+        yield from (inner for inner in payload if isinstance(inner, Message))
+
+
+def _is_text(kind: str) -> bool:
+    return kind in (
+        "text/plain", "text/html", "text/markdown", "text/rfc822-headers",
+    )  # fmt: skip
+
+
+def _fields(part: Message) -> str:
+    """A report for programs: its fields, as they are."""
+    rows = [f"{key}: {header(part, key)}" for key in dict.fromkeys(part.keys())]
+    return "\n".join(rows[:100])
+
+
+def _payload_text(part: Message) -> str:
+    try:
+        data = part.get_payload(decode=True)
+    except (ValueError, LookupError, AssertionError):
+        data = str(part.get_payload()).encode(errors="replace")
+    if not isinstance(data, bytes):
+        return ""
+    charset = part.get_param("charset")
+    return decode(data, charset if isinstance(charset, str) else None)
+
+
+def _looks_like_html(text: str) -> bool:
+    start = text[:2000].lstrip()
+    return start[:15].lower().startswith(("<!doctype html", "<html")) and bool(_TAGS.search(start))
+
+
+def _html_text(text: str) -> str:
+    if len(text) > LIMITS.html_bytes:
+        return "[An HTML part that is too large was left out]"
+    try:
+        return html.read(text)[0]
+    except Skip:
+        raise
+    except Unusable as error:
+        return f"[An HTML part was left out: {error}]"

@@ -1,0 +1,26 @@
+"""What PDF and DOCX have in common: they are read in the sandbox, and may hold no text."""
+
+from datetime import datetime
+
+from memory_core.artifacts.document import ArtifactType
+from memory_core.importing import sandbox
+from memory_core.importing.item import Item, Skip
+
+# What parsers of others raise when a file is not what it should be.
+BROKEN = (ValueError, TypeError, KeyError, IndexError, AttributeError, OSError, EOFError,
+          RecursionError, ArithmeticError, AssertionError, NotImplementedError)  # fmt: skip
+
+
+def document(kind: str, data: bytes, *, empty: str) -> Item:
+    """`empty`: what to say of a file without text."""
+    found = sandbox.parse(kind, data)
+    if not found["text"].strip():
+        raise Skip(empty)
+    return Item(
+        ArtifactType.DOC,
+        "files",
+        found["text"],
+        title=found["title"],
+        author=found["author"],
+        ts=datetime.fromisoformat(found["ts"]) if found["ts"] else None,
+    )

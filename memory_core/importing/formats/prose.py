@@ -1,0 +1,120 @@
+"""Markdown, reStructuredText and plain text: kept exactly, with what their heads say about them."""
+
+import re
+from datetime import UTC, date, datetime
+from pathlib import PurePosixPath
+from typing import Any
+
+from memory_core.artifacts.document import ArtifactType
+from memory_core.importing.formats import transcript
+from memory_core.importing.item import Item
+
+_FRONT_MATTER_CHARS = 20_000
+_FIELD = re.compile(r"([A-Za-z][\w-]{0,40})[ \t]*:[ \t]*(.*)$")
+_LIST_ENTRY = re.compile(r"[ \t]*-[ \t]+(.+)$")
+_HEADING = re.compile(r"#[ \t]+(.{1,300}?)[ \t]*#*$")
+_UNDERLINE = re.compile(r"([=\-~^\"'`#*+_])\1{2,}[ \t]*$")
+_DAY_IN_NAME = re.compile(
+    r"(?<!\d)((?:19|20)\d{2})[-_.]?(0[1-9]|1[0-2])[-_.]?(0[1-9]|[12]\d|3[01])(?!\d)"
+)
+_HEAD_LINES = 60
+
+
+def parse(text: str, path: PurePosixPath) -> Item:
+    fields, head = _front_matter(text)
+    title = _plain(fields.get("title")) or _heading(head, path.suffix.lower()) or path.stem
+    author = fields.get("author") or fields.get("authors")
+    authors = author if isinstance(author, list) else [author] if author else []
+    kind = str(fields.get("type") or "").lower()
+    people = fields.get("participants") or fields.get("attendees") or []
+    listed = people if isinstance(people, list) else str(people).split(",")
+    return Item(
+        ArtifactType(kind) if kind in set(ArtifactType) else _type(text, path),
+        "files",
+        text,
+        title=title,
+        author=str(authors[0]) if authors else None,
+        participants=tuple(str(person).strip() for person in [*authors, *listed]),
+        ts=_moment(fields.get("date") or fields.get("created")) or _day_of(path),
+    )
+
+
+def _type(text: str, path: PurePosixPath) -> ArtifactType:
+    if path.suffix.lower() == ".rst":
+        return ArtifactType.DOC
+    if path.suffix.lower() in ("", ".txt", ".text") and transcript.looks_like(text):
+        return ArtifactType.TRANSCRIPT
+    return ArtifactType.NOTE
+
+
+def _front_matter(text: str) -> tuple[dict[str, Any], str]:
+    """The simple fields of a YAML head, and what follows. Values are text or lists of text:
+    no YAML parser, so that nothing in a file can do more than be read."""
+    start = text[:_FRONT_MATTER_CHARS].lstrip("\ufeff")
+    lines = start.splitlines()
+    if not lines or lines[0].rstrip() != "---":
+        return {}, start
+    fields: dict[str, Any] = {}
+    last = ""
+    for number, line in enumerate(lines[1:], start=1):
+        if line.rstrip() in ("---", "..."):
+            return fields, "\n".join(lines[number + 1 :])
+        if field := _FIELD.match(line):
+            last = field[1].lower()
+            fields[last] = _value(field[2].strip())
+        elif (entry := _LIST_ENTRY.match(line)) and last and not isinstance(fields[last], str):
+            fields[last] = [*(fields[last] or []), _plain(entry[1])]
+    return {}, start  # it never ends: it is no front matter
+
+
+def _value(raw: str) -> str | list[str] | None:
+    if raw.startswith("[") and raw.endswith("]"):
+        return [value for part in raw[1:-1].split(",") if (value := _plain(part))]
+    return _plain(raw) or None
+
+
+def _plain(value: Any) -> str:
+    return str(value or "").strip().strip("\"'").strip()
+
+
+def _heading(head: str, suffix: str) -> str | None:
+    lines = head.splitlines()[:_HEAD_LINES]
+    for i, line in enumerate(lines):
+        if suffix != ".rst" and (heading := _HEADING.match(line)):
+            return heading[1]
+        after = lines[i + 1] if i + 1 < len(lines) else ""
+        if _UNDERLINE.match(after) and _may_be_underlined(line, after[0], suffix):
+            return line.strip()
+        if suffix == ".rst" and line.startswith("Title: "):  # a PEP
+            return line.removeprefix("Title: ").strip()
+    return None
+
+
+def _may_be_underlined(line: str, mark: str, suffix: str) -> bool:
+    if not line.strip() or len(line) > 200 or _UNDERLINE.match(line):
+        return False
+    return suffix == ".rst" or (mark == "=" and suffix in (".md", ".markdown"))
+
+
+def _moment(raw: Any) -> datetime | None:
+    try:
+        parsed = datetime.fromisoformat(_plain(raw))
+    except ValueError:
+        return None
+    try:
+        return parsed.replace(tzinfo=UTC) if parsed.tzinfo is None else parsed.astimezone(UTC)
+    except OverflowError:
+        return None
+
+
+def _day_of(path: PurePosixPath) -> datetime | None:
+    """Daily notes have their day in their name. When a file was last written is no date of its
+    words: copying changes it."""
+    found = _DAY_IN_NAME.search(path.stem)
+    if found is None:
+        return None
+    try:
+        day = date(int(found[1]), int(found[2]), int(found[3]))
+    except ValueError:
+        return None
+    return datetime(day.year, day.month, day.day, tzinfo=UTC)

@@ -1,0 +1,112 @@
+"""Slack exports: a folder per channel, a JSON file per day, and users.json beside them."""
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from datetime import UTC, datetime
+from pathlib import PurePosixPath
+from typing import Any
+
+from memory_core.importing.formats.chat import Said, by_day, one_day
+from memory_core.importing.item import Item, Skip
+
+# Beside the channels: what the messages refer to, and no messages of their own.
+DIRECTORY_FILES = {
+    "users.json", "channels.json", "groups.json", "dms.json", "mpims.json", "org_users.json",
+    "integration_logs.json", "canvases.json", "huddle_transcripts.json", "file_conversations.json",
+    "lists.json", "workspace_settings.json",
+}  # fmt: skip
+_REFERENCE = re.compile(r"<([@#!]?)([^<>|]{1,2000})(?:\|([^<>]{0,2000}))?>")
+_DAY = re.compile(r"\d{4}-\d{2}-\d{2}$")
+_ENTITIES = (("&lt;", "<"), ("&gt;", ">"), ("&amp;", "&"))
+
+
+def looks_like(content: Any) -> bool:
+    return (
+        isinstance(content, list)
+        and bool(content)
+        and all(
+            isinstance(one, dict) and one.get("type") == "message" and "ts" in one
+            for one in content[:20]
+        )
+    )
+
+
+def names(content: Any) -> dict[str, str]:
+    """Ids to names, from users.json."""
+    found = {}
+    for user in content if isinstance(content, list) else []:
+        if isinstance(user, dict) and isinstance(user.get("id"), str):
+            profile = user.get("profile")
+            profile = profile if isinstance(profile, dict) else {}
+            name = (
+                profile.get("real_name") or user.get("real_name") or profile.get("display_name")
+                or user.get("name")
+            )  # fmt: skip
+            if isinstance(name, str) and name.strip():
+                found[user["id"]] = name.strip()
+    return found
+
+
+def parse(
+    content: list[Any], path: PurePosixPath, users: Callable[[], Mapping[str, str]]
+) -> Iterator[Item]:
+    known = users()
+    key = str(path.with_suffix(""))
+    day = _DAY.search(path.stem)
+    if day is None:
+        yield from by_day("slack", path.stem, _messages(content, known), key)
+        return
+    # The file's own day, which is the workspace's: in UTC two files would share a day.
+    channel = path.stem[: day.start()].rstrip("_- ") or path.parent.name or "channel"
+    said = sorted(_messages(content, known), key=lambda one: one.when)
+    if not any(one.words for one in said):
+        raise Skip("a day without messages")
+    yield from one_day("slack", channel, day[0], said, key)
+
+
+def _messages(content: list[Any], known: Mapping[str, str]) -> Iterator[Said]:
+    for one in content:
+        if not isinstance(one, dict):
+            continue
+        try:
+            when = datetime.fromtimestamp(float(one["ts"]), tz=UTC)
+        except (KeyError, ValueError, TypeError, OverflowError, OSError):
+            continue
+        words = _readable(str(one.get("text") or ""), known)
+        files = one.get("files") or ([one["file"]] if "file" in one else [])
+        for file in files if isinstance(files, list) else []:
+            name = file.get("name") if isinstance(file, dict) else None
+            words += f"\n[File: {name}]" if isinstance(name, str) else ""
+        yield Said(when, None if _is_notice(one) else _writer(one, known), words.strip())
+
+
+def _is_notice(one: dict[str, Any]) -> bool:
+    kind = str(one.get("subtype") or "")
+    return kind.startswith(("channel_", "group_", "pinned_", "unpinned_"))
+
+
+def _writer(one: dict[str, Any], known: Mapping[str, str]) -> str:
+    profile = one.get("user_profile")
+    own = profile.get("real_name") if isinstance(profile, dict) else None
+    user = str(one.get("user") or one.get("bot_id") or "")
+    name = known.get(user) or own or one.get("username") or user or "unknown"
+    return " ".join(str(name).split())
+
+
+def _readable(text: str, known: Mapping[str, str]) -> str:
+    """<@U123> becomes a name, <https://…|label> its label."""
+
+    def shown(match: re.Match[str]) -> str:
+        sign, target, label = match[1], match[2], match[3]
+        if sign == "@":
+            return "@" + (known.get(target) or label or target)
+        if sign == "#":
+            return "#" + (label or target)
+        if sign == "!":
+            return "@" + (label or target.partition("^")[0])
+        return f"{label} ({target})" if label and label != target else target
+
+    text = _REFERENCE.sub(shown, text)
+    for entity, character in _ENTITIES:
+        text = text.replace(entity, character)
+    return text

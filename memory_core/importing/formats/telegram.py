@@ -1,0 +1,89 @@
+"""Telegram: result.json of one chat, or of a whole account.
+
+Every export is a folder of its own, named by the day of exporting: the chat's id, not the path,
+tells what it is, so that a later export adds to the earlier one.
+"""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Any
+
+from memory_core.importing.formats.chat import Said, by_day
+from memory_core.importing.item import Item, Skip
+
+
+def looks_like(content: Any) -> bool:
+    return isinstance(content, dict) and (_is_chat(content) or bool(_chats(content)))
+
+
+def parse(content: dict[str, Any]) -> Iterator[Item]:
+    chats = [content] if _is_chat(content) else _chats(content)
+    if not chats:
+        raise Skip("an export without chats")
+    for chat in chats:
+        messages = list(_messages(chat["messages"]))
+        if any(one.words for one in messages):
+            channel = _channel(chat)
+            yield from by_day("telegram", channel, messages, channel)
+
+
+def _is_chat(value: Any) -> bool:
+    """Several formats have messages; Telegram's know their kind and their time in seconds."""
+    if not isinstance(value, dict) or not isinstance(value.get("messages"), list):
+        return False
+    first = next((one for one in value["messages"] if isinstance(one, dict)), {})
+    return "type" in value and ("date_unixtime" in first or ("date" in first and "text" in first))
+
+
+def _chats(content: dict[str, Any]) -> list[dict[str, Any]]:
+    found = []
+    for group in ("chats", "left_chats"):
+        listed = content.get(group)
+        listed = listed.get("list") if isinstance(listed, dict) else None
+        found += [chat for chat in listed or [] if _is_chat(chat)]
+    return found
+
+
+def _channel(chat: dict[str, Any]) -> str:
+    """Two chats may have one name: the id tells them apart."""
+    name = " ".join(str(chat.get("name") or chat.get("type") or "chat").split()).replace("/", "-")
+    return f"{name[:200]} {chat['id']}" if "id" in chat else name[:200]
+
+
+def _messages(listed: list[Any]) -> Iterator[Said]:
+    for one in listed:
+        if not isinstance(one, dict) or (when := _when(one)) is None:
+            continue
+        words = _words(one.get("text"))
+        if one.get("type") == "service":
+            action = str(one.get("action") or "").replace("_", " ")
+            yield Said(when, None, f"{one.get('actor') or ''} {action}".strip())
+            continue
+        for kind in ("photo", "file", "media_type"):
+            if not words and one.get(kind):
+                words = f"[{one.get('media_type') or kind}]"
+        yield Said(when, " ".join(str(one.get("from") or "Deleted account").split()), words)
+
+
+def _when(one: dict[str, Any]) -> datetime | None:
+    try:
+        if "date_unixtime" in one:
+            return datetime.fromtimestamp(int(one["date_unixtime"]), tz=UTC)
+        naive = datetime.fromisoformat(str(one["date"]))
+        return naive.replace(tzinfo=UTC) if naive.tzinfo is None else naive
+    except (KeyError, ValueError, TypeError, OverflowError, OSError):
+        return None
+
+
+def _words(text: Any) -> str:
+    """Plain, or a list of pieces with their looks."""
+    if isinstance(text, str):
+        return text
+    if not isinstance(text, list):
+        return ""
+    pieces = [
+        piece if isinstance(piece, str) else str(piece.get("text") or "")
+        for piece in text
+        if isinstance(piece, str | dict)
+    ]
+    return "".join(pieces)

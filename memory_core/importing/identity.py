@@ -1,0 +1,51 @@
+"""Identity: an item's source id and address, the same wherever its root lies on the disk."""
+
+import os
+import unicodedata
+from urllib.parse import quote, quote_from_bytes, unquote
+
+from memory_core.artifacts.document import ArtifactType, Document
+from memory_core.importing.item import Item
+
+SCHEME = "import:"
+
+
+def readable(relative: str) -> str:
+    """A path as an id holds it. macOS and Linux write accents differently; a name that is no
+    Unicode is percent-encoded."""
+    try:
+        relative.encode()
+    except UnicodeEncodeError:
+        return quote_from_bytes(os.fsencode(relative), safe="/ ")
+    return unicodedata.normalize("NFC", relative)
+
+
+def address(root: str, relative: str) -> str:
+    """Where an artifact was imported from: what `--prune` goes by."""
+    return SCHEME + quote(f"{root}/{readable(relative)}" if relative else root)
+
+
+def path_of(url: str) -> str:
+    """ "root/path" of such an address."""
+    return unquote(url.removeprefix(SCHEME).partition("?")[0])
+
+
+def document(
+    item: Item, root: str, relative: str, override: ArtifactType | None, **origin: str
+) -> Document:
+    """The item as a document. `origin` adds to its address, such as the commit it comes from."""
+    if item.thread:
+        origin = {"thread": item.thread, **origin}
+    query = "&".join(f"{name}={quote(value, safe='')}" for name, value in origin.items())
+    tidy = item.tidied()
+    return Document(
+        artifact_type=override or item.artifact_type,
+        source_system=item.source_system,
+        content=item.text.encode(errors="replace").decode(),
+        source_id=item.global_id or f"{root}/{readable(item.key or relative)}",
+        source_url=address(root, relative) + (f"?{query}" if query else ""),
+        title=tidy.title,
+        author=tidy.author,
+        participants=tidy.participants,
+        ts=item.ts,
+    )

@@ -1,0 +1,51 @@
+"""What importing works with: files that were found, what they hold, and what cannot be used."""
+
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Literal
+
+from memory_core.artifacts.document import ArtifactType
+from memory_core.text.printable import single_line
+
+_TITLE_CHARS = 500
+_NAME_CHARS = 300
+_PARTICIPANTS = 200
+
+
+class Unusable(Exception):
+    """A file, or a part of one, that cannot be imported. The message says why, for people."""
+
+    kind: Literal["skipped", "failed"] = "failed"
+
+
+class Skip(Unusable):
+    """Not meant to be imported: nothing is wrong with it."""
+
+    kind = "skipped"
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One artifact-to-be. `key` tells it from the other items of its file; where a source has
+    ids of its own (`global_id`), that one counts everywhere."""
+
+    artifact_type: ArtifactType
+    source_system: str
+    text: str
+    key: str | None = None
+    global_id: str | None = None
+    title: str | None = None
+    author: str | None = None
+    participants: tuple[str, ...] = ()
+    ts: datetime | None = None
+    thread: str | None = None
+
+    def tidied(self) -> "Item":
+        """Names and titles on one line, without controls, of bounded length. The text stays."""
+        people = (single_line(name, _NAME_CHARS) for name in self.participants[:_PARTICIPANTS])
+        return replace(
+            self,
+            title=single_line(self.title or "", _TITLE_CHARS) or None,
+            author=single_line(self.author or "", _NAME_CHARS) or None,
+            participants=tuple(dict.fromkeys(person for person in people if person)),
+        )

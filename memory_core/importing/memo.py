@@ -1,0 +1,76 @@
+"""What is remembered of files, so that unchanged ones are not parsed again.
+
+Only a cache: a file's whole content is read and hashed every time, and Postgres says what is
+stored. Losing it costs time.
+"""
+
+import hashlib
+import json
+import logging
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from memory_core.importing import formats
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """An item by what identifies it and its content."""
+
+    uid: str
+    source_id: str
+    content_hash: str
+
+
+class Memo:
+    def __init__(self, data_dir: Path, root: str, options: str) -> None:
+        """`options`: whatever else decides what a file becomes."""
+        name = hashlib.sha256(root.encode()).hexdigest()[:16]
+        self._folder = data_dir / "imports"
+        self._file = self._folder / f"{name}.json"
+        self._label = f"{formats.VERSION} {options}"
+        self._files: dict[str, Any] = self._load()
+        self._changed = False
+
+    def recall(self, relative: str, digest: str) -> list[Known] | None:
+        entry = self._files.get(relative)
+        if entry is None or entry[0] != digest:
+            return None
+        return [Known(*known) for known in entry[1]]
+
+    def note(self, relative: str, digest: str, items: list[Known]) -> None:
+        try:
+            relative.encode()
+        except UnicodeEncodeError:
+            return
+        self._files[relative] = (digest, [(i.uid, i.source_id, i.content_hash) for i in items])
+        self._changed = True
+
+    def save(self) -> None:
+        if not self._changed:
+            return
+        content = {"label": self._label, "files": self._files}
+        temporary = self._file.with_suffix(f".{os.getpid()}")
+        try:
+            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            temporary.write_text(json.dumps(content, ensure_ascii=False), encoding="utf-8")
+            temporary.replace(self._file)
+        except OSError as error:  # a full disk: the next import parses what it finds
+            log.warning("what was read is not remembered in %s: %s", self._file, error)
+        self._changed = False
+
+    def _load(self) -> dict[str, Any]:
+        try:
+            content = json.loads(self._file.read_text(encoding="utf-8"))
+            if content["label"] != self._label:
+                return {}
+            return {
+                str(path): (str(digest), [tuple(map(str, item)) for item in items])
+                for path, (digest, items) in content["files"].items()
+            }
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            return {}

@@ -1,0 +1,158 @@
+"""Reading one file: its bytes, what they are, and the documents they hold."""
+
+import hashlib
+import json
+import os
+from collections.abc import Generator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import PurePosixPath
+
+from memory_core import ids
+from memory_core.artifacts.document import ArtifactType, Document
+from memory_core.errors import InvalidInput
+from memory_core.importing import files, formats, identity
+from memory_core.importing.formats import Format, mail, mbox, slack
+from memory_core.importing.item import Item, Unusable
+from memory_core.importing.limits import LIMITS
+from memory_core.importing.memo import Known, Memo
+from memory_core.importing.walking import Found, Passed
+
+# Slack's files depend on users.json beside them; a mailbox is not read whole.
+_NOT_REMEMBERED = {Format.JSON, Format.MBOX}
+
+
+@dataclass(slots=True)
+class Parsed:
+    """What a file holds. `documents` is None when the file is known, so that it was not parsed."""
+
+    found: Found
+    items: list[Known] = field(default_factory=list)
+    documents: list[Document] | None = None
+    problems: list[Passed] = field(default_factory=list)
+    digest: str = ""
+    # A mailbox: to be read message by message.
+    is_mailbox: bool = False
+
+
+class Reader:
+    def __init__(self, memos: Mapping[str, Memo], override: ArtifactType | None = None) -> None:
+        self._memos = memos
+        self._override = override
+        self._users: dict[tuple[str, str], Mapping[str, str]] = {}
+
+    def read(self, found: Found, *, afresh: bool = False) -> Parsed:
+        """Never raises for what is in a file. `afresh`: also parse what is known."""
+        try:
+            return self._read(found, afresh)
+        except Unusable as problem:
+            return Parsed(found, problems=[Passed(found.path, str(problem), problem.kind)])
+        except (InvalidInput, RecursionError, MemoryError) as error:
+            reason = str(error) or f"cannot be read ({type(error).__name__})"
+            return Parsed(found, problems=[Passed(found.path, reason, "failed")])
+        except Exception as error:
+            reason = f"cannot be read: {type(error).__name__}: {error}"[:300]
+            return Parsed(found, problems=[Passed(found.path, reason, "failed")])
+
+    def messages(self, found: Found) -> Generator[Parsed, None, None]:
+        """A mailbox in parts, one message each."""
+        try:
+            with (
+                files.opened(str(found.root.path), found.relative) as descriptor,
+                os.fdopen(os.dup(descriptor), "rb") as file,
+            ):
+                for number, data in enumerate(mbox.messages(file), start=1):
+                    if number > LIMITS.mailbox_messages:
+                        raise Unusable("a mailbox of more messages than are read: split it")
+                    yield self._message(found, number, data)
+        except Unusable as problem:
+            yield Parsed(found, problems=[Passed(found.path, str(problem), problem.kind)])
+        except OSError as error:
+            reason = f"cannot be read: {error.strerror}"
+            yield Parsed(found, problems=[Passed(found.path, reason, "failed")])
+
+    def _message(self, found: Found, number: int, data: bytes | None) -> Parsed:
+        name = f"{found.path}#{number}"
+        try:
+            if data is None:
+                raise Unusable(f"larger than {LIMITS.message_bytes / 1e6:.0f} MB")
+            item = mail.parse(data)
+            if item.global_id is None:
+                digest = hashlib.sha256(data).hexdigest()[:16]
+                item = replace(item, key=f"{found.relative}/{digest}")
+            return self._parsed(found, "", [item])
+        except Unusable as problem:
+            return Parsed(found, problems=[Passed(name, str(problem), problem.kind)])
+        except Exception as error:
+            reason = f"cannot be read: {type(error).__name__}: {error}"[:300]
+            return Parsed(found, problems=[Passed(name, reason, "failed")])
+
+    def _read(self, found: Found, afresh: bool) -> Parsed:
+        form = Format.TEXT
+
+        def limit(head: bytes) -> int:
+            nonlocal form
+            form = formats.recognise(head, found.name, maildir=found.maildir)
+            if form is Format.MBOX:
+                raise _Mailbox
+            return formats.limit(form)
+
+        try:
+            data = files.read(str(found.root.path), found.relative, limit)
+        except _Mailbox:
+            return Parsed(found, is_mailbox=True)
+        digest = hashlib.sha256(data).hexdigest()
+        if form not in _NOT_REMEMBERED and not afresh:
+            known = self._memos[found.root.name].recall(found.relative, digest)
+            if known is not None:
+                return Parsed(found, known, digest=digest)
+        items = self.items(found, form, data)
+        return self._parsed(found, "" if form in _NOT_REMEMBERED else digest, items)
+
+    def items(self, found: Found, form: Format, data: bytes) -> list[Item]:
+        """What these bytes hold, were they the content of that file."""
+        name = found.name
+        if found.maildir:  # flags after the colon change whenever a message is read
+            name = name.with_name(name.name.partition(":")[0])
+        made = formats.parse(form, data, name, lambda: self._names(found))
+        return [replace(item, key=item.key or str(name)) for item in made]
+
+    def document(self, found: Found, item: Item, **origin: str) -> Document:
+        return identity.document(item, found.root.name, found.relative, self._override, **origin)
+
+    def _parsed(self, found: Found, digest: str, items: list[Item]) -> Parsed:
+        documents, problems = [], []
+        for item in items:
+            try:
+                documents.append(self.document(found, item))
+            except InvalidInput as error:
+                problems.append(Passed(found.path, error.message, "failed"))
+        known = [identify(document) for document in documents]
+        return Parsed(found, known, documents, problems, "" if problems else digest)
+
+    def _names(self, found: Found) -> Mapping[str, str]:
+        """users.json in the file's folder or one above it, never above the root."""
+        for folder in PurePosixPath(found.relative).parents:
+            key = (found.root.name, str(folder))
+            if key not in self._users:
+                self._users[key] = self._load_names(found, folder)
+            if self._users[key]:
+                return self._users[key]
+        return {}
+
+    def _load_names(self, found: Found, folder: PurePosixPath) -> Mapping[str, str]:
+        relative = str(folder / "users.json")
+        try:
+            data = files.read(str(found.root.path), relative, lambda _: LIMITS.text_bytes)
+            return slack.names(json.loads(data))
+        except (Unusable, ValueError, RecursionError):
+            return {}
+
+
+class _Mailbox(Exception):
+    """Raised from within `files.read`: this one is not to be read whole."""
+
+
+def identify(document: Document) -> Known:
+    assert document.source_id is not None
+    uid = ids.artifact_uid(document.source_system, document.source_id)
+    return Known(uid, document.source_id, ids.sha256(document.content))

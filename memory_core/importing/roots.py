@@ -1,0 +1,147 @@
+"""Roots: which name a folder goes by, so that its documents keep their ids.
+
+A document's id is the name of its root and its path below it. So a folder can be moved, and two
+folders of the same name are never taken for one:
+
+- a path inside a folder that was imported before belongs to that folder (the deepest of them);
+- else the folder's own name is its name, or the one that `--source` gives;
+- a name that stands for another folder which still exists is refused; if that one is gone, the
+  folder was moved, and the name moves with it.
+
+Where roots are is a fact of this machine, and kept in DATA_DIR.
+"""
+
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from memory_core.errors import ConfigurationFault, Conflict, InvalidInput
+from memory_core.stack.locks import FileLock
+
+_LOCK_SECONDS = 10.0
+_NAME_CHARS = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Root:
+    name: str
+    path: Path  # real
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """What was asked for: a folder or a file below a root. `relative` is "." for the root."""
+
+    root: Root
+    relative: str
+    is_file: bool
+
+
+class Registry:
+    def __init__(self, data_dir: Path) -> None:
+        self._file = data_dir / "imports.json"
+        self._lock = data_dir / "imports.lock"
+        self.paths: dict[str, Path] = self._load()
+
+    def root_at(self, path: Path) -> Root | None:
+        """The root that is exactly there."""
+        for name, known in self.paths.items():
+            if known == path:
+                return Root(name, known)
+        return None
+
+    def root_above(self, path: Path) -> Root | None:
+        """The deepest root that holds this folder."""
+        for folder in (path, *path.parents):
+            if root := self.root_at(folder):
+                return root
+        return None
+
+    def remember(self, root: Root) -> None:
+        if self.paths.get(root.name) == root.path:
+            return
+        self._file.parent.mkdir(parents=True, exist_ok=True)
+        with FileLock(self._lock) as lock:
+            if not lock.acquire(timeout=_LOCK_SECONDS):
+                raise Conflict("Another import keeps DATA_DIR/imports.lock: try again.")
+            current = self._load()
+            elsewhere = current.get(root.name)
+            if elsewhere not in (None, root.path, self.paths.get(root.name)):
+                raise _taken(root.name, elsewhere)
+            current[root.name] = root.path
+            content = {"roots": {name: str(path) for name, path in sorted(current.items())}}
+            temporary = self._file.with_suffix(f".{os.getpid()}")
+            temporary.touch(mode=0o600)
+            temporary.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+            temporary.replace(self._file)
+            self.paths = current
+
+    def _load(self) -> dict[str, Path]:
+        try:
+            content: Any = json.loads(self._file.read_text(encoding="utf-8"))
+            return {str(name): Path(path) for name, path in content["roots"].items()}
+        except FileNotFoundError:
+            return {}
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+            raise ConfigurationFault(
+                f"{self._file} cannot be read ({type(error).__name__}). It says which folder has "
+                "which name. Restore it, or delete it and name your folders with --source."
+            ) from error
+
+
+def locate(registry: Registry, path: Path, source: str | None, within: Path | None = None) -> Place:
+    """Where a path given by a person belongs. Nothing is remembered yet.
+
+    `within`: the folder that an id should be relative to, if no root is known (else the folder
+    itself, or the one the file lies in).
+    """
+    try:
+        real = path.resolve(strict=True)
+    except (OSError, RuntimeError) as error:
+        raise InvalidInput(f"{path} cannot be found: nothing was imported.") from error
+    if not real.is_dir() and not real.is_file():
+        raise InvalidInput(f"{path} is neither a folder nor a regular file: nothing was imported.")
+    folder = real if real.is_dir() else real.parent
+    root = _named(registry, folder, source) if source else registry.root_above(folder)
+    if root is None:
+        base = within if within is not None and real.is_relative_to(within) else folder
+        root = _new(registry, base)
+    return Place(root, real.relative_to(root.path).as_posix(), is_file=not real.is_dir())
+
+
+def _named(registry: Registry, folder: Path, source: str) -> Root:
+    name = check_name(source)
+    known = registry.paths.get(name)
+    if known is not None and known != folder and known.is_dir():
+        if folder.is_relative_to(known):
+            return Root(name, known)
+        raise _taken(name, known)
+    return Root(name, folder)
+
+
+def _new(registry: Registry, folder: Path) -> Root:
+    name = check_name(folder.name or "root")
+    known = registry.paths.get(name)
+    if known is not None and known.is_dir():
+        raise _taken(name, known)
+    return Root(name, folder)
+
+
+def check_name(name: str) -> str:
+    bare = name.strip()
+    if not bare or "/" in bare or len(bare) > _NAME_CHARS or not bare.isprintable():
+        raise InvalidInput(
+            f"{name!r} cannot be the name of a source: give 1 to {_NAME_CHARS} printable "
+            "characters without a slash, with --source NAME."
+        )
+    return bare
+
+
+def _taken(name: str, path: Path | None) -> Conflict:
+    return Conflict(
+        f"Documents named {name!r} come from {path}, which still exists: their ids would mix with "
+        "those of this folder. Nothing was imported. Give this folder a name of its own with "
+        "--source NAME."
+    )

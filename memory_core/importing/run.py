@@ -1,0 +1,199 @@
+"""Running an import: files are read beside the event loop while documents are stored in batches.
+
+Bounded all along: a few groups of files in the air, two batches on their way into the stores.
+Stopped at any moment, it is continued by running it again: what is stored is unchanged then.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Iterator
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+
+from memory_core.artifacts.document import ArtifactType
+from memory_core.importing.memo import Memo
+from memory_core.importing.reader import Parsed, Reader
+from memory_core.importing.report import Entry, Report
+from memory_core.importing.roots import Place, Registry
+from memory_core.importing.storing import Storing
+from memory_core.importing.walking import Found, Passed, walk
+from memory_core.runtime import Runtime
+
+_GROUP_FILES = 256
+_GROUP_BYTES = 16_000_000
+_MESSAGES = 64
+# What opening and closing a file costs, beside its bytes: for the estimate of the remaining time.
+FILE_WEIGHT = 4_000
+
+# Told how much of the total weight is done.
+Advance = Callable[[int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    artifact_type: ArtifactType | None = None
+    jobs: int = 2
+    dry_run: bool = False
+
+
+@dataclass(slots=True)
+class Survey:
+    """What lies below the places, before anything is read."""
+
+    files: list[Found] = field(default_factory=list)
+    passed: list[Passed] = field(default_factory=list)
+
+    @property
+    def weight(self) -> int:
+        return sum(found.size + FILE_WEIGHT for found in self.files)
+
+
+def survey(places: list[Place], registry: Registry, data_dir: Path) -> Survey:
+    found = Survey()
+    seen: set[str] = set()
+    for place in places:
+        for one in walk(place, registry, without=data_dir):
+            if one.path in seen:  # places may overlap
+                continue
+            seen.add(one.path)
+            (found.files if isinstance(one, Found) else found.passed).append(one)  # type: ignore[arg-type]
+    return found
+
+
+class Import:
+    def __init__(self, runtime: Runtime, options: Options, stop: asyncio.Event) -> None:
+        self._runtime, self._options, self._stop = runtime, options, stop
+        self.report = Report(dry_run=options.dry_run)
+        self._memos: dict[str, Memo] = {}
+        self._reader = Reader(self._memos, options.artifact_type)
+        self._storing = Storing(runtime, self.report, dry_run=options.dry_run)
+        # For `prune`: files that were read, and those of them that were not understood in full.
+        self.understood: set[tuple[str, str]] = set()
+        self.doubtful: set[tuple[str, str]] = set()
+
+    @property
+    def seen(self) -> set[str]:
+        """The artifacts that were met, stored or not."""
+        return set(self._storing.seen)
+
+    async def run(self, found: Survey, advance: Advance = lambda _: None) -> Report:
+        for passed in found.passed:
+            self.report.add(passed.kind, Entry(passed.path, reason=passed.reason))
+        self._open_memos(found.files)
+        try:
+            async for group in self._groups(found.files):
+                for parsed in group:
+                    if parsed.is_mailbox:
+                        await self._mailbox(parsed.found, advance)
+                await self._take([one for one in group if not one.is_mailbox], advance)
+                if self._stopping:
+                    break
+            await self._storing.finish(drop=self._stop.is_set())
+        finally:
+            self._storing.cancel()
+            if not self._options.dry_run:
+                self._save_memos()
+        self.report.interrupted = self._stop.is_set()
+        return self.report
+
+    @property
+    def _stopping(self) -> bool:
+        return self._stop.is_set() or self.report.stopped is not None
+
+    async def _groups(self, files: list[Found]) -> AsyncIterator[list[Parsed]]:
+        """In the order of the files, a few groups ahead."""
+        waiting: deque[asyncio.Task[list[Parsed]]] = deque()
+        groups = _grouped(files)
+        try:
+            while True:
+                for group in islice(groups, self._options.jobs - len(waiting)):
+                    waiting.append(asyncio.create_task(asyncio.to_thread(self._read, group)))
+                if not waiting:
+                    return
+                yield await waiting.popleft()
+        finally:
+            for task in waiting:
+                task.cancel()
+
+    def _read(self, group: list[Found]) -> list[Parsed]:
+        parsed = []
+        for found in group:
+            if self._stop.is_set():
+                break
+            parsed.append(self._reader.read(found))
+        return parsed
+
+    async def _take(self, group: list[Parsed], advance: Advance) -> None:
+        """Compare with what is stored, and store what differs."""
+        known = await self._storing.latest([item.uid for parsed in group for item in parsed.items])
+        for parsed in group:
+            if self._stopping:
+                return
+            differs = any(known.get(item.uid) != item.content_hash for item in parsed.items)
+            if parsed.documents is None and differs:
+                parsed = await asyncio.to_thread(self._reader.read, parsed.found, afresh=True)
+            await self._keep(parsed, known)
+            advance(parsed.found.size + FILE_WEIGHT)
+
+    async def _mailbox(self, found: Found, advance: Advance) -> None:
+        messages = self._reader.messages(found)
+        share = 0
+        while not self._stopping:
+            group = await asyncio.to_thread(_next, messages)
+            if not group:
+                break
+            known = await self._storing.latest([i.uid for one in group for i in one.items])
+            for parsed in group:
+                await self._keep(parsed, known)
+            size = sum(len(d.content) for one in group for d in one.documents or [])
+            step = min(size, found.size - share)
+            share += step
+            advance(step)
+        await asyncio.to_thread(messages.close)
+        advance(found.size - share + FILE_WEIGHT)
+
+    async def _keep(self, parsed: Parsed, known: dict[str, str]) -> None:
+        for problem in parsed.problems:
+            self.report.add(problem.kind, Entry(problem.path, reason=problem.reason))
+        place = (parsed.found.root.name, parsed.found.relative)
+        (self.doubtful if parsed.problems else self.understood).add(place)
+        for number, item in enumerate(parsed.items):
+            document = parsed.documents[number] if parsed.documents is not None else None
+            await self._storing.keep(parsed.found.path, item, document, known)
+        if parsed.digest and parsed.documents is not None:
+            memo = self._memos[parsed.found.root.name]
+            memo.note(parsed.found.relative, parsed.digest, parsed.items)
+
+    def _open_memos(self, files: list[Found]) -> None:
+        options = str(self._options.artifact_type or "")
+        for name in {found.root.name for found in files}:
+            self._memos[name] = Memo(self._runtime.settings.data_dir, name, options)
+
+    def _save_memos(self) -> None:
+        for memo in self._memos.values():
+            memo.save()
+
+
+def _next(messages: Iterator[Parsed]) -> list[Parsed]:
+    group: list[Parsed] = []
+    size = 0
+    for parsed in messages:
+        group.append(parsed)
+        size += sum(len(document.content) for document in parsed.documents or [])
+        if len(group) == _MESSAGES or size > _GROUP_BYTES:
+            break
+    return group
+
+
+def _grouped(files: list[Found]) -> Iterator[list[Found]]:
+    group: list[Found] = []
+    size = 0
+    for found in files:
+        if group and (len(group) >= _GROUP_FILES or size + found.size > _GROUP_BYTES):
+            yield group
+            group, size = [], 0
+        group.append(found)
+        size += found.size
+    if group:
+        yield group

@@ -1,0 +1,61 @@
+"""Parsers that a hostile file can make run away work in a process of their own.
+
+It gets the bytes on stdin, has no more memory and time than the limits say, cannot write files,
+and answers with JSON. What it does not survive is a failed file, not a failed import.
+"""
+
+import json
+import subprocess
+import sys
+from typing import Any
+
+from memory_core.importing.item import Skip, Unusable
+from memory_core.importing.limits import LIMITS
+
+_ANSWER_BYTES = 60_000_000
+_NEEDS = {"pdf": "pypdf", "docx": "python-docx"}
+
+
+def parse(kind: str, data: bytes) -> dict[str, Any]:
+    """What the worker answers for this file. Blocks: call it beside the event loop."""
+    command = [sys.executable, "-I", "-m", "memory_core.importing.worker", kind]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        try:
+            answer, complaint = process.communicate(data, timeout=LIMITS.parser_seconds)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.communicate()
+            raise Unusable(
+                f"takes longer than {LIMITS.parser_seconds:.0f} s to read: given up"
+            ) from None
+        except BaseException:  # Ctrl-C must not leave it behind
+            process.kill()
+            raise
+    if process.returncode != 0:
+        raise Unusable(_reason(process.returncode, complaint))
+    return _believed(kind, answer)
+
+
+def _believed(kind: str, answer: bytes) -> dict[str, Any]:
+    if len(answer) > _ANSWER_BYTES:
+        raise Unusable("holds more text than is read")
+    try:
+        content = json.loads(answer)
+    except ValueError as error:
+        raise Unusable("cannot be read: its parser gave no answer") from error
+    if missing := content.get("missing"):
+        raise Skip(f"{missing} files need `pip install 'mcp-memory[formats]'` ({_NEEDS[kind]})")
+    if reason := content.get("unusable"):
+        raise Unusable(str(reason)[:300])
+    return dict(content)
+
+
+def _reason(code: int, complaint: bytes) -> str:
+    last = complaint.decode(errors="replace").strip().rsplit("\n", 1)[-1][:200]
+    if "MemoryError" in last or code == -9:
+        return f"needs more than {LIMITS.parser_memory / 1e6:,.0f} MB of memory to read: given up"
+    if code < 0:
+        return f"cannot be read: its parser was ended by signal {-code}"
+    return f"cannot be read: {last or 'its parser failed'}"

@@ -1,0 +1,167 @@
+"""Walking: the files below a place, in a fixed order, without ever leaving it."""
+
+import os
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Literal
+
+from memory_core.importing.identity import readable
+from memory_core.importing.limits import LIMITS
+from memory_core.importing.roots import Place, Registry, Root
+
+_JUNK = {
+    "node_modules", "__pycache__", "__MACOSX", "$RECYCLE.BIN", "lost+found", "Thumbs.db",
+    "desktop.ini", "dovecot-uidlist", "maildirfolder",
+}  # fmt: skip
+MAILDIR = {"cur", "new"}
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A regular file. `relative` is relative to its root, as the file system writes it."""
+
+    root: Root
+    relative: str
+    size: int
+    maildir: bool = False
+
+    @property
+    def path(self) -> str:
+        return os.path.join(self.root.path, self.relative)  # noqa: PTH118 (names may be no Unicode)
+
+    @property
+    def name(self) -> PurePosixPath:
+        return PurePosixPath(self.relative)
+
+
+@dataclass(frozen=True, slots=True)
+class Passed:
+    """Something that is not imported, and why."""
+
+    path: str
+    reason: str
+    kind: Literal["skipped", "failed"] = "skipped"
+    # As ids name it: what lies there is not gone.
+    name: str = ""
+
+
+def walk(place: Place, registry: Registry, without: Path | None = None) -> Iterator[Found | Passed]:
+    """`without`: our own data dir, should it lie inside."""
+    place = _in_its_own_root(place, registry)
+    if place.is_file:
+        try:
+            size = (place.root.path / place.relative).lstat().st_size
+        except OSError as error:
+            reason = f"cannot be read: {error.strerror}"
+            yield _passed(place.root, place.relative, reason, "failed")
+            return
+        yield Found(place.root, place.relative, size)
+        return
+    start = "" if place.relative == "." else place.relative
+    yield from _Walker(registry, without).folder(place.root, start, depth=0, in_maildir=False)
+
+
+def _in_its_own_root(place: Place, registry: Registry) -> Place:
+    """A place below a root within the root belongs to the inner one."""
+    path = place.root.path / place.relative
+    inner = registry.root_above(path.parent if place.is_file else path)
+    if inner is None or len(inner.path.parts) <= len(place.root.path.parts):
+        return place
+    return Place(inner, path.relative_to(inner.path).as_posix(), place.is_file)
+
+
+class _Walker:
+    def __init__(self, registry: Registry, without: Path | None) -> None:
+        self._roots = {str(path): Root(name, path) for name, path in registry.paths.items()}
+        self._without = str(without) if without is not None else None
+
+    def folder(
+        self, root: Root, relative: str, *, depth: int, in_maildir: bool
+    ) -> Iterator[Found | Passed]:
+        path = os.path.join(root.path, relative)  # noqa: PTH118
+        if path.rstrip("/") == self._without:
+            yield _passed(root, relative, "our own data")
+            return
+        if depth > LIMITS.folder_depth:
+            reason = f"nested deeper than {LIMITS.folder_depth} folders"
+            yield _passed(root, relative, reason, "failed")
+            return
+        # A folder with a name of its own keeps it, also when one above it is imported.
+        own = self._roots.get(path)
+        if own is not None and own != root:
+            root, relative = own, ""
+        try:
+            with os.scandir(path) as entries:
+                listed = sorted(entries, key=lambda entry: os.fsencode(entry.name))
+        except OSError as error:
+            yield _passed(root, relative, f"cannot be listed: {error.strerror}", "failed")
+            return
+        is_maildir = {e.name for e in listed if e.is_dir(follow_symlinks=False)} >= MAILDIR
+        for entry in listed:
+            yield from self._entry(root, relative, entry, depth, is_maildir, in_maildir)
+
+    def _entry(
+        self,
+        root: Root,
+        folder: str,
+        entry: "os.DirEntry[str]",
+        depth: int,
+        is_maildir: bool,
+        in_maildir: bool,
+    ) -> Iterator[Found | Passed]:
+        relative = f"{folder}/{entry.name}" if folder else entry.name
+        if is_passed_over(entry.name) and not (is_maildir and _has_mail(entry)):
+            yield _passed(root, relative, "hidden, or a program's own")
+            return
+        if entry.is_symlink():
+            yield _passed(root, relative, "a symbolic link: not followed")
+        elif entry.is_dir(follow_symlinks=False):
+            if is_maildir and entry.name == "tmp":
+                return
+            mail = is_maildir and entry.name in MAILDIR
+            yield from self.folder(root, relative, depth=depth + 1, in_maildir=mail)
+        elif entry.is_file(follow_symlinks=False):
+            try:
+                size = entry.stat(follow_symlinks=False).st_size
+            except OSError as error:
+                yield _passed(root, relative, f"cannot be read: {error.strerror}", "failed")
+                return
+            yield Found(root, relative, size, maildir=in_maildir)
+        else:
+            yield _passed(root, relative, _what(entry))
+
+
+def is_passed_over(name: str) -> bool:
+    """Hidden files, what programs keep for themselves, and backups that editors leave."""
+    return name.startswith(".") or name in _JUNK or name.endswith("~")
+
+
+def _passed(
+    root: Root, relative: str, reason: str, kind: Literal["skipped", "failed"] = "skipped"
+) -> Passed:
+    path = os.path.join(root.path, relative)  # noqa: PTH118
+    name = f"{root.name}/{readable(relative)}" if relative else root.name
+    return Passed(path, reason, kind, name)
+
+
+def _has_mail(entry: "os.DirEntry[str]") -> bool:
+    """Maildir's subfolders begin with a dot."""
+    return entry.is_dir(follow_symlinks=False) and Path(entry.path, "cur").is_dir()
+
+
+def _what(entry: "os.DirEntry[str]") -> str:
+    try:
+        mode = entry.stat(follow_symlinks=False).st_mode
+    except OSError:
+        return "not a regular file"
+    for test, what in (
+        (stat.S_ISFIFO, "a named pipe"),
+        (stat.S_ISSOCK, "a socket"),
+        (stat.S_ISCHR, "a device"),
+        (stat.S_ISBLK, "a device"),
+    ):
+        if test(mode):
+            return what
+    return "not a regular file"

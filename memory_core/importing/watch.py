@@ -1,0 +1,99 @@
+"""Watching: a folder is kept in step. First everything once, then whatever changes."""
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from pathlib import Path
+
+from watchfiles import Change, awatch
+
+from memory_core.importing import walking
+from memory_core.importing.roots import Place
+
+log = logging.getLogger(__name__)
+
+# Editors write in several steps; what arrives within this time is one change.
+_DEBOUNCE_MS = 1_000
+_RETRY_FIRST, _RETRY_MOST = 2.0, 60.0
+
+# Imports these places (None: all of them); says whether it got through.
+Sync = Callable[[list[Place] | None], Awaitable[bool]]
+
+
+async def watch(
+    places: list[Place], sync: Sync, stop: asyncio.Event, *, deletions: bool = False
+) -> None:
+    """Until `stop`. Watching begins before the first import, so that nothing falls between; a
+    store that is missing for a while costs a full import when it is back.
+
+    `deletions`: also look where something has gone, for `--prune`.
+    """
+    changes = _changes(places, stop, deletions)
+    coming = asyncio.create_task(anext(changes, None))
+    try:
+        await _until_done(sync, None, stop)
+        while (changed := await coming) is not None and not stop.is_set():
+            coming = asyncio.create_task(anext(changes, None))
+            if narrowed := _narrowed(places, changed):
+                await _until_done(sync, narrowed, stop)
+    finally:
+        coming.cancel()
+
+
+async def _until_done(sync: Sync, wanted: list[Place] | None, stop: asyncio.Event) -> None:
+    delay = _RETRY_FIRST
+    while not stop.is_set() and not await sync(wanted):
+        wanted = None  # what failed is unknown: look at everything
+        log.warning("not all was imported; trying again in %.0f s", delay)
+        try:
+            await asyncio.wait_for(stop.wait(), delay)
+        except TimeoutError:
+            delay = min(delay * 2, _RETRY_MOST)
+
+
+async def _changes(
+    places: list[Place], stop: asyncio.Event, deletions: bool
+) -> AsyncGenerator[set[str], None]:
+    folders = {
+        place.root.path / (str(Path(place.relative).parent) if place.is_file else place.relative)
+        for place in places
+    }
+    async for batch in awatch(
+        *sorted(folders), debounce=_DEBOUNCE_MS, stop_event=stop, watch_filter=None,
+        ignore_permission_denied=True,
+    ):  # fmt: skip
+        changed = {path for kind, path in batch if kind is not Change.deleted}
+        if deletions:
+            changed |= {str(Path(path).parent) for kind, path in batch if kind is Change.deleted}
+        if changed:
+            yield changed
+
+
+def _narrowed(places: list[Place], changed: set[str]) -> list[Place]:
+    """The files and folders in which something happened, as far as they are ours to look at."""
+    found: dict[Path, Place] = {}
+    for name in changed:
+        path = Path(name)
+        for place in places:
+            base = place.root.path / place.relative
+            if place.is_file:
+                if path in (base, base.parent) and base.is_file():
+                    found[base] = place
+            elif path.is_relative_to(base) and (here := _visible(path, base)) is not None:
+                relative = here.relative_to(place.root.path).as_posix()
+                found[here] = Place(place.root, relative, is_file=here.is_file())
+    return [
+        place for path, place in found.items() if not any(above in found for above in path.parents)
+    ]
+
+
+def _visible(path: Path, base: Path) -> Path | None:
+    """The path, or the folder to look at instead; None if an import would pass it over."""
+    if any(walking.is_passed_over(part) for part in path.relative_to(base).parts):
+        return None
+    if path.parent.name in walking.MAILDIR and path != base:
+        path = path.parent.parent if path.parent.parent.is_relative_to(base) else base
+    # Editors make and remove files of their own; what is no longer there is nothing to look at.
+    if path.resolve() != path or not (path.is_dir() or path.is_file()):
+        return None
+    return path

@@ -1,0 +1,55 @@
+"""The process of `sandbox`: bytes in, JSON out. `python -m memory_core.importing.worker KIND`."""
+
+import json
+import resource
+import sys
+from typing import Any
+
+from memory_core.importing.item import Unusable
+from memory_core.importing.limits import LIMITS
+
+
+def main() -> None:
+    _confine()
+    kind = sys.argv[1]
+    data = sys.stdin.buffer.read()
+    try:
+        answer = _parse(kind, data)
+    except Unusable as error:
+        answer = {"unusable": str(error)}
+    except ModuleNotFoundError:
+        answer = {"missing": kind.upper()}
+    sys.stdout.write(json.dumps(answer))
+
+
+def _confine() -> None:
+    seconds = int(LIMITS.parser_seconds) + 1
+    for limit, value in (
+        (resource.RLIMIT_AS, LIMITS.parser_memory),
+        (resource.RLIMIT_CPU, seconds),
+        (resource.RLIMIT_FSIZE, 0),
+        (resource.RLIMIT_CORE, 0),
+    ):
+        try:
+            resource.setrlimit(limit, (value, value))
+        except (ValueError, OSError):  # macOS has no limit of address space
+            continue
+
+
+def _parse(kind: str, data: bytes) -> dict[str, Any]:
+    if kind == "pdf":
+        from memory_core.importing.formats import pdf
+
+        return pdf.extract(data)
+    if kind == "docx":
+        from memory_core.importing.formats import docx
+
+        return docx.extract(data)
+    from memory_core.importing.formats import html
+
+    text, title = html.parse(data.decode())
+    return {"text": text, "title": title}
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,90 @@
+"""Importing in tests: a folder on disk, one call, and what the memory says afterwards."""
+
+import asyncio
+import subprocess
+from pathlib import Path
+from typing import Any
+
+from memory_core.artifacts import reading
+from memory_core.importing import history, prune
+from memory_core.importing.places import admit
+from memory_core.importing.report import OUTCOMES, Entry, Report
+from memory_core.importing.roots import Registry
+from memory_core.importing.run import Import, Options, survey
+from memory_core.runtime import Runtime
+
+
+class Importer:
+    """`mcp-memory ingest` without its terminal, with a data dir of its own."""
+
+    def __init__(self, runtime: Runtime, data_dir: Path) -> None:
+        data_dir.mkdir(exist_ok=True)
+        self.runtime, self.data_dir = runtime, data_dir
+        self.stop = asyncio.Event()
+
+    async def __call__(self, *paths: Path, source: str | None = None, **options: Any) -> Report:
+        report, _ = await self.with_gone(*paths, source=source, **options)
+        return report
+
+    async def with_gone(
+        self, *paths: Path, source: str | None = None, **options: Any
+    ) -> tuple[Report, list[Entry]]:
+        """Also what `--prune` would delete."""
+        registry = Registry(self.data_dir)
+        places = await admit(
+            self.runtime, registry, list(paths), source=source,
+            remember=not options.get("dry_run"),
+        )  # fmt: skip
+        found = survey(places, registry, self.data_dir)
+        done = Import(self._runtime(), Options(**options), self.stop)
+        report = await done.run(found)
+        gone, _ = await prune.gone(self.runtime, places, found, done)
+        return report, gone
+
+    async def git(self, path: Path, **options: Any) -> Report:
+        registry = Registry(self.data_dir)
+        [place] = await admit(self.runtime, registry, [path])
+        past = history.History(self._runtime(), Options(**options), self.stop)
+        return await past.run(place, history.versions(place))
+
+    def _runtime(self) -> Runtime:
+        """The test session's stores, with what is remembered of files kept apart per test."""
+        other = Runtime(self.runtime.settings.model_copy(update={"data_dir": self.data_dir}))
+        other._database, other._vectors = self.runtime.database, self.runtime.vectors
+        other._embedder = self.runtime.embedder
+        return other
+
+
+def counts(report: Report) -> dict[str, int]:
+    """Only what there is any of."""
+    return {name: number for name, number in report.counts.items() if number}
+
+
+def names(report: Report, outcome: str) -> list[str]:
+    assert outcome in OUTCOMES
+    return sorted(Path(entry.path).name for entry in getattr(report, outcome))
+
+
+async def contents(runtime: Runtime, uid: str) -> list[str]:
+    """The texts of all revisions, oldest first."""
+    rows = await reading.list_revisions(runtime, uid)
+    found = []
+    for row in rows:
+        stored = await reading.get_revision(runtime, artifact_id=row["artifact_id"])
+        assert stored.content is not None
+        found.append(stored.content)
+    return found
+
+
+def git(folder: Path, *arguments: str, when: int = 1_700_000_000, author: str = "Alice") -> str:
+    """git with nobody's configuration, at a fixed time."""
+    environment = {
+        "PATH": "/usr/bin:/bin:/usr/local/bin", "HOME": str(folder), "GIT_CONFIG_NOSYSTEM": "1",
+        "GIT_AUTHOR_NAME": author, "GIT_AUTHOR_EMAIL": f"{author.lower()}@example.com",
+        "GIT_COMMITTER_NAME": "Committer", "GIT_COMMITTER_EMAIL": "c@example.com",
+        "GIT_AUTHOR_DATE": f"{when} +0000", "GIT_COMMITTER_DATE": f"{when} +0000",
+    }  # fmt: skip
+    done = subprocess.run(
+        ["git", *arguments], cwd=folder, env=environment, check=True, capture_output=True, text=True
+    )
+    return done.stdout

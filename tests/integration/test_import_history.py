@@ -1,0 +1,235 @@
+"""git history as revisions, pruning, and watching."""
+
+import asyncio
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from memory_core.importing import prune, watch
+from memory_core.importing.places import admit
+from memory_core.importing.roots import Place, Registry
+from memory_core.runtime import Runtime
+from tests.importing import Importer, contents, counts, git, names
+
+
+@pytest.fixture
+def importer(runtime: Runtime, tmp_path: Path) -> Importer:
+    return Importer(runtime, tmp_path / "data")
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    folder = tmp_path / "project"
+    folder.mkdir()
+    git(folder, "init", "-q", "-b", "main")
+    return folder
+
+
+def commit(folder: Path, text: str | None, name: str = "plan.md", **about: object) -> None:
+    if text is not None:
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_text(text)
+    git(folder, "add", "-A")
+    git(folder, "commit", "-q", "-m", "x", **about)  # type: ignore[arg-type]
+
+
+# --- history ---------------------------------------------------------------------------------
+
+
+async def test_history_becomes_revisions_with_time_and_author(
+    importer: Importer, runtime: Runtime, repository: Path, sql: psycopg.Connection
+) -> None:
+    commit(repository, "one", when=1_700_000_000, author="Alice")
+    commit(repository, "two", when=1_700_100_000, author="Bob")
+    commit(repository, "one", when=1_700_200_000, author="Alice")
+    commit(repository, "three", when=1_700_300_000, author="Carol")
+
+    report = await importer.git(repository)
+
+    assert counts(report) == {"created": 1, "revised": 3}
+    uid = report.created[0].artifact_uid
+    assert uid is not None
+    assert await contents(runtime, uid) == ["one", "two", "three"]
+    rows = sql.execute(
+        "SELECT author, extract(epoch FROM source_ts)::int, is_latest, source_url "
+        "FROM artifact_revision ORDER BY ingested_at"
+    ).fetchall()
+    assert [row[:3] for row in rows] == [
+        ("Alice", 1_700_000_000, False), ("Bob", 1_700_100_000, False),
+        ("Carol", 1_700_300_000, True),
+    ]  # fmt: skip
+    head = git(repository, "rev-parse", "HEAD").strip()
+    assert rows[-1][3] == f"import:project/plan.md?commit={head}"
+    assert counts(await importer(repository / "plan.md")) == {"unchanged": 1}, "the same artifact"
+
+
+async def test_again_it_adds_only_new_commits(
+    importer: Importer, runtime: Runtime, repository: Path, sql: psycopg.Connection
+) -> None:
+    for text in ("one", "two", "one"):
+        commit(repository, text)
+    first = await importer.git(repository)
+    since = sql.execute("SELECT max(latest_since) FROM artifact_revision").fetchone()
+    assert counts(await importer.git(repository)) == {"unchanged": 1}
+    assert sql.execute("SELECT max(latest_since) FROM artifact_revision").fetchone() == since
+
+    commit(repository, "two")  # all its states are known: it only returns to one of them
+    assert counts(await importer.git(repository)) == {"revised": 1}
+    commit(repository, "four")
+    assert counts(await importer.git(repository)) == {"revised": 1}
+
+    uid = first.created[0].artifact_uid
+    assert uid is not None
+    assert await contents(runtime, uid) == ["one", "two", "four"]
+
+
+async def test_a_renamed_file_brings_its_past_along(
+    importer: Importer, runtime: Runtime, repository: Path
+) -> None:
+    text = "\n".join(f"line {n}" for n in range(30))
+    commit(repository, text, "old name.md")
+    git(repository, "mv", "old name.md", "new.md")
+    commit(repository, None)
+    commit(repository, text + "\nmore", "new.md")
+    commit(repository, "another file with the old name", "old name.md")
+    commit(repository, "gone soon", "deleted.md")
+    git(repository, "rm", "-q", "deleted.md")
+    commit(repository, None)
+
+    whole = await importer.git(repository)
+    alone = await importer.git(repository / "new.md")
+
+    by_name = {Path(entry.path).name: entry.artifact_uid or "" for entry in whole.created}
+    assert sorted(by_name) == ["new.md", "old name.md"], "of the files that are there"
+    assert await contents(runtime, by_name["new.md"]) == [text, text + "\nmore"]
+    assert await contents(runtime, by_name["old name.md"]) == ["another file with the old name"]
+    assert counts(alone) == {"unchanged": 1}
+
+
+async def test_a_repository_runs_nothing_and_leads_nowhere(
+    importer: Importer, repository: Path, tmp_path: Path
+) -> None:
+    trap = tmp_path / "trap.sh"
+    trap.write_text(f"#!/bin/sh\ntouch {tmp_path}/sprung\ncat\n")
+    trap.chmod(0o755)
+    (tmp_path / "secret.md").write_text("SECRET")
+    commit(repository, "one\n")
+    commit(repository, "* diff=trap filter=trap\n", ".gitattributes")
+    (repository / "link.md").symlink_to(tmp_path / "secret.md")
+    (repository / "*.md").write_text("a name that is a pattern\n")
+    commit(repository, "two\n")
+    for name in ("core.fsmonitor", "diff.external", "diff.trap.textconv", "diff.trap.command",
+                 "filter.trap.clean", "filter.trap.smudge", "core.pager", "pager.log",
+                 "gpg.program", "core.sshCommand"):  # fmt: skip
+        git(repository, "config", name, str(trap))
+    git(repository, "config", "log.showSignature", "true")
+
+    report = await importer.git(repository)
+
+    assert not (tmp_path / "sprung").exists()
+    assert names(report, "created") == ["*.md", "plan.md"]
+    assert counts(await importer.git(repository / "*.md")) == {"unchanged": 1}
+    assert not report.failed
+
+
+async def test_a_binary_in_history_is_skipped_and_its_text_imported(
+    importer: Importer, repository: Path
+) -> None:
+    (repository / "x.dat").write_bytes(bytes(range(256)) * 20)
+    commit(repository, "one")
+    commit(repository, "now it is text", "x.dat")
+
+    report = await importer.git(repository)
+    assert counts(report) == {"created": 2, "skipped": 1}
+
+
+# --- pruning ---------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def notes(tmp_path: Path) -> Path:
+    folder = tmp_path / "notes"
+    (folder / "sub").mkdir(parents=True)
+    for name in ("a.md", "b.md", "sub/c.md", "sub/d.md"):
+        (folder / name).write_text(f"Note {name}.")
+    return folder
+
+
+async def test_only_what_is_really_gone_is_pruned(
+    importer: Importer, runtime: Runtime, notes: Path, sql: psycopg.Connection
+) -> None:
+    await importer(notes)
+    (notes / "a.md").unlink()
+    (notes / "b.md").write_bytes(b"\x00\x01\x02\x03" * 100)  # there, but not understood
+    (notes / "sub" / "c.md").rename(notes / "sub" / "e.md")
+    (notes / "sub" / "d.md").unlink()
+    (notes / "sub" / "d.md").symlink_to(notes / "b.md")  # there, but passed over
+
+    report, gone = await importer.with_gone(notes)
+    assert counts(report) == {"created": 1, "skipped": 2}
+    assert [entry.path for entry in gone] == ["notes/a.md", "notes/sub/c.md"]
+    _, below = await importer.with_gone(notes / "sub")
+    assert [entry.path for entry in below] == ["notes/sub/c.md"], "only what was asked for"
+
+    deleted = await prune.delete(runtime, [*gone, gone[0]])
+    assert len(deleted) == 2, "a second time is no error"
+    left = sql.execute("SELECT source_id FROM artifact_revision ORDER BY 1").fetchall()
+    assert left == [("notes/b.md",), ("notes/sub/d.md",), ("notes/sub/e.md",)]
+
+
+async def test_messages_that_left_their_mailbox_are_pruned_and_an_empty_disk_prunes_nothing(
+    importer: Importer, notes: Path
+) -> None:
+    mail = b"From a Mon Mar  9 09:26:00 2026\nFrom: a@example.com\nMessage-ID: <%d@x>\n\nHi %d.\n\n"
+    box = notes / "in.mbox"
+    box.write_bytes(mail % (1, 1) + mail % (2, 2))
+    await importer(notes)
+    box.write_bytes(mail % (2, 2))
+    _, gone = await importer.with_gone(notes)
+    assert [(entry.source_id, entry.reason) for entry in gone] == [("1@x", "no longer in its file")]
+
+    for file in [*notes.rglob("*.md"), box]:
+        file.unlink()
+    _, gone = await importer.with_gone(notes)
+    assert gone == []
+
+
+# --- watching --------------------------------------------------------------------------------
+
+
+async def test_a_watched_folder_is_kept_in_step(
+    importer: Importer, runtime: Runtime, notes: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watch, "_DEBOUNCE_MS", 50)
+    monkeypatch.setattr(watch, "_RETRY_FIRST", 0.01)
+    registry = Registry(importer.data_dir)
+    places = await admit(runtime, registry, [notes])
+    stop, synced = asyncio.Event(), asyncio.Queue[dict[str, int]]()
+    fail_once = iter([True])
+
+    async def sync(wanted: list[Place] | None) -> bool:
+        if next(fail_once, False):
+            return False  # a store was missing: everything is looked at again
+        paths = [place.root.path / place.relative for place in wanted or places]
+        await synced.put(counts(await importer(*paths)))
+        return True
+
+    async def next_change() -> dict[str, int]:
+        async with asyncio.timeout(30):
+            while not (found := await synced.get()):
+                pass
+            return found
+
+    watching = asyncio.create_task(watch.watch(places, sync, stop))
+    assert await next_change() == {"created": 4}
+    (notes / "a.md").write_text("Changed.")
+    assert (await next_change()).get("revised") == 1
+    (notes / ".hidden").mkdir()
+    (notes / ".hidden" / "x.md").write_text("Not ours.")
+    (notes / "fresh").mkdir()
+    (notes / "fresh" / "new.md").write_text("New.")
+    assert (await next_change()).get("created") == 1
+    stop.set()
+    async with asyncio.timeout(30):
+        await watching

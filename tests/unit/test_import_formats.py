@@ -1,0 +1,368 @@
+"""What each format becomes: its text, its type, who, when; and how a file is recognised."""
+
+import io
+import json
+from datetime import UTC, datetime
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import docx
+import pytest
+from pypdf import PdfWriter
+from pypdf.generic import DecodedStreamObject, DictionaryObject, NameObject
+
+from memory_core.importing import charset, formats, sandbox
+from memory_core.importing.formats import Format, html
+from memory_core.importing.item import Item, Skip, Unusable
+
+FIXTURES = Path(__file__).resolve().parents[1] / "fixtures" / "import"
+# Beside a checkout, on machines that have it.
+SAMPLES = sorted(
+    file
+    for folder in Path(__file__).resolve().parents[2:5]
+    for file in (folder / "shared" / "sample" / "nasty").glob("*")
+)
+
+
+def items(name: str, data: bytes | str, users: dict[str, str] | None = None) -> list[Item]:
+    raw = data.encode() if isinstance(data, str) else data
+    path = PurePosixPath(name)
+    form = formats.recognise(raw[:4096], path)
+    return list(formats.parse(form, raw, path, lambda: users or {}))
+
+
+def item(name: str, data: bytes | str) -> Item:
+    [found] = items(name, data)
+    return found
+
+
+def fixture(name: str) -> list[Item]:
+    return items(name, (FIXTURES / name).read_bytes())
+
+
+# --- prose -----------------------------------------------------------------------------------
+
+
+def test_markdown_is_kept_exactly_and_its_front_matter_understood() -> None:
+    text = (
+        '---\ntitle: "Kick-off"\nauthor: Alice Chen\ndate: 2026-03-02\ntype: doc\n'
+        "attendees:\n  - Bob\n  - Carol\n---\n\n# Another heading\n\nWords.  \n"
+    )
+    found = item("notes/x.md", text)
+
+    assert found.text == text
+    assert found.artifact_type == "doc"
+    assert found.title == "Kick-off"
+    assert found.author == "Alice Chen"
+    assert found.participants == ("Alice Chen", "Bob", "Carol")
+    assert found.ts == datetime(2026, 3, 2, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "kind", "title"),
+    [
+        ("a.md", "Intro\n\n# The *plan*\n", "note", "The *plan*"),
+        ("a.md", "The plan\n========\n\nWords\n", "note", "The plan"),
+        ("a.rst", "========\nThe plan\n========\n\nWords\n", "doc", "The plan"),
+        ("a.rst", "PEP: 1\nTitle: The plan\n\nWords\n", "doc", "The plan"),
+        ("a.txt", "Words without a heading\n", "note", "a"),
+        ("a.txt", "# a comment\nwords\n", "note", "a comment"),
+        ("a.md", "---\nnever: closed\n\nWords\n", "note", "a"),
+        ("Makefile", "all:\n\techo\n", "note", "Makefile"),
+        ("a.json", '{"plan": 1}', "note", "a"),
+    ],
+)
+def test_titles_and_types_of_prose(name: str, text: str, kind: str, title: str) -> None:
+    found = item(name, text)
+    assert (found.artifact_type, found.title, found.text) == (kind, title, text)
+
+
+@pytest.mark.parametrize(
+    ("name", "day"),
+    [
+        ("2026-03-02 stand-up.md", datetime(2026, 3, 2, tzinfo=UTC)),
+        ("daily/20260302.md", datetime(2026, 3, 2, tzinfo=UTC)),
+        ("2026-02-30.md", None),
+        ("report-12026-03-021.md", None),
+        ("plain.md", None),
+    ],
+)
+def test_a_day_in_the_name_is_the_notes_day(name: str, day: datetime | None) -> None:
+    assert item(name, "Words").ts == day
+
+
+# --- charsets --------------------------------------------------------------------------------
+
+GERMAN = "Die Hasen und die Frösche klagten über ihre mißliche Lage, größer als je zuvor."
+
+
+@pytest.mark.parametrize(
+    "encoding",
+    ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "utf-32", "cp1252", "iso-8859-1"],
+)
+def test_text_in_any_usual_charset_is_read(encoding: str) -> None:
+    assert item("a.txt", GERMAN.encode(encoding)).text == GERMAN
+
+
+@pytest.mark.parametrize("encoding", ["cp1251", "koi8-r", "shift_jis", "euc-kr", "big5"])
+def test_an_undeclared_charset_is_guessed_and_never_fails(encoding: str) -> None:
+    samples = {"shift_jis": "これは会議の議事録です。", "euc-kr": "회의록 입니다. 결정했습니다.",
+               "big5": "我們決定在五月推出新產品。"}  # fmt: skip
+    text = samples.get(encoding, "Мы решили запустить новый продукт в мае этого года. ") * 20
+    assert item("a.txt", text.encode(encoding)).text.strip()
+
+
+def test_declared_charsets_are_respected_unless_they_lie() -> None:
+    assert charset.decode("Grüße".encode("cp1252"), "iso-8859-1") == "Grüße"
+    assert charset.decode("Grüße".encode(), "iso-8859-1") == "Grüße", "it is UTF-8"
+    assert charset.decode(b"Fr+APY-sche", "utf-7") == "Frösche"
+    assert charset.decode(b"plain", "no such thing") == "plain"
+    assert charset.decode(b"\xff\xfe\x00", "zlib")
+
+
+def test_controls_are_kept_in_text_and_nowhere_else() -> None:
+    text = "# A \u202eright\u2069 title\x07\n\nnul \x00 and \u200b zero width\n"
+    found = item("a.md", text)
+    assert found.text == text
+    assert found.tidied().title == "A right title"
+
+
+@pytest.mark.parametrize(
+    ("name", "data"),
+    [
+        ("a.png", b"\x89PNG\r\n\x1a\n" + b"\x00" * 100),
+        ("a.bin", bytes(range(256)) * 10),
+        ("a.txt", b"\x00\x01\x02\x03" * 100),
+        ("a.doc", b"\xd0\xcf\x11\xe0" + b"\x00" * 100),
+        ("a.zip", b"PK\x03\x04" + b"\x00" * 100),
+        ("a.docx", b"not a zip at all"),
+        ("a.md", b""),
+        ("a.md", b" \n\t\x00"),
+        ("a.html", b"<html><script>only()</script></html>"),
+    ],
+)
+def test_what_holds_no_text_is_skipped_with_a_reason(name: str, data: bytes) -> None:
+    with pytest.raises(Skip) as caught:
+        items(name, data)
+    assert str(caught.value)
+
+
+# --- HTML ------------------------------------------------------------------------------------
+
+
+def test_html_becomes_what_a_reader_sees() -> None:
+    [page] = fixture("page.html")
+
+    assert page.artifact_type == "doc"
+    assert page.title == "Launch & plan"
+    assert page.text == (FIXTURES / "page.html.txt").read_text(encoding="utf-8")
+    for hidden in ("tracker", "alert", "color:", "preheader", "onclick"):
+        assert hidden not in page.text
+
+
+@pytest.mark.parametrize("tag", ["div", "b", "blockquote"])
+def test_html_that_nests_without_end_is_given_up(tag: str) -> None:
+    with pytest.raises(Unusable, match="depth"):
+        html.read(f"<{tag}>" * 20_000 + "words")
+
+
+# --- transcripts -----------------------------------------------------------------------------
+
+
+def test_webvtt_becomes_turns_of_its_speakers() -> None:
+    [call] = fixture("call.vtt")
+    assert call.artifact_type == "transcript"
+    assert call.participants == ("Alice Chen", "Bob")
+    assert call.text == (
+        "[00:00:01] Alice Chen: We ship on Friday. That is decided.\n"
+        "[00:00:07] Bob: I will write the notes & send them.\n"
+    )
+
+
+def test_srt_is_read_also_where_its_numbers_are_missing() -> None:
+    [film] = fixture("talk.srt")
+    assert film.participants == ("Alice", "Bob")
+    assert film.text == "[00:00:01] Alice: Hello there, all.\n[00:00:05] Bob: Hi.\n"
+
+
+def test_a_plain_transcript_is_recognised_by_its_turns() -> None:
+    talk = "\n".join(f"{who}: Sentence {n}." for n in range(5) for who in ("Alice", "Bob"))
+    assert item("call.txt", talk).artifact_type == "transcript"
+    assert item("list.txt", "Milk: 2\nEggs: 3\nBread: 1\nSalt: 4\n").artifact_type == "note"
+
+
+# --- chats -----------------------------------------------------------------------------------
+
+
+def test_slack_is_one_artifact_per_channel_and_day() -> None:
+    messages = [
+        {"type": "message", "user": "U1", "ts": "1772445600.0", "text": "Hi <@U2> &amp; all"},
+        {"type": "message", "user": "U2", "ts": "1772445660.0",
+         "text": "See <https://example.com|the plan> in <#C1|general>",
+         "files": [{"name": "a.pdf"}]},
+        {"type": "message", "subtype": "channel_join", "user": "U2", "ts": "1772445540.0",
+         "text": "<@U2> has joined"},
+    ]  # fmt: skip
+    [day] = items(
+        "general/2026-03-02.json", json.dumps(messages), {"U1": "Alice Chen", "U2": "Bob"}
+    )
+
+    assert (day.source_system, day.artifact_type) == ("slack", "chat")
+    assert day.key == "general/2026-03-02"
+    assert day.participants == ("Alice Chen", "Bob")
+    assert day.text == (
+        "[09:59] * @Bob has joined\n"
+        "[10:00] Alice Chen: Hi @Bob & all\n"
+        "[10:01] Bob: See the plan (https://example.com) in #general\n[File: a.pdf]\n"
+    )
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ["31/12/23, 22:15 - Alice: Hi\nthere", "01/01/24, 00:01 - Bob: Happy: new year"],
+        ["[12/31/23, 10:15:32 PM] Alice: Hi\nthere", "[1/1/24, 12:01:05 AM] Bob: Happy: new year"],
+        ["31.12.23, 22:15 - Alice: Hi\nthere", "01.01.24, 00:01 - Bob: Happy: new year"],
+        ["\u200e[2023-12-31, 22:15:00] Alice: Hi\nthere",
+         "[2024-01-01, 00:01:00] Bob: Happy: new year"],
+    ],
+    ids=["day first", "month first", "dots", "iso"],
+)  # fmt: skip
+def test_whatsapp_in_every_way_to_write_a_day(lines: list[str]) -> None:
+    old, new = items("chats/WhatsApp Chat with Bob.txt", "\n".join(lines) + "\n")
+
+    assert old.source_system == new.source_system == "whatsapp"
+    assert (old.key, new.key) == (
+        "chats/WhatsApp Chat with Bob/2023-12-31", "chats/WhatsApp Chat with Bob/2024-01-01",
+    )  # fmt: skip
+    assert old.title == "Bob, 2023-12-31"
+    assert old.text == "[22:15] Alice: Hi\nthere\n"
+    assert new.text == "[00:01] Bob: Happy: new year\n"
+
+
+def test_whatsapp_days_that_could_be_months_follow_the_run_of_time() -> None:
+    american = "1/5/24, 10:00 - A: x\n2/3/24, 10:00 - A: y\n3/1/24, 10:00 - A: z\n"
+    assert [one.title[-10:] for one in items("w.txt", american) if one.title] == [
+        "2024-01-05", "2024-02-03", "2024-03-01",
+    ]  # fmt: skip
+
+
+def test_signal_in_text_and_in_json() -> None:
+    [text] = items("signal.txt", "[2019-12-24, 12:23] Jane Doe: Hello John!\nand more\n")
+    [listed] = items("Bob/data.json", json.dumps(
+        [{"date": "2019-12-24T12:23:00", "sender": "Jane", "body": "Hello"}]))  # fmt: skip
+    [lines] = items("Bob/data.jsonl", '{"timestamp":1577190180000,"sender":"J","body":"a"}\n' * 2)
+
+    assert (text.source_system, text.text) == (
+        "signal",
+        "[12:23] Jane Doe: Hello John!\nand more\n",
+    )
+    assert (listed.source_system, listed.title) == ("signal", "Bob, 2019-12-24")
+    assert lines.text == "[12:23] J: a\n[12:23] J: a\n"
+
+
+def test_telegram_is_known_by_the_chats_id_whatever_its_folder_is_called() -> None:
+    chat: dict[str, Any] = {
+        "name": "Team", "type": "private_group", "id": 42,
+        "messages": [
+            {"type": "service", "date": "2026-03-02T10:00:00", "date_unixtime": "1772445600",
+             "actor": "Alice", "action": "create_group"},
+            {"type": "message", "date": "2026-03-02T10:01:00", "date_unixtime": "1772445660",
+             "from": "Alice", "text": ["We ", {"type": "bold", "text": "decided"}, "."]},
+            {"type": "message", "date_unixtime": "1772532060", "from": None, "text": "",
+             "photo": "x.jpg"},
+            "nonsense", {"type": "message", "date_unixtime": "x"},
+        ],
+    }  # fmt: skip
+    alone = items("ChatExport_2026-03-02/result.json", json.dumps(chat))
+    account = items("Export/result.json", json.dumps({"chats": {"list": [chat]}}))
+
+    assert alone == account
+    assert [one.key for one in alone] == ["Team 42/2026-03-02", "Team 42/2026-03-03"]
+    assert alone[0].text == "[10:00] * Alice create group\n[10:01] Alice: We decided.\n"
+    assert alone[1].text == "[10:01] Deleted account: [photo]\n"
+
+
+@pytest.mark.parametrize(
+    "text", ['[{"type": "message"', "[" * 100_000, '{"chats": 5}', "[1, 2]", "null", '"x"']
+)
+def test_json_that_is_no_chat_is_text(text: str) -> None:
+    assert item("a.json", text).text == text
+
+
+# --- PDF and DOCX ----------------------------------------------------------------------------
+
+
+def pdf(*pages: str) -> bytes:
+    writer = PdfWriter()
+    for words in pages:
+        page = writer.add_blank_page(200, 200)
+        font = DictionaryObject({
+            NameObject("/Type"): NameObject("/Font"), NameObject("/Subtype"): NameObject("/Type1"),
+            NameObject("/BaseFont"): NameObject("/Helvetica"),
+        })  # fmt: skip
+        fonts = DictionaryObject({NameObject("/F1"): font})
+        page[NameObject("/Resources")] = DictionaryObject({NameObject("/Font"): fonts})
+        stream = DecodedStreamObject()
+        stream.set_data(f"BT /F1 12 Tf 10 100 Td ({words}) Tj ET".encode() if words else b"")
+        page[NameObject("/Contents")] = writer._add_object(stream)
+    writer.add_metadata({"/Title": "The plan", "/Author": "Alice Chen"})
+    out = io.BytesIO()
+    writer.write(out)
+    return out.getvalue()
+
+
+def word(**properties: str) -> bytes:
+    document = docx.Document()
+    document.add_heading("Plan", 1)
+    document.add_paragraph("We decided to go.")
+    document.add_paragraph("first", style="List Bullet")
+    table = document.add_table(1, 2)
+    table.rows[0].cells[0].text, table.rows[0].cells[1].text = "who", "Alice"
+    for name, value in properties.items():
+        setattr(document.core_properties, name, value)
+    out = io.BytesIO()
+    document.save(out)
+    return out.getvalue()
+
+
+def test_pdf_and_docx_are_read_with_their_metadata() -> None:
+    page = item("a.pdf", pdf("We decided to go.", "Second page."))
+    text = item("a.docx", word(title="The plan", author="Alice Chen"))
+
+    assert (page.text, page.title, page.author) == (
+        "We decided to go.\n\nSecond page.", "The plan", "Alice Chen",
+    )  # fmt: skip
+    assert (text.title, text.author) == ("The plan", "Alice Chen")
+    assert text.text == "# Plan\n\nWe decided to go.\n\n- first\n\nwho | Alice"
+
+
+def test_a_pdf_of_pictures_and_a_broken_one_say_so() -> None:
+    with pytest.raises(Skip, match="pictures"):
+        items("scan.pdf", pdf(""))
+    with pytest.raises(Unusable, match="not a readable PDF"):
+        items("broken.pdf", b"%PDF-1.4 garbage")
+
+
+def test_a_missing_library_is_named() -> None:
+    with pytest.raises(Skip, match=r"mcp-memory\[formats\]"):
+        sandbox._believed("pdf", b'{"missing": "PDF"}')
+
+
+@pytest.mark.skipif(not SAMPLES, reason="the shared sample is not here")
+@pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.name)
+def test_every_file_of_the_shared_sample_becomes_text(path: Path) -> None:
+    for one in items(path.name, path.read_bytes()):
+        assert one.tidied().title
+        assert len(one.text.strip()) > 1
+        assert "\ufffd" not in one.text
+
+
+def test_format_is_told_by_content_before_extension() -> None:
+    assert formats.recognise(b"%PDF-1.7", PurePosixPath("a.txt")) is Format.PDF
+    assert formats.recognise(b"<!DOCTYPE html><p>", PurePosixPath("a")) is Format.HTML
+    assert formats.recognise(b"WEBVTT\n\n", PurePosixPath("a.txt")) is Format.SUBTITLES
+    head = b"Return-Path: <a@example.com>\nFrom: a@example.com\n"
+    assert formats.recognise(head, PurePosixPath("a.txt")) is Format.MAIL
+    assert formats.recognise(head, PurePosixPath("a.md")) is Format.TEXT, "a note about mail"
+    assert formats.recognise(b"From: me\nDecision: go\n", PurePosixPath("a.txt")) is Format.TEXT

@@ -1,0 +1,261 @@
+"""Mail as artifacts: headers, bodies, threads, quotations, and messages that are broken."""
+
+import io
+from datetime import UTC, datetime
+from email.message import EmailMessage
+
+import pytest
+
+from memory_core.extraction.model import DocumentContext
+from memory_core.extraction.rules.blocks import read as read_blocks
+from memory_core.importing import quoting
+from memory_core.importing.formats import mail, mbox
+from memory_core.importing.item import Unusable
+
+
+def message(body: str = "Hello.", **headers: str) -> bytes:
+    written = EmailMessage()
+    defaults = {
+        "From": "Alice Chen <alice@example.com>",
+        "To": "Bob <bob@example.com>",
+        "Subject": "Plan",
+        "Date": "Mon, 9 Mar 2026 09:26:00 +0100",
+        "Message-ID": "<m1@example.com>",
+    }
+    given = {name.replace("_", "-"): value for name, value in headers.items()}
+    for name, value in {**defaults, **given}.items():
+        written[name] = value
+    written.set_content(body)
+    return written.as_bytes()
+
+
+def own_words(text: str) -> str:
+    """What the rules extractor takes for the writer's own."""
+    context = DocumentContext(
+        title="Plan", artifact_type="email", author="Alice Chen", participants=(), date=None
+    )
+    return "\n".join(text[block.start : block.end] for block in read_blocks(text, context).blocks)
+
+
+# --- headers ---------------------------------------------------------------------------------
+
+
+def test_headers_become_author_participants_time_and_id() -> None:
+    item = mail.parse(message(Cc="Carol <carol@example.com>, dave@example.com"))
+
+    assert item.artifact_type == "email"
+    assert item.global_id == "m1@example.com"
+    assert item.title == "Plan"
+    assert item.author == "Alice Chen <alice@example.com>"
+    assert item.participants == (
+        "Alice Chen <alice@example.com>", "Bob <bob@example.com>", "Carol <carol@example.com>",
+        "dave@example.com",
+    )  # fmt: skip
+    assert item.ts == datetime(2026, 3, 9, 8, 26, tzinfo=UTC)
+    assert item.text.startswith("From: Alice Chen <alice@example.com>\nTo: Bob <bob@example.com>\n")
+    assert item.text.endswith("\n\nHello.\n")
+
+
+def test_a_thread_is_known_by_its_first_message() -> None:
+    item = mail.parse(
+        message(In_Reply_To="<m0@example.com>", References="<root@example.com> <m0@example.com>")
+    )
+
+    assert item.thread == "root@example.com"
+    assert "In-Reply-To: <m0@example.com>\n" in item.text
+    assert mail.parse(message()).thread == "m1@example.com", "it may become one"
+
+
+@pytest.mark.parametrize(
+    ("raw", "subject"),
+    [
+        (b"=?utf-8?B?R3LDvMOfZQ==?=", "Grüße"),
+        (b"=?iso-8859-1?Q?Gr=FC=DFe?=", "Grüße"),
+        (b"=?utf-7?Q?Fr+APY-sche?=", "Frösche"),
+        (b"Gr\xc3\xbc\xc3\x9fe", "Grüße"),  # raw UTF-8
+        (b"Gr\xfc\xdfe", "Grüße"),  # raw Latin-1
+        (b"=?no-such-charset?Q?Gr=FC=DFe?=", "Grüße"),
+    ],
+)
+def test_subjects_in_any_charset_are_read(raw: bytes, subject: str) -> None:
+    data = b"From: a@example.com\nSubject: " + raw + b"\n\nHello.\n"
+    assert mail.parse(data).title == subject
+
+
+@pytest.mark.parametrize("date", ["", "yesterday", "Mon, 99 Foo 2026", "x" * 10_000])
+def test_a_date_that_is_none_is_left_out(date: str) -> None:
+    data = f"From: a@example.com\nDate: {date}\n\nHello.\n".encode()
+    assert mail.parse(data).ts is None
+
+
+# --- bodies ----------------------------------------------------------------------------------
+
+
+def test_the_plain_version_is_preferred_and_html_is_read_where_it_is_alone() -> None:
+    both = EmailMessage()
+    both["From"] = "a@example.com"
+    both.set_content("Plain words.")
+    both.add_alternative("<p>HTML words.</p>", subtype="html")
+    alone = EmailMessage()
+    alone["From"] = "a@example.com"
+    alone.set_content(
+        "<style>p{}</style><p>We <b>decided</b>.</p><script>steal()</script>"
+        '<img src="https://tracker.example.com/p.gif" width=1><blockquote>Old.</blockquote>',
+        subtype="html",
+    )
+
+    assert "Plain words." in mail.parse(both.as_bytes()).text
+    assert "HTML words." not in mail.parse(both.as_bytes()).text
+    body = mail.parse(alone.as_bytes()).text.partition("\n\n")[2]
+    assert body == "We decided.\n\n> Old.\n"
+
+
+def test_attachments_are_named_and_enclosed_messages_quoted() -> None:
+    outer = EmailMessage()
+    outer["From"] = "a@example.com"
+    outer.set_content("See below.")
+    outer.add_attachment(b"%PDF-", maintype="application", subtype="pdf", filename="plan.pdf")
+    inner = EmailMessage()
+    inner["From"] = "carol@example.com"
+    inner["Subject"] = "Old"
+    inner.set_content("I will pay on Friday.")
+    outer.add_attachment(inner)
+
+    text = mail.parse(outer.as_bytes()).text
+    assert "[Attachment: plan.pdf (application/pdf)]" in text
+    assert "> From: carol@example.com\n> Subject: Old\n>\n> I will pay on Friday." in text
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"From: a@example.com\nContent-Type: multipart/mixed; boundary=x\n\n--x\nno end",
+        b"From: a@example.com\nContent-Type: multipart/mixed\n\nno boundary",
+        b"From: a@example.com\nContent-Transfer-Encoding: base64\n\n!!!not base64!!!",
+        b'From: a@example.com\nContent-Type: text/plain; charset="\'"\n\nHello',
+        b"From: a@example.com\nContent-Type: text/plain; charset=zlib\n\nHello",
+        b"From: a@example.com\nContent-Type: text/plain; charset*=x'y'%ff\n\nHello",
+        b"From: a@example.com\nContent-Type: /;;;=\n\nHello",
+        b"From: \xff\xfe\x00 <\x00>\n\n\x00\x01\x02",
+        b"From: a@example.com\nSubject: " + b"x" * 1_000_000 + b"\n\nHello",
+        b"From: " + b"<" * 200_000 + b"\n\nHello",
+        b"From: a@example.com\n" + b"To: " + b"a@example.com, " * 50_000 + b"\n\nHello",
+        b"From: a@example.com\nContent-Type: message/rfc822\n\n" * 300,
+        b"From: a@example.com\n"
+        + b"".join(
+            b"Content-Type: multipart/mixed; boundary=b%d\n\n--b%d\n" % (n, n) for n in range(60)
+        )
+        + b"deep",
+    ],
+    ids=range(13),
+)
+def test_a_broken_message_gives_text_or_a_reason(data: bytes) -> None:
+    try:
+        item = mail.parse(data).tidied()
+    except (Unusable, RecursionError):
+        return
+    assert item.text.strip()
+    assert len(item.text) < 200_000
+    assert item.text.encode(errors="replace").decode()
+
+
+@pytest.mark.parametrize("data", [b"", b"\n\n", b"just text\nwithout any header\n"])
+def test_what_is_no_message_is_said_to_be_none(data: bytes) -> None:
+    with pytest.raises(Unusable):
+        mail.parse(data)
+
+
+# --- quotations ------------------------------------------------------------------------------
+
+QUOTED = {
+    "marks": "Fine.\n\nOn Fri, 6 Mar 2026, Bob wrote:\n> I will pay by Friday.\n",
+    "attribution without marks": (
+        "Fine.\n\nOn Fri, 6 Mar 2026 at 17:51, Bob <bob@example.com> wrote:\n\n"
+        "I will pay by Friday.\n\nBob\n"
+    ),
+    "wrapped attribution": (
+        "Fine.\n\nOn Fri, 6 Mar 2026 at 17:51, Bob Smith\n<bob@example.com> wrote:\n"
+        "I will pay by Friday.\n"
+    ),
+    "Outlook": (
+        "Fine.\n\n-----Original Message-----\nFrom: Bob\nSent: Friday\nTo: Alice\n"
+        "Subject: Money\n\nI will pay by Friday.\n"
+    ),
+    "Outlook without a line": (
+        "Fine.\n\nFrom: Bob <bob@example.com>\nSent: Friday, March 6, 2026\nTo: Alice\n"
+        "Subject: Money\n\nI will pay by Friday.\n"
+    ),
+    "Outlook with a rule": (
+        "Fine.\n________________________________\nFrom: Bob\nSent: Friday\nTo: Alice\n\n"
+        "I will pay by Friday.\n"
+    ),
+    "forwarded": (
+        "Fine.\n\n---------- Forwarded message ---------\nFrom: Bob\nDate: Fri\n\n"
+        "I will pay by Friday.\n"
+    ),
+    "German": "Gut.\n\nAm 06.03.2026 um 17:51 schrieb Bob:\nI will pay by Friday.\n",
+}
+
+
+@pytest.mark.parametrize("name", QUOTED)
+def test_what_is_quoted_is_kept_and_marked(name: str) -> None:
+    text = mail.parse(message(QUOTED[name])).text
+
+    assert "I will pay by Friday." in text, "kept"
+    assert "> I will pay by Friday." in text, "and marked"
+    assert "I will pay" not in own_words(text), "so that it is nobody's new promise"
+    assert own_words(text).strip() in ("Fine.", "Gut."), "and all the rest is the writer's own"
+
+
+def test_a_long_quotation_is_marked_in_every_line_so_that_each_passage_knows() -> None:
+    old = "\n".join(f"I will deliver part {n} by Friday." for n in range(500))
+    text = mail.parse(message(f"Ok.\n\n-----Original Message-----\nFrom: Bob\n\n{old}\n")).text
+    middle = text[len(text) // 2 :].partition("\n")[2]
+    assert all(line.startswith(">") for line in middle.splitlines())
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I will pay by Friday.\n",
+        "On Monday Bob wrote the plan.\n\nI will pay.\n",
+        "> You said A.\nNo, I will do B.\n> And C?\nYes.\n",
+        "On Fri, Bob wrote:\n> A?\n\nI will do B.\n",
+        "From: me\n",
+    ],
+)
+def test_the_writers_own_words_are_never_marked(text: str) -> None:
+    assert quoting.mark(text) == text
+
+
+# --- mailboxes -------------------------------------------------------------------------------
+
+
+def test_a_mailbox_is_read_message_by_message() -> None:
+    separator = b"From alice@example.com Mon Mar  9 09:26:00 2026\n"
+    data = (
+        separator + message("One.\n\n>From here on quoted.\n")
+        + b"\n" + separator + message("Two.", Message_ID="<m2@example.com>") + b"\n"
+    )  # fmt: skip
+    first, second = mbox.messages(io.BytesIO(data))
+
+    assert mbox.looks_like(data)
+    assert first is not None
+    assert second is not None
+    assert "\nFrom here on quoted." in mail.parse(first).text, "its own escaping is undone"
+    assert mail.parse(second).global_id == "m2@example.com"
+
+
+def test_a_message_that_is_too_large_is_left_out_and_the_next_one_read(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from memory_core.importing.limits import Limits
+
+    monkeypatch.setattr(mbox, "LIMITS", Limits(message_bytes=1_000))
+    separator = b"From a@example.com Mon Mar  9 09:26:00 2026\n"
+    data = separator + b"X: 1\n\n" + b"y" * 5_000 + b"\n\n" + separator + message("Small.")
+
+    large, small = mbox.messages(io.BytesIO(data))
+    assert large is None
+    assert small is not None
+    assert "Small." in mail.parse(small).text

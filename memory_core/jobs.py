@@ -7,10 +7,12 @@ deleted) must not write: the final transaction checks that it still holds it.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 from uuid import UUID
 
 from memory_core.database import Database, Row, Session
 from memory_core.errors import ErrorCode, MemoryFault, ProviderFault
+from memory_core.extraction.versions import Versions
 from memory_core.text.printable import printable
 
 LEASE_SECONDS = 60
@@ -69,12 +71,18 @@ def backoff_seconds(attempts: int, retry_after: float | None = None) -> float:
 
 
 async def claim(
-    database: Database, partition_keys: Sequence[str], run_id: str, *, redo_as: str | None = None
+    database: Database,
+    partition_keys: Sequence[str],
+    run_id: str,
+    *,
+    redo_as: str | None = None,
+    versions: Versions | None = None,
 ) -> list[Job]:
     """Claim what can be claimed of these revisions' jobs.
 
     From the queue: what is due, and what a dead run left. With `redo_as` (a person or a backfill
-    asked for it): DONE and FAILED ones as well, as a new request.
+    asked for it): DONE and FAILED ones as well, as a new request. With `versions`, only what a
+    deployment of these may work on: an old one would undo the upgrade that a job is for.
     """
     async with database.transaction() as session:
         keys = list(partition_keys)
@@ -82,7 +90,9 @@ async def claim(
         if redo_as is not None:
             await session.run("ensure_jobs", keys=keys, requested_by=redo_as)
             await session.run("reopen_jobs", keys=keys, requested_by=redo_as, lease=LEASE_SECONDS)
-        rows = await session.all("claim_jobs", keys=keys, run_id=run_id, lease=LEASE_SECONDS)
+        rows = await session.all(
+            "claim_jobs", keys=keys, run_id=run_id, lease=LEASE_SECONDS, **_reach(versions)
+        )
     return [Job(**row, run_id=run_id) for row in rows]
 
 
@@ -154,7 +164,19 @@ async def stored_by(database: Database, run_id: str) -> list[Row]:
         return await session.all("stored_by_run", run_id=run_id)
 
 
-async def claimable(database: Database, limit: int) -> list[Row]:
-    """What the sensor may request runs for, oldest first."""
+async def claimable(
+    database: Database, limit: int, *, versions: Versions | None = None
+) -> list[Row]:
+    """What the sensor may request runs for: oldest first, those of backfills last."""
     async with database.session() as session:
-        return await session.all("claimable_jobs", lease=LEASE_SECONDS, limit=limit)
+        return await session.all(
+            "claimable_jobs", lease=LEASE_SECONDS, limit=limit, **_reach(versions)
+        )
+
+
+def _reach(versions: Versions | None) -> dict[str, Any]:
+    return {
+        "extractor": versions.extractor if versions else None,
+        "extract": versions.extract_number if versions else 0,
+        "merge": versions.merge_number if versions else 0,
+    }

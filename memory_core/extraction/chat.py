@@ -9,8 +9,9 @@ import asyncio
 import json
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Literal
 
 import openai
@@ -22,6 +23,7 @@ from memory_core.extraction.model import CallLog, ModelCall
 from memory_core.provider import as_fault, build_client, with_retries
 from memory_core.settings import Settings
 from memory_core.text.printable import printable
+from memory_core.text.tokens import count_tokens
 
 _TRIES_FOR_JSON = 2
 _REFUSAL_LIMIT = 2_000
@@ -61,7 +63,7 @@ class ChatModel:
         for _ in range(_TRIES_FOR_JSON):
             completion = await self._complete(question, log)
             reply = _read(completion, question)
-            log(_record(question.kind, self.model, completion, reply))
+            log(_record(question, self.model, completion, reply))
             if reply is not None:
                 return reply
         raise ProviderFault(
@@ -163,18 +165,29 @@ def _read(timed: _Timed, question: Question) -> Reply | None:
     return Reply("ok", data=data) if isinstance(data, dict) and question.accepts(data) else None
 
 
-def _record(kind: str, model: str, timed: _Timed, reply: Reply | None) -> ModelCall:
+def _record(question: Question, model: str, timed: _Timed, reply: Reply | None) -> ModelCall:
     usage = timed.completion.usage
     details = getattr(usage, "prompt_tokens_details", None)
     return ModelCall(
-        kind=kind,
+        kind=question.kind,
         model=model,
         outcome=reply.outcome if reply else "invalid_json",
         latency_ms=timed.latency_ms,
         prompt_tokens=_count(usage, "prompt_tokens"),
         completion_tokens=_count(usage, "completion_tokens"),
         cached_tokens=_count(details, "cached_tokens"),
+        counted_tokens=count_question(question.system, question.messages),
     )
+
+
+def count_question(system: str, messages: Iterable[str]) -> int:
+    """Tokens of a question's messages as we count them: without schema and framing, which
+    providers count each in their own way."""
+    return _count_once(system) + sum(count_tokens(text) for text in messages)
+
+
+# The instructions are the same for thousands of questions.
+_count_once = lru_cache(maxsize=16)(count_tokens)
 
 
 def _count(usage: object, name: str) -> int:

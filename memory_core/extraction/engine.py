@@ -16,16 +16,18 @@ async def open_engine(settings: Settings, database: Database) -> AsyncIterator[E
 
         yield Engine(RulesExtractor(), None)
         return
+    from memory_core.extraction import prompts
     from memory_core.extraction.cache import AnswerCache
     from memory_core.extraction.chat import ChatModel
     from memory_core.extraction.openai import OpenAIExtractor, OpenAIGrouper
 
+    extract, merge = (prompts.load(name, settings.prompts_dir) for name in prompts.NAMES)
     chat, cache = ChatModel(settings), AnswerCache(database)
     try:
         yield Engine(
-            OpenAIExtractor(chat, cache),
-            OpenAIGrouper(chat, cache),
-            OpenAIGrouper(chat, cache, fresh=True),
+            OpenAIExtractor(chat, cache, extract),
+            OpenAIGrouper(chat, cache, merge),
+            OpenAIGrouper(chat, cache, merge, fresh=True),
         )
     finally:
         await chat.close()

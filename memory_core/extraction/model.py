@@ -119,6 +119,7 @@ class ModelCall:
     prompt_tokens: int = 0
     completion_tokens: int = 0
     cached_tokens: int = 0
+    counted_tokens: int = 0  # of its messages, by our own count
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from memory_core.extraction.answer import is_answer, read_answer
 from memory_core.extraction.cache import AnswerCache, Key
 from memory_core.extraction.chat import ChatModel, Question
 from memory_core.extraction.model import CallLog, ChunkEvent, DocumentContext, Proposal, Rejected
+from memory_core.extraction.prompts import Prompt
 from memory_core.extraction.schema import (
     EXTRACTION_NAME,
     EXTRACTION_SCHEMA,
@@ -26,9 +27,9 @@ _EVENTS_PER_QUESTION = 60
 class OpenAIExtractor:
     name = "openai"
 
-    def __init__(self, chat: ChatModel, cache: AnswerCache) -> None:
+    def __init__(self, chat: ChatModel, cache: AnswerCache, prompt: Prompt | None = None) -> None:
         self.model = chat.model
-        self._prompt = prompts.load("extract")
+        self._prompt = prompt or prompts.load("extract")
         self._chat = chat
         self._cache = cache
 
@@ -96,9 +97,14 @@ class OpenAIGrouper:
     """With a cache, what was answered once is not asked again, unless all is to be `fresh`."""
 
     def __init__(
-        self, chat: ChatModel, cache: AnswerCache | None = None, *, fresh: bool = False
+        self,
+        chat: ChatModel,
+        cache: AnswerCache | None = None,
+        prompt: Prompt | None = None,
+        *,
+        fresh: bool = False,
     ) -> None:
-        self._prompt = prompts.load("merge")
+        self._prompt = prompt or prompts.load("merge")
         self._chat = chat
         self._cache = cache
         self._fresh = fresh

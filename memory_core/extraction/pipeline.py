@@ -88,24 +88,9 @@ async def extract_revision(
     runtime: Runtime, engine: Engine, job: Job, observe: Observer, *, fresh: bool = False
 ) -> Extraction:
     """Raises MemoryFault when an attempt fails, LeaseLost when the job is no longer ours."""
-    async with engine.at_postgres, runtime.database.session() as session:
-        extraction = Extraction(job=job, revision=await _load(session, job))
-        rows = await session.all("list_chunks", uid=job.artifact_uid, revision=job.revision_id)
-        contexts = await _contexts(session, job)
-    fresh = fresh or job.bypass_cache
+    extraction, rows, contexts = await _open(runtime, engine, job)
     try:
-        with _stage(extraction, CHUNK_TEXT, observe):
-            _chunk(extraction, rows)
-        with _stage(extraction, CHUNK_EXTRACTIONS, observe):
-            await _extract(engine, extraction, contexts, fresh=fresh)
-        with _stage(extraction, CANONICAL_EVENTS, observe):
-            extraction.events = await canonicalise(
-                extraction.chunk_events,
-                extraction.entities,
-                chunks=len(extraction.chunks),
-                grouper=engine.fresh_grouper if fresh else engine.grouper,
-                log=extraction.calls.append,
-            )
+        await _propose(engine, extraction, rows, contexts, observe, fresh=fresh or job.bypass_cache)
         # Vectors first: a job that is DONE is always indexed, and vectors without rows are ignored.
         with _stage(extraction, STORED_EVENTS, observe):
             await engine.vectors.add(runtime, extraction)
@@ -119,6 +104,50 @@ async def extract_revision(
         if job.attempts > 1 or job.generation > 1:
             await index.remove_stale(runtime, extraction)
     return extraction
+
+
+async def rehearse(runtime: Runtime, engine: Engine, job: Job) -> Extraction:
+    """What `extract_revision` would store, and nothing is stored but answers in the cache and the
+    calls, under the job's id."""
+    extraction, rows, contexts = await _open(runtime, engine, job)
+    try:
+        await _propose(engine, extraction, rows, contexts, lambda *_: None, fresh=False)
+    finally:
+        await _record_calls(runtime.database, extraction)
+    return extraction
+
+
+async def _open(
+    runtime: Runtime, engine: Engine, job: Job
+) -> tuple[Extraction, list[Row], dict[int, DocumentContext]]:
+    """The revision, its chunks, and the context each is asked with."""
+    async with engine.at_postgres, runtime.database.session() as session:
+        extraction = Extraction(job=job, revision=await _load(session, job))
+        rows = await session.all("list_chunks", uid=job.artifact_uid, revision=job.revision_id)
+        return extraction, rows, await _contexts(session, job)
+
+
+async def _propose(
+    engine: Engine,
+    extraction: Extraction,
+    rows: Sequence[Row],
+    contexts: dict[int, DocumentContext],
+    observe: Observer,
+    *,
+    fresh: bool,
+) -> None:
+    with _stage(extraction, CHUNK_TEXT, observe):
+        _chunk(extraction, rows)
+    with _stage(extraction, CHUNK_EXTRACTIONS, observe):
+        await _extract(engine, extraction, contexts, fresh=fresh)
+    with _stage(extraction, CANONICAL_EVENTS, observe):
+        extraction.events = await canonicalise(
+            extraction.chunk_events,
+            extraction.entities,
+            chunks=len(extraction.chunks),
+            grouper=engine.fresh_grouper if fresh else engine.grouper,
+            log=extraction.calls.append,
+        )
 
 
 async def _load(session: Session, job: Job) -> Row:

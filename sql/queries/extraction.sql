@@ -36,10 +36,14 @@ ORDER BY mine.chunk_index, r.ingested_at, r.revision_id;
 
 -- name: record_calls
 INSERT INTO model_call (job_id, generation, kind, model, outcome, prompt_tokens,
-                        completion_tokens, cached_tokens, latency_ms)
-SELECT %(job_id)s, %(generation)s, c.* FROM unnest(
+                        completion_tokens, cached_tokens, latency_ms, counted_tokens, backfill_id)
+SELECT %(job_id)s, %(generation)s, c.*,
+       (SELECT backfill_id FROM event_jobs
+        WHERE job_id = %(job_id)s AND generation = %(generation)s)
+FROM unnest(
     %(kinds)s::text[], %(models)s::text[], %(outcomes)s::text[], %(prompt_tokens)s::int[],
-    %(completion_tokens)s::int[], %(cached_tokens)s::int[], %(latencies)s::float8[]) AS c;
+    %(completion_tokens)s::int[], %(cached_tokens)s::int[], %(latencies)s::float8[],
+    %(counted_tokens)s::int[]) AS c;
 
 -- name: delete_events_of_revision
 -- Evidence follows by its foreign key.

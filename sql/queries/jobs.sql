@@ -1,13 +1,22 @@
+-- fragment: within_reach
+-- A job of a backfill is for deployments that are new enough. Nothing is known of ours: all are.
+      (j.needs_extractor IS NULL OR %(extractor)s::text IS NULL
+       OR (j.needs_extractor = %(extractor)s AND j.needs_extract <= %(extract)s
+           AND j.needs_merge <= %(merge)s))
+
 -- name: claimable_jobs
--- Due jobs, and jobs whose run has not shown a sign of life for a whole lease. Reads only.
+-- Due jobs, and jobs whose run has not shown a sign of life for a whole lease; those of backfills
+-- after all others. Reads only.
 SELECT j.job_id, j.generation, j.attempts, j.last_error_code, r.partition_key,
-       r.artifact_uid, r.revision_id, j.next_run_at
+       r.artifact_uid, r.revision_id, j.next_run_at, j.backfill_id
 FROM event_jobs j
 JOIN artifact_revision r USING (artifact_uid, revision_id)
 WHERE j.job_type = 'extract_events'
   AND ((j.status = 'PENDING' AND j.next_run_at <= now())
        OR (j.status = 'PROCESSING' AND j.locked_at < now() - make_interval(secs => %(lease)s)))
-ORDER BY j.next_run_at, j.created_at, j.job_id
+  AND
+-- include: within_reach
+ORDER BY j.backfill_id IS NOT NULL, j.next_run_at, j.created_at, j.job_id
 LIMIT %(limit)s;
 
 -- name: fail_exhausted_jobs
@@ -55,6 +64,8 @@ WITH due AS (
       AND ((j.status = 'PENDING' AND j.next_run_at <= now())
            OR (j.status = 'PROCESSING'
                AND j.locked_at < now() - make_interval(secs => %(lease)s)))
+      AND
+    -- include: within_reach
     ORDER BY j.job_id
     FOR UPDATE OF j SKIP LOCKED
 )

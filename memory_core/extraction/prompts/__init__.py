@@ -2,13 +2,24 @@
 
 A prompt's version is its number and a hash of its text, so that two deployments can tell which of
 them is newer and nobody can change a text under the same number unnoticed (`checksums.json`).
+
+Who runs the product may keep prompts of their own in PROMPTS_DIR: the highest number counts, and a
+number that is shipped keeps the shipped text.
 """
 
 import hashlib
 import json
+import re
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
+from importlib.resources.abc import Traversable
+from pathlib import Path
+
+from memory_core.errors import ConfigurationFault
+
+NAMES = ("extract", "merge")
+_FILE = re.compile(r"(?P<name>[a-z]+)\.(?P<number>[1-9][0-9]{0,8})\.md")
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,9 +38,24 @@ class Prompt:
 
 
 @cache
-def load(name: str) -> Prompt:
-    """The newest version of that prompt."""
-    return max(_all(name), key=lambda prompt: prompt.number)
+def load(name: str, folder: Path | None = None) -> Prompt:
+    """The newest version of that prompt. Raises ConfigurationFault about a file of the folder."""
+    return max(versions(name, folder).values(), key=lambda prompt: prompt.number)
+
+
+def versions(name: str, folder: Path | None = None) -> dict[int, Prompt]:
+    """Every version there is, by number."""
+    known = {prompt.number: prompt for prompt in _shipped() if prompt.name == name}
+    for prompt in _own(folder) if folder is not None else ():
+        if prompt.name != name:
+            continue
+        if known.get(prompt.number, prompt).text != prompt.text:
+            raise ConfigurationFault(
+                f"{name}.{prompt.number}.md in PROMPTS_DIR is not the text that is shipped under "
+                f"this number. Give yours the next number: {name}.{max(known) + 1}.md."
+            )
+        known[prompt.number] = prompt
+    return known
 
 
 def checksums() -> dict[str, str]:
@@ -39,10 +65,26 @@ def checksums() -> dict[str, str]:
     return recorded
 
 
-def _all(name: str) -> list[Prompt]:
-    found = []
-    for file in resources.files(__package__).iterdir():
-        stem, _, rest = file.name.partition(".")
-        if stem == name and rest.endswith(".md"):
-            found.append(Prompt(name, int(rest.removesuffix(".md")), file.read_text("utf-8")))
-    return found
+def _shipped() -> list[Prompt]:
+    files = resources.files(__package__).iterdir()
+    return [_read(file) for file in files if file.name.endswith(".md")]
+
+
+def _own(folder: Path) -> list[Prompt]:
+    return [_read(file) for file in sorted(folder.iterdir()) if file.name.endswith(".md")]
+
+
+def _read(file: Traversable) -> Prompt:
+    match = _FILE.fullmatch(file.name)
+    if match is None or match["name"] not in NAMES:
+        raise ConfigurationFault(
+            f"{file.name} in PROMPTS_DIR is no prompt: name it extract.N.md or merge.N.md, where N "
+            "is 1 or more and raised with every change."
+        )
+    try:
+        text = file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigurationFault(f"{file.name} in PROMPTS_DIR cannot be read: {error}") from None
+    if not text.strip():
+        raise ConfigurationFault(f"{file.name} in PROMPTS_DIR is empty.")
+    return Prompt(match["name"], int(match["number"]), text)

@@ -1,0 +1,48 @@
+"""What a run is called, so that a person finds it: Dagster's list of runs is searched by tags."""
+
+from collections.abc import Iterable
+
+from memory_core.database import Row
+
+TRIGGER_TAG = "trigger"
+FROM_QUEUE = "queue"
+# How many of the revisions were left to a run that was working on them.
+NOT_DONE_TAG = "left_to_another_run"
+_BACKFILL_TAG = "dagster/backfill"
+_SCHEDULE_TAG = "dagster/schedule_name"
+_NAMES_SHOWN = 3
+_LONGEST = 120
+
+
+def trigger(tags: dict[str, str]) -> str:
+    """Who asked: the queue, a backfill, a schedule, or a person (the UI, or its API)."""
+    if tags.get(TRIGGER_TAG) == FROM_QUEUE:
+        return FROM_QUEUE
+    if _BACKFILL_TAG in tags:
+        return "backfill"
+    return "schedule" if _SCHEDULE_TAG in tags else "ui"
+
+
+def describe(asked_by: str, revisions: Iterable[Row]) -> dict[str, str]:
+    """Tags of a run for these revisions (rows with artifact_uid, source_system and title)."""
+    rows = list(revisions)
+    tags = {TRIGGER_TAG: asked_by, "revisions": str(len(rows))}
+    if sources := sorted({row["source_system"] for row in rows}):
+        tags["source"] = _names(sources)
+    artifacts = {row["artifact_uid"] for row in rows}
+    if len(artifacts) == 1:
+        tags["artifact"] = artifacts.pop()
+        if title := rows[-1]["title"]:
+            tags["title"] = _short(title)
+    return tags
+
+
+def _names(names: list[str]) -> str:
+    more = len(names) - _NAMES_SHOWN
+    shown = ", ".join(names[:_NAMES_SHOWN])
+    return _short(f"{shown} and {more} more" if more > 0 else shown)
+
+
+def _short(text: str) -> str:
+    flat = " ".join(text.split())
+    return flat if len(flat) <= _LONGEST else flat[: _LONGEST - 1] + "…"

@@ -1,0 +1,185 @@
+"""Starting, watching, pausing, resuming and cancelling a backfill. One is open at a time."""
+
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from psycopg.types.json import Jsonb
+
+from memory_core.backfill.plan import Plan, make_plan
+from memory_core.backfill.scope import Filter, Scope
+from memory_core.backfill.tick import Tick, tick
+from memory_core.database import Database, Row, Session
+from memory_core.errors import InvalidInput, NotFound
+from memory_core.extraction.versions import current
+from memory_core.runtime import Runtime
+from memory_core.settings import Settings
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    backfill: Row
+    progress: Row
+    remaining: int  # not asked for yet
+    used_today: int  # tokens, by all backfills
+
+    @property
+    def total(self) -> int:
+        in_queue: int = self.progress["waiting"] + self.progress["working"]
+        return self.ended + in_queue + self.remaining
+
+    @property
+    def ended(self) -> int:
+        progress = self.progress
+        return int(progress["done"] + progress["failed"] + progress["overtaken"])
+
+    def as_json(self) -> dict[str, Any]:
+        shown = {**self.backfill, "backfill_id": str(self.backfill["backfill_id"])}
+        return {
+            **shown,
+            **self.progress,
+            "remaining": self.remaining,
+            "total": self.total,
+            "used_today": self.used_today,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    plan: Plan
+    first: Tick | None  # None: there was nothing to do
+
+
+async def start(
+    runtime: Runtime, chosen: Filter, *, other_models: bool = False, requested_by: str
+) -> Started:
+    """Takes the first step at once; the schedule takes the others."""
+    plan = await make_plan(runtime, chosen, other_models=other_models)
+    async with runtime.database.session() as session:
+        if await session.one("open_backfill") is not None:
+            raise _one_is_open()
+        if not plan.revisions:
+            return Started(plan, None)
+        row = await session.one(
+            "start_backfill",
+            **Scope(plan.versions).stored(),
+            filter=Jsonb(chosen.as_json()),
+            other_models=other_models,
+            requested_by=requested_by,
+            estimate=Jsonb(plan.as_json()),
+        )
+    if row is None:
+        raise _one_is_open()
+    return Started(plan, await tick(runtime))
+
+
+async def start_by_itself(runtime: Runtime) -> Started | None:
+    """With BACKFILL_START=auto: when a prompt is newer than events that no backfill to it was ever
+    asked for."""
+    if not await _starts_by_itself(runtime.database, runtime.settings):
+        return None
+    return await start(runtime, Filter(), requested_by="schedule")
+
+
+async def wants_a_tick(database: Database, settings: Settings) -> bool:
+    """Whether the schedule has anything to do."""
+    async with database.session() as session:
+        row = await session.one("backfill_wants_a_tick")
+    assert row is not None
+    return row["running"] or row["withdrawing"] or await _starts_by_itself(database, settings)
+
+
+async def _starts_by_itself(database: Database, settings: Settings) -> bool:
+    if settings.backfill_start != "auto":
+        return False
+    scope = Scope(current(settings))
+    async with database.session() as session:
+        if await session.one("open_backfill") is not None:
+            return False
+        found = await session.one("never_backfilled", **{**scope.parameters(), **scope.stored()})
+    return found is not None and bool(found["due"])
+
+
+async def status(runtime: Runtime, backfill_id: UUID | None = None) -> Status:
+    """Of the one named, else of the last."""
+    async with runtime.database.session() as session:
+        if backfill_id is None:
+            row = await session.one("last_backfill")
+        else:
+            row = await session.one("get_backfill", backfill_id=backfill_id)
+        if row is None:
+            raise NotFound(
+                "There is no such backfill."
+                if backfill_id
+                else "There was no backfill yet. `mcp-memory backfill plan` says what one takes."
+            )
+        return await _status(session, row)
+
+
+async def _status(session: Session, row: Row) -> Status:
+    progress = await session.one("backfill_progress", backfill_id=row["backfill_id"])
+    used = await session.one("tokens_of_day", now=None)
+    assert progress is not None
+    assert used is not None
+    remaining = 0
+    if row["status"] in {"RUNNING", "PAUSED"}:
+        counted = await session.one(
+            "count_remaining", **Scope.of(row).parameters(), backfill_id=row["backfill_id"]
+        )
+        assert counted is not None
+        remaining = counted["revisions"]
+    return Status(row, progress, remaining, used["tokens"])
+
+
+async def pause(runtime: Runtime) -> Status:
+    """What is in the queue goes back; what a run holds is finished."""
+    return await _change(runtime, "PAUSED", "paused by a person")
+
+
+async def cancel(runtime: Runtime) -> Status:
+    """As pause, for good. What is renewed stays renewed."""
+    return await _change(runtime, "CANCELLED", "cancelled by a person")
+
+
+async def resume(runtime: Runtime) -> Status:
+    """What failed is tried once more."""
+    async with runtime.database.transaction() as session:
+        row = await session.one("lock_open_backfill")
+        if row is None:
+            raise _none_is_open()
+        await session.run("forget_failed", backfill_id=row["backfill_id"])
+        await session.one(
+            "set_backfill_status",
+            backfill_id=row["backfill_id"],
+            status="RUNNING",
+            reason=None,
+        )
+    await tick(runtime)
+    return await status(runtime, row["backfill_id"])
+
+
+async def _change(runtime: Runtime, wanted: str, reason: str) -> Status:
+    async with runtime.database.transaction() as session:
+        row = await session.one("lock_open_backfill")
+        if row is None:
+            raise _none_is_open()
+        changed = await session.one(
+            "set_backfill_status", backfill_id=row["backfill_id"], status=wanted, reason=reason
+        )
+        assert changed is not None
+        await session.run("withdraw_waiting")
+        return await _status(session, changed)
+
+
+def _one_is_open() -> InvalidInput:
+    return InvalidInput(
+        "A backfill is open already: nothing was started. `mcp-memory backfill status` shows it; "
+        "wait for its end or cancel it."
+    )
+
+
+def _none_is_open() -> InvalidInput:
+    return InvalidInput(
+        "No backfill is open: nothing was changed. `mcp-memory backfill plan` says what one would "
+        "take, `start` starts it."
+    )

@@ -1,0 +1,191 @@
+"""What extracting revisions again would cost, before anybody pays.
+
+Chunk calls are known exactly: the questions are put together as the extractor does, and those whose
+answer is cached, or that two revisions share, cost nothing. Their tokens are our own count, scaled
+by how this provider billed calls before; answers are taken to be as long as they were. Merge
+questions depend on the answers: they are taken to be what they were last time.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+
+from memory_core.database import Row, Session
+from memory_core.extraction import prompts
+from memory_core.extraction.cache import Key, context_hash
+from memory_core.extraction.model import DocumentContext
+from memory_core.extraction.versions import Versions
+from memory_core.settings import Settings
+from memory_core.text.tokens import count_tokens
+
+_PAGE = 500
+# Where no answer was ever billed: a middling answer about a chunk.
+_ANSWER_TOKENS = 400.0
+
+
+@dataclass(slots=True)
+class Cost:
+    """Of one revision, or of many."""
+
+    chunks: int = 0
+    distinct_chunks: int = 0  # not counting those of a revision priced before
+    cached_chunks: int = 0  # of the distinct ones
+    merge_calls: int = 0
+    prompt_tokens: float = 0.0
+    completion_tokens: float = 0.0
+
+    @property
+    def chunk_calls(self) -> int:
+        return self.distinct_chunks - self.cached_chunks
+
+    @property
+    def calls(self) -> int:
+        return self.chunk_calls + self.merge_calls
+
+    @property
+    def tokens(self) -> int:
+        return round(self.prompt_tokens + self.completion_tokens)
+
+    def add(self, other: "Cost") -> None:
+        self.chunks += other.chunks
+        self.distinct_chunks += other.distinct_chunks
+        self.cached_chunks += other.cached_chunks
+        self.merge_calls += other.merge_calls
+        self.prompt_tokens += other.prompt_tokens
+        self.completion_tokens += other.completion_tokens
+
+
+@dataclass(frozen=True, slots=True)
+class Rates:
+    scale: float  # billed tokens for each that we count
+    answer_tokens: float
+    past_calls: int  # what this rests on; 0: on nothing
+
+
+class Estimator:
+    """Prices revisions in the order given. A question counts for the first that asks it."""
+
+    def __init__(self, session: Session, settings: Settings, versions: Versions) -> None:
+        self._session = session
+        self._settings = settings
+        self._versions = versions
+        self._asked: set[bytes] = set()
+        self._contexts: dict[DocumentContext, tuple[str, int]] = {}
+
+    async def price(self, revisions: Sequence[Row]) -> list[Cost]:
+        costs: list[Cost] = []
+        rates = await self.rates(revisions)
+        for start in range(0, len(revisions), _PAGE):
+            costs += await self._price_page(revisions[start : start + _PAGE], rates)
+        return costs
+
+    async def rates(self, revisions: Sequence[Row]) -> Rates:
+        """From calls about these very revisions where there are any, else from recent ones."""
+        model, jobs = self._versions.model, [row["job_id"] for row in revisions]
+        own = await self._session.one("call_rates_of_jobs", model=model, job_ids=jobs)
+        recent = await self._session.one("recent_call_rates", model=model)
+        known = [row for row in (own, recent) if row is not None]
+        called = next((row for row in known if row["calls"]), None)
+        counted = next((row for row in known if row["counted_tokens"]), None)
+        if called is None:
+            return Rates(1.0, _ANSWER_TOKENS, 0)
+        return Rates(
+            scale=counted["billed_tokens"] / counted["counted_tokens"] if counted else 1.0,
+            answer_tokens=called["completion_tokens"] / called["calls"],
+            past_calls=called["calls"],
+        )
+
+    async def _price_page(self, page: Sequence[Row], rates: Rates) -> list[Cost]:
+        costs = [Cost() for _ in page]
+        if self._versions.extractor != "openai":
+            for cost, row in zip(costs, page, strict=True):
+                cost.chunks = cost.distinct_chunks = cost.cached_chunks = row["chunk_count"]
+            return costs
+        await self._price_chunks(page, costs, rates)
+        await self._price_merges(page, costs, rates)
+        return costs
+
+    async def _price_chunks(self, page: Sequence[Row], costs: list[Cost], rates: Rates) -> None:
+        rows = await self._session.all(
+            "chunks_to_price",
+            uids=[row["artifact_uid"] for row in page],
+            revisions=[row["revision_id"] for row in page],
+        )
+        questions: dict[Key, tuple[int, int]] = {}
+        for row in rows:
+            position = row["position"] - 1
+            costs[position].chunks += 1
+            hashed, context_tokens = self._context(row)
+            key = Key(row["content_hash"], hashed, self._versions.extract, self._versions.model)
+            if (mark := _mark(key)) not in self._asked:
+                self._asked.add(mark)
+                questions[key] = (position, context_tokens + row["token_count"])
+        known = await self._known(list(questions))
+        instructions = count_tokens(self._prompt("extract").text)
+        for key, (position, tokens) in questions.items():
+            cost = costs[position]
+            cost.distinct_chunks += 1
+            if key in known:
+                cost.cached_chunks += 1
+            else:
+                cost.prompt_tokens += rates.scale * (instructions + tokens)
+                cost.completion_tokens += rates.answer_tokens
+
+    async def _known(self, keys: list[Key]) -> set[Key]:
+        rows = await self._session.all(
+            "known_answers",
+            chunk_hashes=[key.chunk_hash for key in keys],
+            context_hashes=[key.context_hash for key in keys],
+            prompt_versions=[key.prompt_version for key in keys],
+            models=[key.model for key in keys],
+        )
+        return {keys[row["number"] - 1] for row in rows}
+
+    async def _price_merges(self, page: Sequence[Row], costs: list[Cost], rates: Rates) -> None:
+        rows = await self._session.all(
+            "merge_calls_of_jobs", job_ids=[row["job_id"] for row in page]
+        )
+        last = {row["job_id"]: row for row in rows}
+        for cost, row in zip(costs, page, strict=True):
+            merges = last.get(row["job_id"])
+            if merges is None or not self._asks_to_merge(row, cost):
+                continue
+            longer = rates.scale * self._growth("merge", row["merge_version"])
+            cost.merge_calls += merges["calls"]
+            cost.prompt_tokens += max(merges["prompt_tokens"] + merges["calls"] * longer, 0)
+            cost.completion_tokens += merges["completion_tokens"]
+
+    def _asks_to_merge(self, row: Row, cost: Cost) -> bool:
+        """A new prompt asks anew. Otherwise only new answers about chunks give new questions."""
+        return row["merge_version"] != self._versions.merge or cost.chunk_calls > 0
+
+    def _growth(self, name: str, version: str) -> int:
+        """By how many tokens the instructions are longer than they were; 0 when nobody knows."""
+        known = prompts.versions(name, self._settings.prompts_dir).values()
+        before = next((prompt for prompt in known if prompt.version == version), None)
+        if before is None:
+            return 0
+        return count_tokens(self._prompt(name).text) - count_tokens(before.text)
+
+    def _prompt(self, name: str) -> prompts.Prompt:
+        return prompts.load(name, self._settings.prompts_dir)
+
+    def _context(self, row: Row) -> tuple[str, int]:
+        """Hash and tokens of a document's context."""
+        from memory_core.extraction.openai import describe
+
+        context = DocumentContext(
+            artifact_type=row["artifact_type"],
+            title=row["title"],
+            author=row["author"],
+            participants=tuple(row["participants"]),
+            date=row["source_ts"],
+        )
+        if context not in self._contexts:
+            self._contexts[context] = context_hash(context), count_tokens(describe(context))
+        return self._contexts[context]
+
+
+def _mark(key: Key) -> bytes:
+    """Short: a plan remembers one for each of millions of chunks."""
+    return blake2b(f"{key.chunk_hash}{key.context_hash}".encode(), digest_size=16).digest()

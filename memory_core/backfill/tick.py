@@ -1,0 +1,175 @@
+"""One step of a backfill: ask for as many revisions again as time, queue and budget allow.
+
+A step is one transaction: killed at any point it has happened or it has not. Steps take turns by a
+lock on the backfill's row, as do the commands that pause or cancel it.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from memory_core.backfill.budget import Budget, Fit, fit
+from memory_core.backfill.estimate import Estimator
+from memory_core.backfill.scope import Scope
+from memory_core.database import Row, Session
+from memory_core.extraction.versions import Versions, current
+from memory_core.runtime import Runtime
+from memory_core.settings import Settings
+
+# When of the last so many half failed, something is wrong that more of the same will not mend.
+_LAST_ENDINGS = 20
+_ENOUGH_ENDINGS = 10
+# A step looks past so many pages of revisions that are too large for a day.
+_PAGES = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    """What a step did, or why it did nothing."""
+
+    note: str
+    backfill_id: UUID | None = None
+    asked: int = 0
+    withdrawn: int = 0
+    status: str | None = None  # of the backfill after it
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    session: Session
+    settings: Settings
+    backfill: Row
+    scope: Scope
+    now: datetime | None
+
+    @property
+    def id(self) -> UUID:
+        id_: UUID = self.backfill["backfill_id"]
+        return id_
+
+    def parameters(self) -> dict[str, object]:
+        return {**self.scope.parameters(), "backfill_id": self.id}
+
+
+async def tick(runtime: Runtime, *, now: datetime | None = None) -> Tick:
+    """`now` decides which day's budget is used; by default the database's clock."""
+    async with runtime.database.transaction() as session:
+        withdrawn = await session.run("withdraw_waiting")
+        backfill = await session.one("try_open_backfill")
+        if backfill is None:
+            busy = await session.one("open_backfill")
+            note = "another step is at work" if busy else "no backfill is open"
+            return Tick(note, withdrawn=withdrawn)
+        step = _Step(session, runtime.settings, backfill, Scope.of(backfill), now)
+        asked, note, status = await _advance(step, current(runtime.settings))
+        await session.run("note_tick", backfill_id=step.id, note=note)
+    return Tick(note, step.id, asked, withdrawn, status)
+
+
+async def _advance(step: _Step, ours: Versions) -> tuple[int, str, str]:
+    """How many were asked for, what there is to say, and the status."""
+    if step.backfill["status"] != "RUNNING":
+        return 0, "it is paused", "PAUSED"
+    if not ours.reach(step.scope.versions):
+        return 0, _out_of_reach(ours, step.scope.versions), "RUNNING"
+    if (reason := await _too_many_failures(step)) is not None:
+        return 0, reason, await _pause(step, reason)
+    fresh = await step.session.one("fresh_jobs_waiting")
+    assert fresh is not None
+    if fresh["jobs"]:
+        return 0, f"{fresh['jobs']} fresh jobs wait; they go first", "RUNNING"
+    progress = await step.session.one("backfill_progress", backfill_id=step.id)
+    assert progress is not None
+    in_queue = progress["waiting"] + progress["working"]
+    room = step.settings.backfill_revisions_per_tick - in_queue
+    if room <= 0:
+        return 0, f"{in_queue} of it are still in the queue", "RUNNING"
+    return await _ask(step, room, in_queue, await _budget(step, progress))
+
+
+async def _ask(step: _Step, room: int, in_queue: int, budget: Budget) -> tuple[int, str, str]:
+    chosen, found = await _choose(step, room, budget)
+    if chosen:
+        await step.session.run(
+            "ask_again",
+            backfill_id=step.id,
+            job_ids=[row["job_id"] for row, _ in chosen],
+            tokens=[tokens for _, tokens in chosen],
+            extractor=step.scope.versions.extractor,
+            extract=step.scope.versions.extract_number,
+            merge=step.scope.versions.merge_number,
+        )
+        return len(chosen), f"asked for {len(chosen)} revisions", "RUNNING"
+    if found.exhausted:
+        day = f"{budget.used:,} used and {budget.reserved:,} reserved of {budget.per_day:,}"
+        return 0, f"today's tokens do not suffice for the next one: {day}", "RUNNING"
+    remaining = await step.session.one("count_remaining", **step.parameters())
+    assert remaining is not None
+    if found.too_large and remaining["revisions"] <= len(found.too_large) and not in_queue:
+        reason = (
+            f"{len(found.too_large)} revisions need more than a whole day's tokens each: raise "
+            "BACKFILL_TOKENS_PER_DAY and resume, or cancel"
+        )
+        return 0, reason, await _pause(step, reason)
+    if remaining["revisions"] or in_queue:
+        return 0, f"waits for {remaining['revisions'] + in_queue} that are in work", "RUNNING"
+    await step.session.run(
+        "set_backfill_status", backfill_id=step.id, status="DONE", reason="nothing is left"
+    )
+    return 0, "nothing is left", "DONE"
+
+
+async def _choose(
+    step: _Step, room: int, budget: Budget
+) -> tuple[list[tuple[Row, int]], Fit[tuple[Row, int]]]:
+    """Newest first; past those that would not fit into a whole day."""
+    too_large: list[tuple[Row, int]] = []
+    estimator = Estimator(step.session, step.settings, step.scope.versions)
+    for _ in range(_PAGES):
+        rows = await step.session.all(
+            "next_revisions",
+            **step.parameters(),
+            limit=room,
+            without=[row["job_id"] for row, _ in too_large],
+        )
+        costs = await estimator.price(rows)
+        priced = [((row, cost.tokens), cost.tokens) for row, cost in zip(rows, costs, strict=True)]
+        found = fit(budget, priced)
+        too_large += found.too_large
+        if found.today or found.exhausted or not rows:
+            break
+    return found.today, Fit(found.today, too_large, found.exhausted)
+
+
+async def _budget(step: _Step, progress: Row) -> Budget:
+    used = await step.session.one("tokens_of_day", now=step.now)
+    assert used is not None
+    return Budget(
+        step.settings.backfill_tokens_per_day, used["tokens"], progress["reserved_tokens"]
+    )
+
+
+async def _too_many_failures(step: _Step) -> str | None:
+    last = await step.session.one("last_endings", backfill_id=step.id, limit=_LAST_ENDINGS)
+    assert last is not None
+    if last["ended"] < _ENOUGH_ENDINGS or last["failed"] * 2 < last["ended"]:
+        return None
+    return (
+        f"{last['failed']} of the last {last['ended']} failed (`mcp-memory jobs --status FAILED` "
+        "says why); their old events are still served"
+    )
+
+
+async def _pause(step: _Step, reason: str) -> str:
+    await step.session.run(
+        "set_backfill_status", backfill_id=step.id, status="PAUSED", reason=reason
+    )
+    await step.session.run("withdraw_waiting")
+    return "PAUSED"
+
+
+def _out_of_reach(ours: Versions, wanted: Versions) -> str:
+    return (
+        f"it is for {wanted.extractor} {wanted.extract}/{wanted.merge}, this deployment has "
+        f"{ours.extractor} {ours.extract}/{ours.merge}: left to a newer one"
+    )

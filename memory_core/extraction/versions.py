@@ -1,0 +1,47 @@
+"""What a deployment extracts with: extractor, model, and versions that can be ordered."""
+
+import re
+from dataclasses import dataclass
+
+from memory_core.extraction import prompts
+from memory_core.settings import Settings
+
+_NUMBER = re.compile(r"[0-9]{1,9}")
+
+
+@dataclass(frozen=True, slots=True)
+class Versions:
+    extractor: str
+    model: str
+    extract: str  # "2-0a1b2c3d": the number orders, the rest tells texts apart
+    merge: str  # "none" where nothing is asked
+
+    @property
+    def extract_number(self) -> int:
+        return number(self.extract)
+
+    @property
+    def merge_number(self) -> int:
+        return number(self.merge)
+
+    def reach(self, other: "Versions") -> bool:
+        """Whether work for the other may be done here: the same extractor, and nothing older."""
+        return (
+            self.extractor == other.extractor
+            and self.extract_number >= other.extract_number
+            and self.merge_number >= other.merge_number
+        )
+
+
+def number(version: str) -> int:
+    match = _NUMBER.match(version)
+    return int(match[0]) if match else 0
+
+
+def current(settings: Settings) -> Versions:
+    if not settings.uses_openai_extractor:
+        from memory_core.extraction.rules import VERSION
+
+        return Versions("rules", "rules", VERSION, "none")
+    extract, merge = (prompts.load(name, settings.prompts_dir) for name in prompts.NAMES)
+    return Versions("openai", settings.openai_event_model, extract.version, merge.version)

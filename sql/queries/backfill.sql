@@ -1,0 +1,350 @@
+-- fragment: outdated
+-- Revisions (r) whose events (x) a deployment of these versions may renew: something of them is
+-- older and nothing newer. Another model or extractor counts only when that is asked for.
+      (x.extractor <> %(extractor)s
+       OR (x.extract_number <= %(extract)s AND x.merge_number <= %(merge)s))
+  AND ((x.extractor = %(extractor)s
+        AND (x.extract_number < %(extract)s OR x.merge_number < %(merge)s))
+       OR (%(other_models)s AND (x.extractor <> %(extractor)s OR x.model <> %(model)s)))
+  AND (%(artifact_uid)s::text IS NULL OR r.artifact_uid = %(artifact_uid)s)
+  AND (%(source_system)s::text IS NULL OR r.source_system = %(source_system)s)
+  AND (%(artifact_type)s::text IS NULL OR r.artifact_type = %(artifact_type)s)
+  AND (%(time_from)s::timestamptz IS NULL
+       OR coalesce(r.source_ts, r.ingested_at) >= %(time_from)s)
+  AND (%(time_to)s::timestamptz IS NULL OR coalesce(r.source_ts, r.ingested_at) <= %(time_to)s)
+  AND (%(category)s::text IS NULL
+       OR EXISTS (SELECT 1 FROM semantic_event e
+                  WHERE e.artifact_uid = r.artifact_uid AND e.revision_id = r.revision_id
+                    AND e.category = %(category)s))
+
+-- fragment: not_asked_for
+-- A backfill asks for a revision once, whatever became of it.
+      NOT EXISTS (SELECT 1 FROM backfill_item i
+                  WHERE i.backfill_id = %(backfill_id)s AND i.artifact_uid = r.artifact_uid
+                    AND i.revision_id = r.revision_id)
+
+-- name: outdated_revisions
+-- For a plan or a trial: all of them, newest first, latest revisions before superseded ones.
+SELECT r.artifact_uid, r.revision_id, r.is_latest, r.chunk_count, x.job_id, x.extractor, x.model,
+       x.extract_version, x.merge_version
+FROM extraction x
+JOIN artifact_revision r USING (artifact_uid, revision_id)
+WHERE
+-- include: outdated
+ORDER BY r.is_latest DESC, r.ingested_at DESC, r.artifact_uid, r.revision_id;
+
+-- name: count_remaining
+-- What a backfill has not asked for yet, also what somebody else is working on just now.
+SELECT count(*) AS revisions
+FROM extraction x
+JOIN artifact_revision r USING (artifact_uid, revision_id)
+WHERE
+-- include: outdated
+  AND
+-- include: not_asked_for
+;
+
+-- name: next_revisions
+-- What a backfill asks for next. A job that is in flight is left alone: it may well end newer.
+SELECT r.artifact_uid, r.revision_id, r.chunk_count, x.model, x.extract_version, x.merge_version,
+       j.job_id, j.generation, j.status, j.attempts, j.requested_by, j.locked_by,
+       j.last_error_code, j.last_error_message
+FROM extraction x
+JOIN artifact_revision r USING (artifact_uid, revision_id)
+JOIN event_jobs j ON j.artifact_uid = r.artifact_uid AND j.revision_id = r.revision_id
+                 AND j.job_type = 'extract_events'
+WHERE j.status IN ('DONE', 'FAILED') AND j.job_id <> ALL(%(without)s::uuid[])
+  AND
+-- include: outdated
+  AND
+-- include: not_asked_for
+ORDER BY r.is_latest DESC, r.ingested_at DESC, r.artifact_uid, r.revision_id
+LIMIT %(limit)s
+FOR UPDATE OF j SKIP LOCKED;
+
+-- name: ask_again
+-- In the order given: who is due earlier goes first. Behind everything fresh in any case.
+WITH wanted AS (
+    SELECT * FROM unnest(%(job_ids)s::uuid[], %(tokens)s::bigint[]) WITH ORDINALITY
+        AS w (job_id, tokens, position)
+), asked AS (
+    UPDATE event_jobs j
+    SET status = 'PENDING', attempts = 0, generation = j.generation + 1, locked_at = NULL,
+        locked_by = NULL, last_error_code = NULL, last_error_message = NULL, bypass_cache = false,
+        requested_by = 'backfill', backfill_id = %(backfill_id)s, needs_extractor = %(extractor)s,
+        needs_extract = %(extract)s, needs_merge = %(merge)s,
+        next_run_at = now() - make_interval(
+            secs => (cardinality(%(job_ids)s::uuid[]) - w.position) * 0.001)
+    FROM wanted w
+    -- As it was before this statement: the update itself sees no other.
+    JOIN event_jobs before ON before.job_id = w.job_id
+    WHERE j.job_id = w.job_id AND j.status IN ('DONE', 'FAILED')
+    RETURNING j.job_id, j.artifact_uid, j.revision_id, j.generation, w.tokens,
+              jsonb_build_object(
+                  'status', before.status, 'attempts', before.attempts,
+                  'requested_by', before.requested_by, 'locked_by', before.locked_by,
+                  'last_error_code', before.last_error_code,
+                  'last_error_message', before.last_error_message) AS job_before
+)
+INSERT INTO backfill_item (backfill_id, artifact_uid, revision_id, job_id, generation,
+                           estimated_tokens, job_before)
+SELECT %(backfill_id)s, artifact_uid, revision_id, job_id, generation, tokens, job_before
+FROM asked;
+
+-- name: withdraw_waiting
+-- What backfills that were stopped still have in the queue goes back to how it stood before. What a
+-- run holds is left to it: it is paid for.
+WITH waiting AS (
+    SELECT i.backfill_id, i.job_id, i.job_before
+    FROM event_jobs j
+    JOIN backfill b ON b.backfill_id = j.backfill_id
+    JOIN backfill_item i ON i.backfill_id = j.backfill_id AND i.artifact_uid = j.artifact_uid
+                        AND i.revision_id = j.revision_id AND i.generation = j.generation
+    WHERE b.status IN ('PAUSED', 'CANCELLED') AND j.status = 'PENDING'
+    ORDER BY j.job_id
+    FOR UPDATE OF j
+), put_back AS (
+    UPDATE event_jobs j
+    SET status = w.job_before ->> 'status', attempts = (w.job_before ->> 'attempts')::int,
+        requested_by = w.job_before ->> 'requested_by', locked_at = NULL,
+        locked_by = w.job_before ->> 'locked_by',
+        last_error_code = w.job_before ->> 'last_error_code',
+        last_error_message = w.job_before ->> 'last_error_message',
+        backfill_id = NULL, needs_extractor = NULL, needs_extract = 0, needs_merge = 0
+    FROM waiting w WHERE j.job_id = w.job_id
+    RETURNING w.backfill_id, j.job_id
+)
+DELETE FROM backfill_item i USING put_back p
+WHERE i.backfill_id = p.backfill_id AND i.job_id = p.job_id;
+
+-- name: forget_failed
+-- What failed may be asked for once more.
+WITH failed AS (
+    SELECT i.job_id, i.generation FROM backfill_item i
+    JOIN event_jobs j ON j.job_id = i.job_id AND j.generation = i.generation
+    WHERE i.backfill_id = %(backfill_id)s AND j.status = 'FAILED'
+    FOR UPDATE OF j
+), freed AS (
+    UPDATE event_jobs j SET backfill_id = NULL FROM failed f WHERE j.job_id = f.job_id
+)
+DELETE FROM backfill_item i USING failed f
+WHERE i.backfill_id = %(backfill_id)s AND i.job_id = f.job_id;
+
+-- name: fresh_jobs_waiting
+-- Somebody waits for these. One that failed and waits for its next try does not count: it may do so
+-- for hours.
+SELECT count(*) AS jobs FROM (
+    SELECT 1 FROM event_jobs
+    WHERE status = 'PENDING' AND next_run_at <= now() AND backfill_id IS NULL LIMIT 1000) AS due;
+
+-- name: tokens_of_day
+-- Model tokens that backfills used on the UTC day of a moment.
+SELECT coalesce(sum(prompt_tokens + completion_tokens), 0)::bigint AS tokens
+FROM model_call
+WHERE backfill_id IS NOT NULL
+  AND called_at >= date_trunc('day', coalesce(%(now)s, now()), 'UTC')
+  AND called_at < date_trunc('day', coalesce(%(now)s, now()), 'UTC') + interval '1 day';
+
+-- fragment: item_states
+-- What became of what a backfill asked for.
+SELECT i.backfill_id, i.estimated_tokens, coalesce(x.finished_at, j.updated_at) AS ended_at,
+       CASE WHEN x.job_id = i.job_id AND x.generation >= i.generation THEN 'done'
+            WHEN j.generation IS DISTINCT FROM i.generation THEN 'overtaken'
+            WHEN j.status = 'FAILED' THEN 'failed'
+            WHEN j.status = 'PROCESSING' THEN 'working'
+            ELSE 'waiting' END AS state
+FROM backfill_item i
+LEFT JOIN event_jobs j ON j.job_id = i.job_id
+LEFT JOIN extraction x ON x.artifact_uid = i.artifact_uid AND x.revision_id = i.revision_id
+WHERE i.backfill_id = %(backfill_id)s
+
+-- name: backfill_progress
+WITH item AS (
+-- include: item_states
+)
+SELECT count(*) FILTER (WHERE state = 'done') AS done,
+       count(*) FILTER (WHERE state = 'failed') AS failed,
+       count(*) FILTER (WHERE state = 'working') AS working,
+       count(*) FILTER (WHERE state = 'waiting') AS waiting,
+       count(*) FILTER (WHERE state = 'overtaken') AS overtaken,
+       coalesce(sum(estimated_tokens) FILTER (WHERE state IN ('working', 'waiting')), 0)::bigint
+           AS reserved_tokens,
+       (SELECT coalesce(sum(prompt_tokens + completion_tokens), 0)::bigint FROM model_call
+        WHERE backfill_id = %(backfill_id)s) AS used_tokens,
+       (SELECT count(*) FROM model_call WHERE backfill_id = %(backfill_id)s) AS calls
+FROM item;
+
+-- name: last_endings
+-- How the last so many of a backfill ended.
+WITH item AS (
+-- include: item_states
+)
+SELECT count(*) AS ended, count(*) FILTER (WHERE state = 'failed') AS failed
+FROM (SELECT state FROM item WHERE state IN ('done', 'failed')
+      ORDER BY ended_at DESC LIMIT %(limit)s) AS last;
+
+-- name: open_backfill
+SELECT * FROM backfill WHERE status IN ('RUNNING', 'PAUSED');
+
+-- name: lock_open_backfill
+-- Ticks and commands take turns.
+SELECT * FROM backfill WHERE status IN ('RUNNING', 'PAUSED') FOR UPDATE;
+
+-- name: try_open_backfill
+-- None when another tick is at work.
+SELECT * FROM backfill WHERE status IN ('RUNNING', 'PAUSED') FOR UPDATE SKIP LOCKED;
+
+-- name: last_backfill
+SELECT * FROM backfill ORDER BY created_at DESC LIMIT 1;
+
+-- name: get_backfill
+SELECT * FROM backfill WHERE backfill_id = %(backfill_id)s;
+
+-- name: start_backfill
+-- Nothing when one is open.
+INSERT INTO backfill (filter, other_models, extractor, model, extract_version, merge_version,
+                      requested_by, estimate)
+VALUES (%(filter)s, %(other_models)s, %(extractor)s, %(model)s, %(extract_version)s,
+        %(merge_version)s, %(requested_by)s, %(estimate)s)
+ON CONFLICT ((true)) WHERE status IN ('RUNNING', 'PAUSED') DO NOTHING
+RETURNING *;
+
+-- name: set_backfill_status
+UPDATE backfill
+SET status = %(status)s, reason = %(reason)s,
+    finished_at = CASE WHEN %(status)s IN ('DONE', 'CANCELLED') THEN now() END
+WHERE backfill_id = %(backfill_id)s
+RETURNING *;
+
+-- name: note_tick
+UPDATE backfill SET last_tick_at = now(), last_tick = %(note)s
+WHERE backfill_id = %(backfill_id)s;
+
+-- name: backfill_wants_a_tick
+SELECT EXISTS (SELECT 1 FROM backfill WHERE status = 'RUNNING') AS running,
+       EXISTS (SELECT 1 FROM event_jobs j JOIN backfill b USING (backfill_id)
+               WHERE j.status = 'PENDING' AND b.status IN ('PAUSED', 'CANCELLED')) AS withdrawing;
+
+-- name: never_backfilled
+-- Whether there is something outdated that no backfill to these versions was ever asked for, and
+-- none of them was cancelled: what a person stopped does not start by itself.
+SELECT NOT EXISTS (SELECT 1 FROM backfill
+                   WHERE status = 'CANCELLED' AND extractor = %(extractor)s
+                     AND extract_version = %(extract_version)s
+                     AND merge_version = %(merge_version)s)
+   AND EXISTS (
+    SELECT 1 FROM extraction x
+    JOIN artifact_revision r USING (artifact_uid, revision_id)
+    WHERE NOT EXISTS (
+        SELECT 1 FROM backfill_item i JOIN backfill b USING (backfill_id)
+        WHERE i.artifact_uid = r.artifact_uid AND i.revision_id = r.revision_id
+          AND b.extractor = %(extractor)s AND b.extract_version = %(extract_version)s
+          AND b.merge_version = %(merge_version)s)
+      AND
+    -- include: outdated
+) AS due;
+
+-- name: version_counts
+-- Which versions the events of all revisions were made with.
+SELECT extractor, model, extract_version, merge_version, count(*) AS revisions
+FROM extraction
+GROUP BY extractor, model, extract_version, merge_version
+ORDER BY revisions DESC, extractor, model, extract_version, merge_version;
+
+-- name: chunks_to_price
+-- The chunks of these revisions in their order, each with the context it is asked with.
+SELECT w.position, c.content_hash, c.token_count, f.artifact_type, f.title, f.author,
+       f.participants, f.source_ts
+FROM unnest(%(uids)s::text[], %(revisions)s::text[])
+     WITH ORDINALITY AS w (artifact_uid, revision_id, position)
+JOIN revision_chunk c USING (artifact_uid, revision_id)
+CROSS JOIN LATERAL (
+    SELECT r.artifact_type, r.title, r.author, r.participants, r.source_ts
+    FROM revision_chunk same
+    JOIN artifact_revision r USING (artifact_uid, revision_id)
+    WHERE same.artifact_uid = c.artifact_uid AND same.content_hash = c.content_hash
+    ORDER BY r.ingested_at, r.revision_id LIMIT 1
+) f
+ORDER BY w.position, c.chunk_index;
+
+-- name: known_answers
+-- Which of these questions were answered already, by number.
+SELECT k.number
+FROM unnest(%(chunk_hashes)s::text[], %(context_hashes)s::text[], %(prompt_versions)s::text[],
+            %(models)s::text[])
+     WITH ORDINALITY AS k (chunk_hash, context_hash, prompt_version, model, number)
+JOIN extraction_cache c USING (chunk_hash, context_hash, prompt_version, model);
+
+-- fragment: rates
+SELECT count(*) AS calls, coalesce(sum(completion_tokens), 0)::bigint AS completion_tokens,
+       coalesce(sum(prompt_tokens) FILTER (WHERE counted_tokens > 0), 0)::bigint AS billed_tokens,
+       coalesce(sum(counted_tokens) FILTER (WHERE prompt_tokens > 0), 0)::bigint AS counted_tokens
+
+-- name: call_rates_of_jobs
+-- What extraction calls of a model cost for these jobs.
+-- include: rates
+FROM model_call
+WHERE kind = 'extract' AND model = %(model)s AND outcome = 'ok'
+  AND job_id = ANY(%(job_ids)s::uuid[]);
+
+-- name: recent_call_rates
+-- What the model's extraction calls among the last so many cost.
+-- include: rates
+FROM (SELECT * FROM model_call ORDER BY call_id DESC LIMIT 20000) AS recent
+WHERE kind = 'extract' AND model = %(model)s AND outcome = 'ok';
+
+-- name: merge_calls_of_jobs
+-- What the last merge questions about these revisions cost.
+SELECT c.job_id, count(*) AS calls, sum(c.prompt_tokens)::bigint AS prompt_tokens,
+       sum(c.completion_tokens)::bigint AS completion_tokens
+FROM model_call c
+JOIN (SELECT job_id, max(generation) AS generation FROM model_call
+      WHERE kind = 'merge' AND outcome = 'ok' AND job_id = ANY(%(job_ids)s::uuid[])
+      GROUP BY job_id) AS last USING (job_id, generation)
+WHERE c.kind = 'merge' AND c.outcome = 'ok'
+GROUP BY c.job_id;
+
+-- name: start_trial
+INSERT INTO prompt_trial (filter, sample, seed, extractor, model, extract_version, merge_version,
+                          requested_by)
+VALUES (%(filter)s, %(sample)s, %(seed)s, %(extractor)s, %(model)s, %(extract_version)s,
+        %(merge_version)s, %(requested_by)s)
+RETURNING *;
+
+-- name: add_trial_revision
+INSERT INTO prompt_trial_revision (
+    trial_id, artifact_uid, revision_id, position, extract_version, merge_version, events,
+    comparison, rejected_before, rejected, calls, cache_hits, prompt_tokens, completion_tokens,
+    error
+)
+SELECT %(trial_id)s, %(uid)s, %(revision)s, %(position)s, %(extract_version)s, %(merge_version)s,
+       %(events)s, %(comparison)s, %(rejected_before)s, %(rejected)s, %(calls)s, %(cache_hits)s,
+       %(prompt_tokens)s, %(completion_tokens)s, %(error)s
+-- A document that was deleted meanwhile leaves no trace here either.
+WHERE EXISTS (SELECT 1 FROM artifact_revision
+              WHERE artifact_uid = %(uid)s AND revision_id = %(revision)s);
+
+-- name: finish_trial
+UPDATE prompt_trial SET finished_at = now() WHERE trial_id = %(trial_id)s;
+
+-- name: get_trial
+SELECT * FROM prompt_trial WHERE trial_id = %(trial_id)s;
+
+-- name: trial_revisions
+SELECT t.*, r.title, r.partition_key, r.source_system
+FROM prompt_trial_revision t
+JOIN artifact_revision r USING (artifact_uid, revision_id)
+WHERE t.trial_id = %(trial_id)s
+ORDER BY t.position;
+
+-- name: trials_after
+-- Trials that ended after the last one shown, but not those that show themselves.
+SELECT trial_id, finished_at FROM prompt_trial
+WHERE finished_at IS NOT NULL AND requested_by <> 'ui'
+  AND (%(finished_at)s::timestamptz IS NULL
+       OR (finished_at, trial_id) > (%(finished_at)s::timestamptz, %(trial_id)s::uuid))
+ORDER BY finished_at, trial_id LIMIT 20;
+
+-- name: rejections_of_revision
+SELECT jsonb_array_length(rejections) AS rejected FROM extraction
+WHERE artifact_uid = %(uid)s AND revision_id = %(revision)s;

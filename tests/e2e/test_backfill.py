@@ -1,0 +1,337 @@
+"""A prompt is raised and two hundred revisions follow: seen in Dagster, behind fresh work, through
+a kill, without a call too many."""
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mcp import Client
+from pipeline import LOCATION, Held, Json, Pipeline, document, told
+from stacks import eventually, scripted_stack
+
+from memory_core.extraction.pipeline import CANONICAL_EVENTS, CHUNK_EXTRACTIONS, STORED_EVENTS
+from tests.pipeline_client import bump
+from tests.scripted_provider import Call, last_user_message
+
+REVISIONS = 200
+LONG = 10  # documents of several chunks, each in two revisions
+PATIENCE = 180.0
+SCHEDULE = {**LOCATION, "scheduleName": "prompt_upgrade"}
+_STALE = """
+query Stale($key: AssetKeyInput!, $partition: String!) {
+  assetNodeOrError(assetKey: $key) {
+    ... on AssetNode {
+      staleStatus(partition: $partition)
+      staleCauses(partition: $partition) { key { path } category reason }
+    }
+  }
+}"""
+_TICKS = """
+query Ticks($schedule: ScheduleSelector!) {
+  scheduleOrError(scheduleSelector: $schedule) {
+    ... on Schedule { scheduleState { status ticks(limit: 20) { status error { message } } } }
+  }
+}"""
+_NEXT_TICK = """
+mutation NextTick($schedule: ScheduleSelector!) {
+  scheduleDryRun(selectorData: $schedule) {
+    ... on DryRunInstigationTick {
+      evaluationResult { skipReason runRequests { jobName } error { message } }
+    }
+  }
+}"""
+_MATERIALISATIONS = """
+query Trials($key: AssetKeyInput!) {
+  assetNodeOrError(assetKey: $key) {
+    ... on AssetNode {
+      assetMaterializations(limit: 5) {
+        runId
+        metadataEntries { label ... on MarkdownMetadataEntry { mdStr } }
+      }
+    }
+  }
+}"""
+
+
+class Deployment(Pipeline):
+    """A pipeline whose prompts can be raised."""
+
+    folder: Path
+
+    def raise_prompt(self, **numbers: int) -> None:
+        """As a deployment does: new files, and a new code server."""
+        bump(self.folder, **numbers)
+        ready = self.stack.times_ready("dagster-code")
+        os.kill(self.stack.pid_of("dagster-code"), signal.SIGKILL)
+        eventually(lambda: self.stack.times_ready("dagster-code") > ready, what="a new code server")
+
+    def command(self, *arguments: str) -> Any:
+        """`mcp-memory backfill … --json` beside the stack."""
+        environment = {
+            **os.environ,
+            **self.stack.variables,
+            "DATA_DIR": str(self.stack.data_dir),
+        }
+        done = subprocess.run(
+            [sys.executable, "-m", "mcp_server.cli", "backfill", *arguments, "--json"],
+            env=environment,
+            cwd=self.stack.data_dir,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)
+
+    def stale(self, asset: str, partition: str) -> tuple[str, list[Json]]:
+        found = self.stack.graphql(_STALE, key={"path": [asset]}, partition=partition)
+        node = found["assetNodeOrError"]
+        return node["staleStatus"], node["staleCauses"]
+
+    def made_with(self) -> dict[str, int]:
+        rows = self.sql(
+            "SELECT extract_number || '/' || merge_number AS version, count(*)::int AS n "
+            "FROM extraction GROUP BY 1"
+        )
+        return {row["version"]: row["n"] for row in rows}
+
+    def chunk_calls(self) -> list[Call]:
+        return [call for call in self.provider.chats if not _merges(call)]
+
+    def progress(self) -> Counter[str]:
+        """Jobs of the backfill by status."""
+        rows = self.sql("SELECT status FROM event_jobs WHERE requested_by = 'backfill'")
+        return Counter(row["status"] for row in rows)
+
+    def delete(self, artifact_uid: str) -> None:
+        async def send() -> None:
+            async with Client(self.stack.mcp_url) as client:
+                answer = await client.call_tool("artifact_delete", {"artifact_uid": artifact_uid})
+                assert not answer.is_error, answer.content
+
+        asyncio.run(send())
+
+    def next_tick(self) -> Json:
+        """What the schedule would do now."""
+        answer = self.stack.graphql(_NEXT_TICK, schedule=SCHEDULE)
+        result: Json = answer["scheduleDryRun"]["evaluationResult"]
+        assert result["error"] is None, result["error"]
+        return result
+
+    def finish(self) -> None:
+        """The last step, whether it is ours or one of the schedule at the same time."""
+        assert self.wait_finished(self.launch("prompt_upgrade")) == "SUCCESS"
+        last = "SELECT status FROM backfill ORDER BY created_at DESC LIMIT 1"
+        eventually(lambda: self.sql(last) == [{"status": "DONE"}], what="the backfill's end")
+
+
+def _merges(call: Call) -> bool:
+    return call.body["response_format"]["json_schema"]["name"] == "event_merge"
+
+
+@pytest.fixture(scope="module")
+def deployment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
+    folder = tmp_path_factory.mktemp("prompts")
+    with scripted_stack(
+        tmp_path_factory.mktemp("backfill"),
+        OPENAI_TIMEOUT="300",
+        PROMPTS_DIR=str(folder),
+        BACKFILL_TOKENS_PER_DAY="100000000",
+    ) as (stack, provider):
+        made = Deployment(stack, provider)
+        made.folder = folder
+        yield made
+
+
+@pytest.fixture(scope="module")
+def corpus(deployment: Deployment) -> list[Json]:
+    """Two hundred revisions, extracted with the shipped prompts."""
+    first, then = [], []
+    for number in range(LONG):
+        named = {"title": f"Long {number}", "source_id": f"long-{number}"}
+        text = document(seed=number, count=70)
+        first.append({"content": text, **named})
+        then.append({"content": f"{text}\n{document(seed=1000 + number, count=3)}", **named})
+    for number in range(REVISIONS - 2 * LONG):
+        named = {"title": f"Short {number}", "source_id": f"short-{number}"}
+        then.append({"content": document(seed=100 + number, count=4), **named})
+    with deployment.queue_closed():
+        ingested = [
+            *deployment.ingest_all(first, at_once=8),
+            *deployment.ingest_all(then, at_once=8),
+        ]
+    deployment.wait_done(*ingested, within=PATIENCE)
+    deployment.wait_idle()
+    return ingested
+
+
+def test_a_new_merge_prompt_makes_partitions_stale_and_a_backfill_fresh_without_chunk_calls(
+    deployment: Deployment, corpus: list[Json]
+) -> None:
+    partition = deployment.partition(corpus[LONG])
+    stages = (CHUNK_EXTRACTIONS, CANONICAL_EVENTS, STORED_EVENTS)
+    assert [deployment.stale(stage, partition)[0] for stage in stages] == ["FRESH"] * 3
+
+    deployment.raise_prompt(merge=2)
+    eventually(
+        lambda: deployment.stale(CANONICAL_EVENTS, partition)[0] == "STALE", what="stale partitions"
+    )
+    assert deployment.stale(CHUNK_EXTRACTIONS, partition) == ("FRESH", [])
+    [cause] = deployment.stale(CANONICAL_EVENTS, partition)[1]
+    assert (cause["category"], cause["reason"]) == ("CODE", "has a new code version")
+
+    deployment.provider.reset()
+    started = deployment.command("start")
+    assert (started["plan"]["revisions"], started["plan"]["chunk_calls"]) == (REVISIONS, 0)
+    eventually(
+        lambda: deployment.made_with() == {"1/2": REVISIONS}, within=PATIENCE, what="all renewed"
+    )
+
+    assert deployment.chunk_calls() == []
+    assert len(deployment.provider.chats) == started["plan"]["merge_calls"]
+    deployment.finish()
+    assert deployment.progress() == {"DONE": REVISIONS}
+    for ingested in (corpus[LONG], corpus[-1]):
+        key = deployment.partition(ingested)
+        eventually(
+            lambda key=key: (
+                [deployment.stale(stage, key) for stage in stages] == [("FRESH", [])] * 3
+            ),
+            what="fresh partitions",
+        )
+
+
+def test_a_new_extraction_prompt_is_tried_then_asks_once_about_each_chunk_whatever_is_killed(
+    deployment: Deployment, corpus: list[Json]
+) -> None:
+    provider = deployment.provider
+    partition = deployment.partition(corpus[-1])
+    deployment.raise_prompt(extract=2)
+    eventually(
+        lambda: deployment.stale(CHUNK_EXTRACTIONS, partition)[0] == "STALE",
+        what="stale extractions",
+    )
+    provider.reset()
+
+    # --- a trial first: from the command line, and from Dagster -------------------------------
+    plan = deployment.command("plan")
+    assert plan["revisions"] == REVISIONS
+    assert plan["cached_chunks"] == 0
+    assert plan["distinct_chunks"] < plan["chunks"], "revisions share chunks"
+    tried = deployment.command("trial", "--sample", "5", "--seed", "1")
+    assert (tried["totals"]["revisions"], tried["totals"]["lost"]) == (5, 0)
+    run_id = deployment.launch("try_prompt")
+    assert deployment.wait_finished(run_id) == "SUCCESS"
+    eventually(lambda: len(_trials(deployment)) == 2, what="both trials on the asset's page")
+    assert all("| kept |" in page and "# Trial" in page for page in _trials(deployment).values())
+    assert run_id in _trials(deployment)
+    assert deployment.made_with() == {"1/2": REVISIONS}, "nothing was replaced"
+    [uid] = [row["artifact_uid"] for row in tried["revisions"][:1]]
+    assert any(uid in page for page in _trials(deployment).values())
+
+    # --- the backfill is held up in its first run: fresh work passes it -----------------------
+    newest, title = _newest_untried(deployment, corpus)
+    held = Held(only=told(title))
+    provider.enqueue(held)
+    trials = len(deployment.chunk_calls())
+    started = deployment.command("start")
+    assert started["plan"]["cached_chunks"] == trials > 0, "trials are not paid for twice"
+    assert started["note"] == f"asked for {REVISIONS} revisions"
+    deployment.wait_for(newest, "PROCESSING")
+    fresh = deployment.ingest("Decision: fresh work goes first.", title="Fresh")
+    deployment.wait_done(fresh)
+    assert deployment.progress()["PENDING"] > 0, "the rest of the backfill is still to come"
+    assert deployment.next_tick()["runRequests"], "the schedule takes the next step"
+    [queued] = deployment.runs(tags=[{"key": "lane", "value": "backfill"}], statuses=["QUEUED"])
+    tags = {tag["key"]: tag["value"] for tag in queued["tags"]}
+    assert tags["dagster/priority"] == "-10"
+
+    # --- the second run is killed when answers are paid for and nothing of them is stored -----
+    held.gate.set()
+    deployment.wait_done(newest)
+    with deployment.locked("semantic_event"):
+        eventually(lambda: _parked(deployment), within=PATIENCE, what="a run that cannot store")
+        victims = deployment.run_processes()
+        assert victims
+        for victim in victims:
+            victim.kill()
+        eventually(lambda: not deployment.run_processes(), what="their end")
+
+    eventually(
+        lambda: deployment.made_with() == {"2/2": REVISIONS + 1},
+        within=PATIENCE,
+        what="all renewed",
+    )
+    questions = [
+        json.dumps(call.body["messages"][1:])
+        for call in deployment.chunk_calls()
+        if "fresh work goes first" not in last_user_message(call.body)
+    ]
+    assert len(questions) == len(set(questions)) == plan["chunk_calls"]
+    assert len(provider.chats) - 1 == pytest.approx(plan["calls"], rel=0.1)
+    deployment.finish()
+    assert deployment.progress() == {"DONE": REVISIONS}
+    eventually(
+        lambda: deployment.stale(CHUNK_EXTRACTIONS, partition) == ("FRESH", []),
+        what="fresh extractions",
+    )
+
+    # --- the schedule looks every minute, and has nothing more to do --------------------------
+    assert deployment.next_tick()["skipReason"] == "no backfill is running"
+    state = deployment.stack.graphql(_TICKS, schedule=SCHEDULE)["scheduleOrError"]["scheduleState"]
+    assert state["status"] == "RUNNING"
+    # A tick may fall into the moment of a deployment, when no code server is there.
+    failures = [tick["error"]["message"] for tick in state["ticks"] if tick["status"] == "FAILURE"]
+    assert all("DagsterUserCodeUnreachableError" in failure for failure in failures), failures
+
+    # --- what a page tells of a document goes when the document does --------------------------
+    deployment.delete(uid)
+    assert not any(uid in page for page in _trials(deployment).values())
+    assert len(_trials(deployment)) < 2
+
+
+def _newest_untried(deployment: Deployment, corpus: list[Json]) -> tuple[Json, str]:
+    """A document of the backfill's first run that the model was not asked about yet, with its
+    title."""
+    tried = {
+        row["artifact_uid"]
+        for row in deployment.sql("SELECT artifact_uid FROM prompt_trial_revision")
+    }
+    for number in reversed(range(REVISIONS - 2 * LONG)):
+        ingested = corpus[2 * LONG + number]
+        if ingested["artifact_uid"] not in tried:
+            return ingested, f"Short {number}"
+    raise AssertionError("every document was tried")
+
+
+def _trials(deployment: Deployment) -> dict[str, str]:
+    """Pages of trials by the run that made them; those of the command line have none."""
+    data = deployment.stack.graphql(_MATERIALISATIONS, key={"path": ["prompt_trial"]})
+    return {
+        item["runId"]: next(
+            entry["mdStr"] for entry in item["metadataEntries"] if entry["label"] == "page"
+        )
+        for item in data["assetNodeOrError"]["assetMaterializations"]
+    }
+
+
+def _parked(deployment: Deployment) -> bool:
+    """As many documents wait to store as may at once, so that none begins; every answer is kept."""
+    [waiting] = deployment.sql(
+        "SELECT count(*) AS n FROM pg_locks WHERE NOT granted "
+        "AND relation = 'semantic_event'::regclass"
+    )
+    [kept] = deployment.sql(
+        "SELECT count(*) AS n FROM extraction_cache "
+        "WHERE prompt_version LIKE '2-%%' AND context_hash <> 'event_merge'"
+    )
+    calls = len(deployment.chunk_calls())
+    return waiting["n"] >= 6 and not deployment.provider.in_flight and kept["n"] == calls

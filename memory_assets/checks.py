@@ -5,6 +5,7 @@ import asyncio
 import dagster as dg
 
 from memory_assets.resources import MemoryResource
+from memory_assets.schedules import scheduled
 from memory_core.extraction.pipeline import EVENT_INDEX, STORED_EVENTS
 from memory_core.integrity import CHECKS, Check, Finding
 
@@ -50,19 +51,13 @@ integrity_job = dg.define_asset_job(
 )
 
 
-def _schedule(check: Check) -> dg.ScheduleDefinition:
-    job = dg.define_asset_job(
+integrity_schedules = [
+    scheduled(
+        f"{check.name}_schedule",
         f"check_{check.name}",
-        selection=dg.AssetSelection.checks(integrity_checks[check.name]),
-        description=check.description,
+        dg.AssetSelection.checks(integrity_checks[check.name]),
+        check.cron,
+        check.description,
     )
-    return dg.ScheduleDefinition(
-        name=f"{check.name}_schedule",
-        job=job,
-        cron_schedule=check.cron,
-        description=check.description,
-        default_status=dg.DefaultScheduleStatus.RUNNING,
-    )
-
-
-integrity_schedules = [_schedule(check) for check in CHECKS]
+    for check in CHECKS
+]

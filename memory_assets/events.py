@@ -5,31 +5,28 @@ so that one that fails is red for its partition while the others of its batch tu
 """
 
 import asyncio
-import queue
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
 
 import dagster as dg
 
+from memory_assets.eventlog import materialisations
 from memory_assets.graveyard import bury
-from memory_assets.metadata import materialisation
 from memory_assets.partitions import REVISIONS
 from memory_assets.resources import MemoryResource
-from memory_assets.specs import asset_specs, code_versions
-from memory_core import jobs
-from memory_core.events.checks import broken_evidence
+from memory_assets.specs import asset_specs
+from memory_assets.tags import FROM_QUEUE, NOT_DONE_TAG, describe, trigger
+from memory_core import claims, jobs
+from memory_core.database import Database
+from memory_core.events.checks import all_broken_evidence, broken_evidence
 from memory_core.extraction.batch import Outcome, process
 from memory_core.extraction.engine import open_engine
-from memory_core.extraction.pipeline import CHUNK_EXTRACTIONS, STORED_EVENTS, Extraction
+from memory_core.extraction.pipeline import CHUNK_EXTRACTIONS, STORED_EVENTS
+from memory_core.extraction.versions import current
+from memory_core.jobs import Job
 from memory_core.settings import load_settings
 
-TRIGGER_TAG = "trigger"
-FROM_QUEUE = "queue"
 EVIDENCE_CHECK = "quotes_are_the_text_at_their_offsets"
 EVIDENCE_CHECK_KEY = dg.AssetCheckKey(dg.AssetKey(STORED_EVENTS), EVIDENCE_CHECK)
-_BACKFILL_TAG = "dagster/backfill"
-_SCHEDULE_TAG = "dagster/schedule_name"
 
 
 @dg.multi_asset(
@@ -50,7 +47,11 @@ def extract_revisions(
     context: dg.AssetExecutionContext, memory: MemoryResource
 ) -> Iterator[dg.AssetCheckResult]:
     """Claim the jobs of these partitions, extract them concurrently, store what is proved."""
-    outcomes, broken = asyncio.run(_run(context, memory))
+    if not context.selected_asset_keys:
+        # Somebody asked for the check alone: nothing is extracted, everything is looked at.
+        yield asyncio.run(_check_everything(memory))
+        return
+    outcomes, gone, broken = asyncio.run(_run(context, memory))
     if EVIDENCE_CHECK_KEY in context.selected_asset_check_keys:
         yield dg.AssetCheckResult(
             check_name=EVIDENCE_CHECK,
@@ -59,14 +60,26 @@ def extract_revisions(
             metadata={"revisions": len(outcomes), "broken_quotes": broken},
         )
     failed = [outcome for outcome in outcomes if outcome.failure is not None]
-    if failed:
-        raise dg.Failure(_obituary(failed, len(outcomes)), allow_retries=False)
+    if failed or gone:
+        raise dg.Failure(_obituary(failed, gone, len(outcomes)), allow_retries=False)
+
+
+async def _check_everything(memory: MemoryResource) -> dg.AssetCheckResult:
+    async with memory.database() as database:
+        broken = await all_broken_evidence(database)
+    return dg.AssetCheckResult(
+        check_name=EVIDENCE_CHECK,
+        asset_key=STORED_EVENTS,
+        passed=not broken,
+        metadata={"broken_quotes": broken},
+    )
 
 
 async def _run(
     context: dg.AssetExecutionContext, memory: MemoryResource
-) -> tuple[list[Outcome], int]:
-    asked_by = _asked_by(context)
+) -> tuple[list[Outcome], list[str], int]:
+    """What became of the claimed, which keys no revision has, and how many quotes are broken."""
+    asked_by = trigger(dict(context.run.tags))
     redo = None if asked_by == FROM_QUEUE else asked_by
     # A person who materialises the extractions themselves wants them asked for anew.
     fresh = redo is not None and dg.AssetKey(CHUNK_EXTRACTIONS) in context.selected_asset_keys
@@ -74,63 +87,57 @@ async def _run(
         memory.runtime() as runtime,
         open_engine(runtime.settings, runtime.database) as engine,
     ):
+        await runtime.warm_up()  # before the leases begin to run
+        keys = list(context.partition_keys)
         claimed = await jobs.claim(
-            runtime.database, context.partition_keys, context.run_id, redo_as=redo
+            runtime.database,
+            keys,
+            context.run_id,
+            redo_as=redo,
+            versions=current(runtime.settings),
         )
-        context.log.info(f"claimed {len(claimed)} of {len(context.partition_keys)} revisions")
+        context.log.info(f"claimed {len(claimed)} of {len(keys)} revisions")
+        gone = []
+        if redo is not None:
+            gone = await _introduce(context, runtime.database, asked_by, keys, claimed)
         dead = {job.dead_run_id for job in claimed if job.dead_run_id}
         bury(context.instance, dead, f"Its leases expired; run {context.run_id} took over.")
-        with _materialisations(context) as observe:
+        with materialisations(context, runtime.settings) as observe:
             outcomes = await process(runtime, engine, claimed, observe, fresh=fresh)
         done = [outcome.job for outcome in outcomes if outcome.extraction is not None]
-        return outcomes, await broken_evidence(runtime.database, done)
+        return outcomes, gone, await broken_evidence(runtime.database, done)
 
 
-@contextmanager
-def _materialisations(context: dg.AssetExecutionContext) -> Iterator:  # type: ignore[type-arg]
-    """Log each stage as it ends, from a thread of its own: a write to Dagster's event log takes
-    milliseconds that the documents in work need not wait for."""
-    versions = code_versions(load_settings())
-    selected = {key.to_user_string() for key in context.selected_asset_keys}
-    ended: queue.SimpleQueue[tuple[str, Extraction] | None] = queue.SimpleQueue()
-    faults: list[Exception] = []
+async def _introduce(
+    context: dg.AssetExecutionContext,
+    database: Database,
+    asked_by: str,
+    keys: list[str],
+    claimed: Sequence[Job],
+) -> list[str]:
+    """Tag a run that the sensor did not make, and tell whoever asked what it does not work on.
 
-    def write() -> None:
-        while (item := ended.get()) is not None:
-            try:
-                context.log_event(materialisation(*item, versions))
-            except Exception as error:
-                faults.append(error)
-
-    def observe(stage: str, extraction: Extraction) -> None:
-        if stage in selected:
-            ended.put((stage, extraction))
-
-    writer = threading.Thread(target=write, name="materialisations")
-    writer.start()
-    try:
-        yield observe
-    finally:
-        ended.put(None)
-        writer.join()
-    if faults:
-        raise faults[0]
+    What another run holds is no failure: that run ends the job, and a red run would turn stages red
+    that it has made already. Returns the keys that no revision has.
+    """
+    rows = await claims.revisions_of(database, keys)
+    left = claims.unclaimed(rows, (job.partition_key for job in claimed))
+    tags = describe(asked_by, [row for row in rows if row["artifact_uid"] is not None])
+    if left.elsewhere:
+        tags[NOT_DONE_TAG] = str(len(left.elsewhere))
+    context.instance.add_run_tags(context.run_id, tags)
+    for key, holder in left.elsewhere.items():
+        context.log.warning(f"{key} was left alone: {holder}. Ask again when that is over.")
+    return left.gone
 
 
-def _asked_by(context: dg.AssetExecutionContext) -> str:
-    tags = context.run.tags
-    if tags.get(TRIGGER_TAG) == FROM_QUEUE:
-        return FROM_QUEUE
-    if _BACKFILL_TAG in tags:
-        return "backfill"
-    return "schedule" if _SCHEDULE_TAG in tags else "ui"
-
-
-def _obituary(failed: list[Outcome], total: int) -> str:
-    lines = [
+def _obituary(failed: list[Outcome], gone: list[str], total: int) -> str:
+    lines = [f"- {key}: there is no such revision (any more)" for key in gone]
+    lines += [
         f"- {outcome.job.partition_key}: {outcome.failure.code}, now {outcome.failure.status}: "
         f"{outcome.failure.message[:300]}"
         for outcome in failed
         if outcome.failure is not None
     ]
-    return f"{len(failed)} of {total} revisions failed; the others are stored.\n" + "\n".join(lines)
+    wrong, of = len(lines), total + len(gone)
+    return f"{wrong} of {of} revisions failed; the others are stored.\n" + "\n".join(lines)

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 import dagster as dg
 
-from memory_assets.specs import DEPENDENCIES, code_versions
+from memory_assets.specs import DEPENDENCIES, code_versions, stages_made
 from memory_core.database import Row
 from memory_core.extraction.pipeline import STAGES
 from memory_core.settings import load_settings
@@ -25,10 +25,18 @@ def suspects(instance: dg.DagsterInstance) -> list[str]:
     return [
         record.dagster_run.run_id
         for record in records
-        if record.dagster_run.job_name in _JOBS
+        if _extracts(record.dagster_run)
         and record.start_time is not None
         and time.time() - record.start_time > SUSPECT_SECONDS
     ]
+
+
+def _extracts(run: dg.DagsterRun) -> bool:
+    """Whether it is to claim jobs: upkeep, or a check alone, never shows a sign of life there."""
+    selection = run.asset_selection
+    if run.job_name not in _JOBS or (selection is None and run.asset_check_selection):
+        return False
+    return selection is None or any(dg.AssetKey(stage) in selection for stage in STAGES)
 
 
 def bury(instance: dg.DagsterInstance, run_ids: Iterable[str], reason: str) -> None:
@@ -46,11 +54,11 @@ def show_what_was_stored(
     connection = instance.get_records_for_run(
         run.run_id, of_type=dg.DagsterEventType.ASSET_MATERIALIZATION
     )
-    wanted = [
+    wanted = stages_made(
         stage
         for stage in STAGES
         if run.asset_selection is None or dg.AssetKey(stage) in run.asset_selection
-    ]
+    )
     logged = {(record.asset_key, record.partition_key) for record in connection.records}
     versions = code_versions(load_settings())
     mended = 0

@@ -1,6 +1,7 @@
 """What a person wants to see of a revision on the page of an asset."""
 
 from collections import Counter
+from collections.abc import Mapping
 from typing import Any
 
 import dagster as dg
@@ -10,37 +11,47 @@ from memory_core.extraction.pipeline import (
     CANONICAL_EVENTS,
     CHUNK_EXTRACTIONS,
     CHUNK_TEXT,
+    EVENT_INDEX,
     STAGES,
+    STORED_EVENTS,
     Extraction,
 )
+from memory_core.prices import Price
 
 _PREVIEW_ROWS = 25
 _REJECTION_ROWS = 10
 
 
 def materialisation(
-    stage: str, extraction: Extraction, versions: dict[str, str]
+    stage: str,
+    extraction: Extraction,
+    versions: Mapping[str, str],
+    prices: Mapping[str, Price],
 ) -> dg.AssetMaterialization:
+    shown = {**_document(extraction), **_OF_STAGE[stage](extraction)}
+    if stage in _SPENDS:
+        shown |= _spending(extraction, _SPENDS[stage], prices)
     return dg.AssetMaterialization(
         asset_key=stage,
         partition=extraction.job.partition_key,
-        metadata={**_document(extraction), **_OF_STAGE.get(stage, _stored)(extraction)},
+        metadata=shown,
         tags=_version_tags(stage, extraction, versions),
     )
 
 
 def _document(extraction: Extraction) -> dict[str, Any]:
     revision = extraction.revision
-    shown = {
-        "title": revision["title"] or "(untitled)",
-        "source": revision["source_system"],
+    shown = {"title": revision["title"] or "(untitled)", "source": revision["source_system"]}
+    if url := revision["source_url"]:
+        # A link only where it leads to a page: the address came with the document.
+        is_page = url.lower().startswith(("http://", "https://"))
+        shown["source_url"] = dg.MetadataValue.url(url) if is_page else url
+    shown |= {
         "revision": revision["revision_id"],
         "artifact_uid": revision["artifact_uid"],
         "requested_by": extraction.job.requested_by,
         "attempt": extraction.job.attempts,
     }
-    if revision["source_url"]:
-        shown["source_url"] = dg.MetadataValue.url(revision["source_url"])
     return shown
 
 
@@ -53,49 +64,93 @@ def _chunks(extraction: Extraction) -> dict[str, Any]:
 
 
 def _extractions(extraction: Extraction) -> dict[str, Any]:
-    # Written down beside the work: by now there may be merge calls as well.
-    calls = [call for call in extraction.calls if call.kind == "extract"]
-    shown: dict[str, Any] = {
+    return {
         "proved_events": len(extraction.chunk_events),
-        "rejected_events": len(extraction.rejections),
         "refusals": len(extraction.refusals),
         "cache_hits": extraction.cache_hits,
-        "calls": len(calls),
-        "prompt_tokens": sum(call.prompt_tokens for call in calls),
-        "completion_tokens": sum(call.completion_tokens for call in calls),
+        **_rejected(extraction),
         "seconds": extraction.seconds.get(CHUNK_EXTRACTIONS, 0.0),
     }
-    if extraction.rejections:
-        shown["rejections"] = dg.MetadataValue.md(_rejections(extraction))
-    return shown
 
 
 def _canonical(extraction: Extraction) -> dict[str, Any]:
-    merges = [call for call in extraction.calls if call.kind == "merge"]
     return {
         "events": len(extraction.events),
         "merged_away": len(extraction.chunk_events) - len(extraction.events),
-        "merge_calls": len(merges),
         "seconds": extraction.seconds.get(CANONICAL_EVENTS, 0.0),
     }
 
 
 def _stored(extraction: Extraction) -> dict[str, Any]:
+    return {
+        **_counts(extraction),
+        "preview": dg.MetadataValue.md(_preview(extraction)),
+        "cache_hits": extraction.cache_hits,
+        **_rejected(extraction),
+        "seconds": round(sum(extraction.seconds.values()), 4),
+        "seconds_by_stage": dg.MetadataValue.md(_durations(extraction)),
+    }
+
+
+def _indexed(extraction: Extraction) -> dict[str, Any]:
+    return {**_counts(extraction), "seconds": extraction.seconds.get(EVENT_INDEX, 0.0)}
+
+
+def _counts(extraction: Extraction) -> dict[str, Any]:
     by_category = Counter(event.category.value for event in extraction.events)
     return {
         "events": len(extraction.events),
         "evidence": sum(len(event.evidence) for event in extraction.events),
         **{f"events_{category}": count for category, count in sorted(by_category.items())},
-        "preview": dg.MetadataValue.md(_preview(extraction)),
-        "seconds_by_stage": dg.MetadataValue.json(dict(extraction.seconds)),
     }
+
+
+def _rejected(extraction: Extraction) -> dict[str, Any]:
+    shown: dict[str, Any] = {"rejected_events": len(extraction.rejections)}
+    if extraction.rejections:
+        shown["rejections"] = dg.MetadataValue.md(_rejections(extraction))
+    return shown
+
+
+def _spending(
+    extraction: Extraction, kinds: frozenset[str], prices: Mapping[str, Price]
+) -> dict[str, Any]:
+    """Calls, tokens and, where a price is set, their cost: of this attempt alone."""
+    # Written down beside the work: by now there may be calls of later stages as well.
+    calls = [call for call in extraction.calls if call.kind in kinds]
+    shown: dict[str, Any] = {
+        "calls": len(calls),
+        "prompt_tokens": sum(call.prompt_tokens for call in calls),
+        "completion_tokens": sum(call.completion_tokens for call in calls),
+    }
+    if prices and all(call.model in prices for call in calls):
+        costs = (
+            prices[call.model].of(call.prompt_tokens, call.completion_tokens) for call in calls
+        )
+        shown["cost"] = round(sum(costs, 0.0), 6)
+    return shown
 
 
 _OF_STAGE = {
     CHUNK_TEXT: _chunks,
     CHUNK_EXTRACTIONS: _extractions,
     CANONICAL_EVENTS: _canonical,
+    STORED_EVENTS: _stored,
+    EVENT_INDEX: _indexed,
 }
+# Which calls each stage answers for; the stored events, for all that they cost.
+_SPENDS = {
+    CHUNK_EXTRACTIONS: frozenset({"extract"}),
+    CANONICAL_EVENTS: frozenset({"merge"}),
+    STORED_EVENTS: frozenset({"extract", "merge"}),
+}
+
+
+def _durations(extraction: Extraction) -> str:
+    lines = ["| stage | seconds |", "|---|---|"]
+    return "\n".join(
+        lines + [f"| {stage} | {seconds:.3f} |" for stage, seconds in extraction.seconds.items()]
+    )
 
 
 def _preview(extraction: Extraction) -> str:
@@ -110,9 +165,12 @@ def _preview(extraction: Extraction) -> str:
 
 
 def _rejections(extraction: Extraction) -> str:
-    lines = ["| chunk | reason | detail |", "|---|---|---|"]
+    by_reason = Counter(item.reason for item in extraction.rejections)
+    lines = ["| reason | events |", "|---|---|"]
+    lines += [f"| {_cell(reason)} | {count} |" for reason, count in by_reason.most_common()]
+    lines += ["", "| chunk | reason | detail |", "|---|---|---|"]
     for item in extraction.rejections[:_REJECTION_ROWS]:
-        lines.append(f"| {item.chunk_index} | {item.reason} | {_cell(item.detail)} |")
+        lines.append(f"| {item.chunk_index} | {_cell(item.reason)} | {_cell(item.detail)} |")
     return "\n".join(lines)
 
 
@@ -124,7 +182,9 @@ def _cell(text: str) -> str:
     return flat
 
 
-def _version_tags(stage: str, extraction: Extraction, versions: dict[str, str]) -> dict[str, str]:
+def _version_tags(
+    stage: str, extraction: Extraction, versions: Mapping[str, str]
+) -> dict[str, str]:
     """What lets Dagster say per partition that it is stale, and why."""
     tags = {
         "dagster/code_version": versions[stage],

@@ -10,9 +10,13 @@ import dagster as dg
 from memory_core import jobs
 from memory_core.database import Row
 
-REVISIONS_PER_RUN = 100
+REVISIONS_PER_RUN = 200
+# Of a backfill: it is stopped between two runs, not within one.
+RENEWALS_PER_RUN = 100
+SUSPECTS_PER_RUN = 25
 # A request this young is on its way; its run may not exist yet.
 YOUNG_SECONDS = 20.0
+LANE_TAG = "lane"
 
 
 @dataclass(slots=True)
@@ -43,39 +47,77 @@ def remember(requested: Requested, batch: Sequence[Row], run_key: str) -> None:
         requested.entries[_name(row)] = (run_key, time.time())
 
 
-def still_wanted(row: Row, requested: Requested, instance: dg.DagsterInstance) -> bool:
-    """Whether no run is under way for this very request."""
+def still_wanted(
+    row: Row,
+    requested: Requested,
+    instance: dg.DagsterInstance,
+    over: dict[str, bool] | None = None,
+) -> bool:
+    """Whether no run is under way for this very request.
+
+    `over` remembers for one look at the queue which runs are: a hundred jobs wait for the same.
+    """
     entry = requested.entries.get(_name(row))
     if entry is None:
         return True
     run_key, at = entry
     if time.time() - at < YOUNG_SECONDS:
         return False
-    runs = instance.get_runs(dg.RunsFilter(tags={"dagster/run_key": run_key}), limit=1)
-    return not runs or runs[0].is_finished
+    over = {} if over is None else over
+    if run_key not in over:
+        runs = instance.get_runs(dg.RunsFilter(tags={"dagster/run_key": run_key}), limit=1)
+        over[run_key] = not runs or runs[0].is_finished
+    return over[run_key]
 
 
-def batches(due: Sequence[Row], order: Sequence[str]) -> list[list[Row]]:
+def lanes(due: Sequence[Row]) -> list[list[Row]]:
+    """Fresh work first, a backfill's after it: never in one run, nor in each other's place."""
+    fresh = [row for row in due if row["backfill_id"] is None]
+    later = [row for row in due if row["backfill_id"] is not None]
+    return [lane for lane in (fresh, later) if lane]
+
+
+def lane_tags(batch: Sequence[Row]) -> dict[str, str]:
+    """Where a run stands in Dagster's queue. `dagster.yaml` lets one run of a backfill work at a
+    time: places stay free for fresh work, and no two of them ask about the same passage at once."""
+    backfill = batch[0]["backfill_id"]
+    if backfill is None:
+        return {}
+    return {LANE_TAG: "backfill", "backfill": str(backfill), "dagster/priority": "-10"}
+
+
+def batches(due: Sequence[Row], places: Iterable[Row]) -> list[list[Row]]:
     """Groups of neighbouring partitions, since a range includes all that lies between its ends.
 
-    A job whose last run died goes alone: should it be the one that kills runs, it takes no
-    others with it.
+    Those without a place in Dagster's list (retired this very moment) are left for the next tick.
+    Jobs whose last run died go with a few of their kind, and alone when that one died as well:
+    should one of them be what kills runs, it takes none with it that had no part in it.
     """
-    position = {key: index for index, key in enumerate(order)}
-    ordered = sorted(due, key=lambda row: position[row["partition_key"]])
+    jobs_by_key = {row["partition_key"]: row for row in due}
     groups: list[list[Row]] = []
-    for row in ordered:
-        if groups and _follows(groups[-1][-1], row, position) and _room(groups[-1], row):
+    last: int | None = None
+    for place in sorted(places, key=lambda place: place["id"]):
+        row = jobs_by_key[place["partition_key"]]
+        if groups and last is not None and place["before"] == last and _room(groups[-1], row):
             groups[-1].append(row)
         else:
             groups.append([row])
-    return groups
-
-
-def _follows(before: Row, row: Row, position: dict[str, int]) -> bool:
-    return position[row["partition_key"]] == position[before["partition_key"]] + 1
+        last = place["id"]
+    # What is due first is requested first, with its neighbours.
+    turn = {row["partition_key"]: number for number, row in enumerate(due)}
+    return sorted(groups, key=lambda group: min(turn[row["partition_key"]] for row in group))
 
 
 def _room(group: Sequence[Row], row: Row) -> bool:
-    alone = jobs.RUN_DIED in {group[-1]["last_error_code"], row["last_error_code"]}
-    return len(group) < REVISIONS_PER_RUN and not alone
+    return len(group) < min(_company(group[-1]), _company(row)) and (_died(group[-1]) == _died(row))
+
+
+def _company(row: Row) -> int:
+    """How many may share a run with it."""
+    if not _died(row):
+        return REVISIONS_PER_RUN if row["backfill_id"] is None else RENEWALS_PER_RUN
+    return SUSPECTS_PER_RUN if row["attempts"] < 2 else 1
+
+
+def _died(row: Row) -> bool:
+    return bool(row["last_error_code"] == jobs.RUN_DIED)

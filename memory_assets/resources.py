@@ -27,9 +27,9 @@ class MemoryResource(dg.ConfigurableResource):  # type: ignore[type-arg]
             await runtime.close()
 
     @asynccontextmanager
-    async def database(self) -> AsyncIterator[Database]:
+    async def database(self, connections: int = 1) -> AsyncIterator[Database]:
         """For what needs no more than a query or two."""
-        database = Database(self.settings.dsn, max_connections=1)
+        database = Database(self.settings.dsn, max_connections=connections)
         await database.open()
         try:
             yield database

@@ -6,18 +6,22 @@ import time
 import dagster as dg
 
 from memory_assets import graveyard
-from memory_assets.events import (
-    EVIDENCE_CHECK_KEY,
-    FROM_QUEUE,
-    TRIGGER_TAG,
-    extract_revisions,
-)
+from memory_assets.events import EVIDENCE_CHECK_KEY, extract_revisions
 from memory_assets.partitions import REVISIONS
-from memory_assets.requests import Requested, batches, remember, still_wanted
+from memory_assets.requests import (
+    Requested,
+    batches,
+    lane_tags,
+    lanes,
+    remember,
+    still_wanted,
+)
 from memory_assets.resources import MemoryResource
-from memory_core import jobs
+from memory_assets.tags import FROM_QUEUE, describe
+from memory_core import claims, jobs
 from memory_core.database import Row
 from memory_core.errors import PostgresUnavailable
+from memory_core.extraction.versions import current
 
 JOBS_PER_TICK = 1000
 # A tick waits this long for work to appear: the daemon itself looks only every five seconds.
@@ -49,19 +53,25 @@ def pending_jobs(
     try:
         asyncio.run(_bury_silent_runs(context, memory))
         due = asyncio.run(_wait_for_work(context, memory, requested))
+        if not due:
+            return dg.SkipReason("no pending jobs")
+        keys = [row["partition_key"] for row in due]
+        context.instance.add_dynamic_partitions(REVISIONS.name, keys)  # type: ignore[arg-type]
+        places = {place["partition_key"]: place for place in asyncio.run(_places(memory, keys))}
     except PostgresUnavailable as fault:
         return dg.SkipReason(fault.message)
-    if not due:
-        return dg.SkipReason("no pending jobs")
-    keys = [row["partition_key"] for row in due]
-    context.instance.add_dynamic_partitions(REVISIONS.name, keys)  # type: ignore[arg-type]
-    order = context.instance.get_dynamic_partitions(REVISIONS.name)  # type: ignore[arg-type]
-    requests = [_request(batch) for batch in batches(due, order)]
+    requests = [
+        _request(batch, places) for lane in lanes(due) for batch in batches(lane, _of(lane, places))
+    ]
     for request, batch in requests:
         remember(requested, batch, request.run_key or "")
     return dg.SensorResult(
         run_requests=[request for request, _ in requests], cursor=requested.to_cursor()
     )
+
+
+def _of(lane: list[Row], places: dict[str, Row]) -> list[Row]:
+    return [places[row["partition_key"]] for row in lane if row["partition_key"] in places]
 
 
 async def _bury_silent_runs(context: dg.SensorEvaluationContext, memory: MemoryResource) -> None:
@@ -78,21 +88,26 @@ async def _wait_for_work(
     deadline = time.monotonic() + WAIT_SECONDS
     async with memory.database() as database:
         while True:
-            rows = await jobs.claimable(database, JOBS_PER_TICK)
+            rows = await jobs.claimable(database, JOBS_PER_TICK, versions=current(memory.settings))
             requested.forget_all_but(rows)
-            due = [row for row in rows if still_wanted(row, requested, context.instance)]
+            over: dict[str, bool] = {}
+            due = [row for row in rows if still_wanted(row, requested, context.instance, over)]
             if due or time.monotonic() >= deadline:
                 return due
             await asyncio.sleep(POLL_SECONDS)
 
 
-def _request(batch: list[Row]) -> tuple[dg.RunRequest, list[Row]]:
+async def _places(memory: MemoryResource, keys: list[str]) -> list[Row]:
+    async with memory.database() as database:
+        return await claims.places_of(database, keys)
+
+
+def _request(batch: list[Row], places: dict[str, Row]) -> tuple[dg.RunRequest, list[Row]]:
     """One key by its name, several as a range of neighbours."""
     first, last = batch[0]["partition_key"], batch[-1]["partition_key"]
     run_key = f"{batch[0]['job_id']}-{time.time_ns()}"
-    tags = {TRIGGER_TAG: FROM_QUEUE, "revisions": str(len(batch))}
+    tags = describe(FROM_QUEUE, (places[row["partition_key"]] for row in batch)) | lane_tags(batch)
     if len(batch) == 1:
-        tags |= {"artifact": batch[0]["artifact_uid"]}
         return dg.RunRequest(run_key=run_key, partition_key=first, tags=tags), batch
     tags |= {_RANGE_START: first, _RANGE_END: last}
     return dg.RunRequest(run_key=run_key, tags=tags), batch

@@ -1,5 +1,7 @@
 """The five assets as the UI shows them: what each is, what it depends on, which code made it."""
 
+from collections.abc import Iterable
+
 import dagster as dg
 
 from memory_core.extraction import prompts
@@ -44,11 +46,17 @@ _KINDS = {
 DEPENDENCIES: dict[str, str] = dict(zip(STAGES[1:], STAGES, strict=False))
 
 
+def stages_made(selected: Iterable[str]) -> tuple[str, ...]:
+    """What a run makes that was asked for these: whatever follows from the first of them is made
+    anew as well, and must be shown so."""
+    return STAGES[min((STAGES.index(stage) for stage in selected), default=0) :]
+
+
 def code_versions(settings: Settings) -> dict[str, str]:
     """What a partition must have been made with to be fresh."""
     if settings.uses_openai_extractor:
-        extract = f"openai-{prompts.load('extract').version}"
-        merge = f"openai-{prompts.load('merge').version}"
+        extract = f"openai-{prompts.load('extract', settings.prompts_dir).version}"
+        merge = f"openai-{prompts.load('merge', settings.prompts_dir).version}"
     else:
         from memory_core.extraction.rules import VERSION
 

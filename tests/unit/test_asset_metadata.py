@@ -28,8 +28,10 @@ from memory_core.extraction.pipeline import (
     Extraction,
 )
 from memory_core.jobs import Job
+from memory_core.prices import Price
 from memory_core.text.chunk import Chunk
 
+PRICES = {"m": Price(prompt=2.0, completion=10.0)}
 VERSIONS = {stage: f"version of {stage}" for stage in STAGES}
 SUBJECT = Subject(SubjectType.PROJECT, "Lantern")
 HOSTILE = (
@@ -97,14 +99,18 @@ def _event(narrative: str, category: Category = Category.EXECUTION) -> Canonical
     return CanonicalEvent(category, SUBJECT, narrative, 0.9, (quote,), ("c0e0", "c1e0"))
 
 
-def shown(stage: str, made: Extraction) -> dict[str, Any]:
-    event = materialisation(stage, made, VERSIONS)
+def materialised(stage: str, made: Extraction) -> dg.AssetMaterialization:
+    return materialisation(stage, made, VERSIONS, {})
+
+
+def shown(stage: str, made: Extraction, prices: dict[str, Price] | None = None) -> dict[str, Any]:
+    event = materialisation(stage, made, VERSIONS, prices or {})
     return {name: value.value for name, value in event.metadata.items()}
 
 
 @pytest.mark.parametrize("stage", STAGES)
 def test_every_stage_names_the_document_and_its_partition(stage: str) -> None:
-    event = materialisation(stage, extraction(), VERSIONS)
+    event = materialised(stage, extraction())
 
     assert event.asset_key == dg.AssetKey(stage)
     assert event.partition == "minutes:uid_1:rev_1"
@@ -165,9 +171,13 @@ def test_rejections_are_shown_with_chunk_and_reason() -> None:
     metadata = shown(CHUNK_EXTRACTIONS, extraction())
 
     assert metadata["rejections"].splitlines() == [
+        "| reason | events |",
+        "|---|---|",
+        r"| not\_found | 1 |",
+        "",
         "| chunk | reason | detail |",
         "|---|---|---|",
-        "| 1 | not_found | no such words: 'moon' |",
+        r"| 1 | not\_found | no such words: 'moon' |",
     ]
 
 
@@ -180,12 +190,12 @@ def test_canonical_events_count_what_was_merged() -> None:
 
     assert metadata["events"] == 1
     assert metadata["merged_away"] == 1
-    assert metadata["merge_calls"] == 1
+    assert (metadata["calls"], metadata["prompt_tokens"]) == (1, 50)
     assert metadata["seconds"] == 0.25
 
 
 @pytest.mark.parametrize("stage", [STORED_EVENTS, EVENT_INDEX])
-def test_stored_events_are_counted_by_category_with_a_preview(stage: str) -> None:
+def test_stored_events_are_counted_by_category(stage: str) -> None:
     events = [_event("One."), _event("Two."), _event("Three.", Category.DECISION)]
     metadata = shown(stage, extraction(events=events))
 
@@ -193,6 +203,12 @@ def test_stored_events_are_counted_by_category_with_a_preview(stage: str) -> Non
     assert metadata["evidence"] == 3
     assert metadata["events_Execution"] == 2
     assert metadata["events_Decision"] == 1
+
+
+def test_stored_events_are_shown_in_a_preview_with_their_quotes() -> None:
+    events = [_event("One."), _event("Two."), _event("Three.", Category.DECISION)]
+    metadata = shown(STORED_EVENTS, extraction(events=events))
+
     assert metadata["preview"].splitlines() == [
         "| category | event | quote |",
         "|---|---|---|",
@@ -200,6 +216,32 @@ def test_stored_events_are_counted_by_category_with_a_preview(stage: str) -> Non
         "| Execution | Two. | “Two.” |",
         "| Decision | Three. | “Three.” |",
     ]
+
+
+def test_stored_events_sum_up_what_they_took() -> None:
+    metadata = shown(STORED_EVENTS, extraction())
+
+    assert metadata.items() >= {"calls": 3, "cache_hits": 1, "rejected_events": 1}.items()
+    assert (metadata["prompt_tokens"], metadata["completion_tokens"]) == (150, 15)
+    assert metadata["seconds"] == 1.75
+    assert "| chunk_extractions | 1.500 |" in metadata["seconds_by_stage"].splitlines()
+
+
+def test_a_cost_is_shown_only_where_every_price_is_known() -> None:
+    other = ModelCall("extract", "unpriced", "ok", 1.0, prompt_tokens=1)
+
+    assert "cost" not in shown(STORED_EVENTS, extraction())
+    assert shown(STORED_EVENTS, extraction(calls=[]), PRICES)["cost"] == 0.0
+    assert "cost" not in shown(STORED_EVENTS, extraction(calls=[other]), PRICES)
+    assert shown(STORED_EVENTS, extraction(), PRICES)["cost"] == pytest.approx(0.00045)
+    assert shown(CHUNK_EXTRACTIONS, extraction(), PRICES)["cost"] == pytest.approx(0.0003)
+
+
+def test_what_is_no_address_of_a_page_is_no_link() -> None:
+    for url in ("javascript:alert(1)", "data:text/html,x", "file:///etc/passwd"):
+        made = extraction(revision={**extraction().revision, "source_url": url})
+        value = materialised(CHUNK_TEXT, made).metadata["source_url"]
+        assert isinstance(value, dg.TextMetadataValue)
 
 
 def test_a_long_preview_says_how_many_more_there_are() -> None:
@@ -222,22 +264,22 @@ def test_text_of_documents_never_becomes_markdown() -> None:
 
     for table in tables:
         rows = table.splitlines()
-        assert len(rows) == 3, "a cell is one line"
-        without_escapes = re.sub(r"\\[\\`*_\[\]<>|#!]", "", rows[2])
+        assert len(rows) in (3, 7), "a cell is one line"
+        without_escapes = re.sub(r"\\[\\`*_\[\]<>|#!]", "", rows[-1])
         assert without_escapes.count("|") == 4, "no cell ends before its end"
-        assert not re.search(r"[`*_\[\]<>#!\\]", without_escapes.replace("not_found", ""))
+        assert not re.search(r"[`*_\[\]<>#!\\]", without_escapes)
 
 
 @pytest.mark.parametrize("stage", STAGES)
 def test_version_tags_let_dagster_see_what_is_stale(stage: str) -> None:
-    tags = materialisation(stage, extraction(), VERSIONS).tags or {}
+    tags = materialised(stage, extraction()).tags or {}
 
     assert tags["dagster/code_version"] == VERSIONS[stage]
     assert tags["dagster/data_version"]
     position = STAGES.index(stage)
     if position:
         upstream = STAGES[position - 1]
-        before = materialisation(upstream, extraction(), VERSIONS).tags or {}
+        before = materialised(upstream, extraction()).tags or {}
         version = tags[f"dagster/input_data_version/{upstream}"]
         assert version == before["dagster/data_version"]
         assert tags[f"dagster/input_event_pointer/{upstream}"] == "NULL"
@@ -245,7 +287,7 @@ def test_version_tags_let_dagster_see_what_is_stale(stage: str) -> None:
 
 def test_a_data_version_follows_the_content_alone() -> None:
     def version(stage: str, made: Extraction) -> str:
-        return (materialisation(stage, made, VERSIONS).tags or {})["dagster/data_version"]
+        return (materialised(stage, made).tags or {})["dagster/data_version"]
 
     for stage in STAGES:
         assert version(stage, extraction()) == version(stage, extraction())

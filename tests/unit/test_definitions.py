@@ -1,16 +1,19 @@
 """What Dagster is told: everything is there, and described for the people who look at it."""
 
+from collections.abc import Sequence
+
 import dagster as dg
 import pytest
 
 from memory_assets.definitions import defs
-from memory_assets.specs import asset_specs, code_versions
+from memory_assets.specs import asset_specs, code_versions, stages_made
 from memory_core.extraction import prompts
 from memory_core.extraction.pipeline import CANONICAL_EVENTS, CHUNK_EXTRACTIONS, STAGES
 from memory_core.extraction.rules import VERSION
 from memory_core.integrity import CHECKS
 from memory_core.settings import Settings
 
+OPERATIONS = ("pipeline_health", "housekeeping")
 RULES = Settings(_env_file=None, extractor="rules")  # type: ignore[call-arg]
 OPENAI = Settings(_env_file=None, extractor="openai", openai_api_key="sk-test")  # type: ignore[call-arg, arg-type]
 
@@ -27,21 +30,30 @@ def test_the_definitions_are_loadable() -> None:
 def test_the_five_assets_follow_each_other(repository: dg.RepositoryDefinition) -> None:
     graph = repository.asset_graph
 
-    assert {key.to_user_string() for key in graph.get_all_asset_keys()} == set(STAGES)
+    keys = {key.to_user_string() for key in graph.get_all_asset_keys()}
+    assert keys == {*STAGES, *OPERATIONS, "prompt_trial"}
     for before, stage in zip((None, *STAGES), STAGES, strict=False):
         parents = {key.to_user_string() for key in graph.get(dg.AssetKey(stage)).parent_keys}
         assert parents == ({before} if before else set())
 
 
-@pytest.mark.parametrize("stage", STAGES)
-def test_an_asset_says_what_it_is(repository: dg.RepositoryDefinition, stage: str) -> None:
-    asset = repository.asset_graph.get(dg.AssetKey(stage))
+@pytest.mark.parametrize("name", [*STAGES, *OPERATIONS])
+def test_an_asset_says_what_it_is(repository: dg.RepositoryDefinition, name: str) -> None:
+    asset = repository.asset_graph.get(dg.AssetKey(name))
 
     assert asset.description
     assert asset.owners == ["team:memory"]
     assert asset.kinds
-    assert asset.group_name == "semantic_events"
-    assert asset.code_version
+    assert asset.group_name == ("semantic_events" if name in STAGES else "operations")
+    assert asset.code_version or name in OPERATIONS
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_every_stage_has_a_partition_per_revision(
+    repository: dg.RepositoryDefinition, stage: str
+) -> None:
+    asset = repository.asset_graph.get(dg.AssetKey(stage))
+
     assert isinstance(asset.partitions_def, dg.DynamicPartitionsDefinition)
     assert asset.partitions_def.name == "revisions"
     assert asset.backfill_policy is not None
@@ -57,10 +69,20 @@ def test_sensors_jobs_schedules_and_checks_are_present(
         "pending_jobs",
         "release_after_failure",
         "release_after_cancel",
+        "finished_trials",
     }
-    assert {job.name for job in repository.get_all_jobs()} >= {"extract_pending", "integrity"}
+    assert {job.name for job in repository.get_all_jobs()} >= {
+        "extract_pending",
+        "integrity",
+        "prompt_upgrade",
+        "try_prompt",
+    }
     assert {schedule.name for schedule in repository.schedule_defs} == {
-        f"{check.name}_schedule" for check in CHECKS
+        *(f"{check.name}_schedule" for check in CHECKS),
+        "prompt_upgrade",
+        "events_are_fresh_schedule",
+        "pipeline_health_schedule",
+        "housekeeping_schedule",
     }
     assert {(key.asset_key.to_user_string(), key.name) for key in checks} == {
         ("stored_events", "quotes_are_the_text_at_their_offsets"),
@@ -68,6 +90,7 @@ def test_sensors_jobs_schedules_and_checks_are_present(
         ("stored_events", "every_event_has_evidence"),
         ("stored_events", "one_latest_revision"),
         ("stored_events", "no_abandoned_jobs"),
+        ("stored_events", "events_are_fresh"),
         ("event_index", "index_agrees"),
     }
 
@@ -112,3 +135,18 @@ def test_both_extractors_go_through_the_same_assets() -> None:
     for rules, openai in zip(asset_specs(RULES), asset_specs(OPENAI), strict=True):
         assert (rules.key, list(rules.deps)) == (openai.key, list(openai.deps))
         assert rules.description == openai.description
+
+
+@pytest.mark.parametrize(
+    ("selected", "made"),
+    [
+        (STAGES, STAGES),
+        (["canonical_events", "event_index"], STAGES[2:]),
+        (["chunk_extractions"], STAGES[1:]),
+        ([], STAGES),
+    ],
+)
+def test_what_follows_from_the_first_selected_asset_is_made_as_well(
+    selected: Sequence[str], made: Sequence[str]
+) -> None:
+    assert stages_made(selected) == tuple(made)

@@ -12,6 +12,8 @@ from memory_assets.requests import (
     YOUNG_SECONDS,
     Requested,
     batches,
+    lane_tags,
+    lanes,
     remember,
     still_wanted,
 )
@@ -27,7 +29,14 @@ def instance() -> Iterator[dg.DagsterInstance]:
         yield instance
 
 
-def job(number: int, *, generation: int = 1, attempts: int = 0, error: str | None = None) -> Row:
+def job(
+    number: int,
+    *,
+    generation: int = 1,
+    attempts: int = 0,
+    error: str | None = None,
+    backfill: str | None = None,
+) -> Row:
     return {
         "job_id": f"job-{number}",
         "generation": generation,
@@ -36,6 +45,7 @@ def job(number: int, *, generation: int = 1, attempts: int = 0, error: str | Non
         "partition_key": f"key-{number}",
         "artifact_uid": f"uid_{number}",
         "revision_id": f"rev_{number}",
+        "backfill_id": backfill,
     }
 
 
@@ -43,8 +53,17 @@ def keys(count: int) -> list[str]:
     return [f"key-{number}" for number in range(count)]
 
 
+def places(due: list[Row], count: int) -> list[Row]:
+    """Where due jobs stand in a list of so many keys, whose ids have gaps."""
+    ids = {key: 10 * number for number, key in enumerate(keys(count), start=1)}
+    return [
+        {"partition_key": key, "id": ids[key], "before": ids[key] - 10 or None}
+        for key in (row["partition_key"] for row in due)
+    ]
+
+
 def cut(due: list[Row], count: int) -> list[list[str]]:
-    return [[row["partition_key"] for row in batch] for batch in batches(due, keys(count))]
+    return [[row["partition_key"] for row in batch] for batch in batches(due, places(due, count))]
 
 
 def requested(*rows: Row, seconds_ago: float = 0.0) -> Requested:
@@ -84,6 +103,14 @@ def test_a_batch_has_a_size_limit() -> None:
     assert [key for batch in cuts for key in batch] == keys(count)
 
 
+def test_jobs_of_a_dead_run_go_in_small_groups_then_alone() -> None:
+    once = [job(number, attempts=1, error=RUN_DIED) for number in range(60)]
+    twice = [job(number, attempts=2, error=RUN_DIED) for number in range(3)]
+
+    assert [len(batch) for batch in cut(once, 60)] == [25, 25, 10]
+    assert [len(batch) for batch in cut(twice, 3)] == [1, 1, 1]
+
+
 @pytest.mark.parametrize("dead", [0, 1, 2, 4])
 def test_a_job_whose_run_died_goes_alone(dead: int) -> None:
     due = [job(number, error=RUN_DIED if number == dead else None) for number in range(5)]
@@ -97,8 +124,34 @@ def test_jobs_that_failed_otherwise_go_with_the_rest() -> None:
     assert cut([job(0, error="OPENAI_TIMEOUT"), job(1)], 2) == [["key-0", "key-1"]]
 
 
+def test_a_key_that_was_retired_this_moment_waits_for_the_next_tick() -> None:
+    due = [job(0), job(1), job(2)]
+    listed = [place for place in places(due, 3) if place["partition_key"] != "key-1"]
+    listed[1]["before"] = listed[0]["id"]
+
+    assert batches(due, listed) == [[job(0), job(2)]]
+
+
 def test_nothing_due_is_no_batch() -> None:
-    assert batches([], keys(3)) == []
+    assert batches([], []) == []
+
+
+# --- lanes ------------------------------------------------------------------------------------
+
+
+def test_a_backfill_never_shares_a_run_with_fresh_work_and_comes_after_it() -> None:
+    due = [job(0), job(1, backfill="b"), job(2), job(3, backfill="b")]
+    fresh, later = lanes(due)
+
+    assert [row["job_id"] for row in fresh] == ["job-0", "job-2"]
+    assert [row["job_id"] for row in later] == ["job-1", "job-3"]
+    assert lane_tags(fresh) == {}
+    assert lane_tags(later) == {"lane": "backfill", "backfill": "b", "dagster/priority": "-10"}
+    assert lanes([]) == []
+
+
+def test_what_is_due_first_is_requested_first() -> None:
+    assert cut([job(5), job(0), job(1)], 6) == [["key-5"], ["key-0", "key-1"]]
 
 
 # --- the cursor -------------------------------------------------------------------------------
@@ -157,6 +210,17 @@ def test_an_old_request_is_repeated_only_when_its_run_is_over(
     run_of_the_request(instance, status)
 
     assert still_wanted(job(1), requested(job(1), seconds_ago=YOUNG_SECONDS), instance) is repeated
+
+
+def test_a_run_that_many_jobs_wait_for_is_looked_up_once(instance: dg.DagsterInstance) -> None:
+    run_of_the_request(instance, dg.DagsterRunStatus.STARTED)
+    made = requested(job(1), job(2), seconds_ago=YOUNG_SECONDS)
+    over: dict[str, bool] = {}
+
+    assert not still_wanted(job(1), made, instance, over)
+    assert over == {RUN_KEY: False}
+    over[RUN_KEY] = True
+    assert still_wanted(job(2), made, instance, over), "as it was remembered"
 
 
 @pytest.mark.parametrize("again", [job(1, generation=2), job(1, attempts=1)])

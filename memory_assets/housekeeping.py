@@ -1,0 +1,99 @@
+"""Upkeep as an asset: what it did each time can be looked up, and plotted."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import dagster as dg
+
+from memory_assets.operations import OPERATIONS
+from memory_assets.resources import MemoryResource
+from memory_assets.schedules import scheduled
+from memory_assets.specs import OWNERS
+from memory_core.database import Database
+from memory_core.maintenance import cache, history, partitions
+from memory_core.maintenance.vacuum import vacuum
+
+# At most this much in one go: the rest is left for the next hour.
+RUNS_PER_TIME = 5_000
+CHECK_RESULTS_PER_TIME = 50_000
+CACHE_ENTRIES_PER_TIME = 100_000
+_RUNS_PER_BATCH = 100
+
+
+@dg.asset(
+    group_name=OPERATIONS,
+    owners=OWNERS,
+    kinds={"postgres", "dagster"},
+    description="""\
+Upkeep, every hour, in small steps while everything else goes on. Keys of superseded and old
+revisions are retired beyond `MAX_LIVE_PARTITIONS` (they come back when somebody asks for their
+events again); finished runs are forgotten after `HISTORY_DAYS` unless they are the last that is
+known of a listed partition; cached answers that nothing can ask for again are dropped; tables with
+many dead rows are vacuumed.""",
+)
+def housekeeping(context: dg.AssetExecutionContext, memory: MemoryResource) -> dg.MaterializeResult:  # type: ignore[type-arg]
+    return dg.MaterializeResult(metadata=asyncio.run(_keep_house(context, memory)))
+
+
+async def _keep_house(context: dg.AssetExecutionContext, memory: MemoryResource) -> dict[str, Any]:
+    settings = memory.settings
+    async with memory.database(connections=2) as database, _alone(database):
+        retired = await partitions.retire(database, settings.max_live_partitions)
+        done: dict[str, Any] = {
+            "live_partitions": retired.live,
+            "retired_partitions": retired.retired,
+            "pruned_runs": await _prune_runs(context, database, settings.history_days),
+            "pruned_check_results": await history.prune_check_results(
+                database, settings.history_days, CHECK_RESULTS_PER_TIME
+            ),
+            "dropped_cache_entries": await cache.sweep(
+                database,
+                settings.cache_days,
+                model=settings.openai_event_model,
+                most=CACHE_ENTRIES_PER_TIME,
+            ),
+        }
+        vacuumed = await vacuum(database)
+    if retired.kept:
+        done["more_partitions_than_the_limit"] = retired.kept
+    return done | {"vacuumed_tables": len(vacuumed), "vacuumed": ", ".join(vacuumed) or "none"}
+
+
+@asynccontextmanager
+async def _alone(database: Database) -> AsyncIterator[None]:
+    async with database.session() as session:
+        lock = await session.one("try_housekeeping_lock")
+        if lock is None or not lock["ours"]:
+            raise dg.Failure(
+                "Another housekeeping run is at work; this one changed nothing.",
+                allow_retries=False,
+            )
+        try:
+            yield
+        finally:
+            await session.one("release_housekeeping_lock")
+
+
+async def _prune_runs(context: dg.AssetExecutionContext, database: Database, days: int) -> int:
+    pruned = 0
+    while pruned < RUNS_PER_TIME:
+        batch = await history.prunable_runs(database, days, _RUNS_PER_BATCH, [context.run_id])
+        for run_id in batch:
+            # Its captured output first: once the run is gone, nobody would know of it.
+            context.instance.compute_log_manager.delete_logs(prefix=[run_id])
+            context.instance.delete_run(run_id)
+        pruned += len(batch)
+        if len(batch) < _RUNS_PER_BATCH:
+            break
+    return pruned
+
+
+housekeeping_schedule = scheduled(
+    "housekeeping_schedule",
+    "keep_house",
+    dg.AssetSelection.assets(housekeeping),
+    "37 * * * *",
+    "Retire partitions, prune history, drop unused answers, vacuum: every hour.",
+)

@@ -1,0 +1,195 @@
+"""Upkeep of our own tables, and the figures that are told of them."""
+
+from typing import Any
+
+import pytest
+from psycopg.types.json import Jsonb
+
+from memory_core import metrics
+from memory_core.database import Database
+from memory_core.extraction import prompts
+from memory_core.extraction.cache import AnswerCache
+from memory_core.extraction.model import DocumentContext
+from memory_core.maintenance import cache, history, partitions
+from memory_core.maintenance.vacuum import vacuum
+from memory_core.prices import Price
+from memory_core.runtime import Runtime
+from tests.pipeline_client import Pipeline, with_openai
+from tests.scripted_provider import AuthError, RateLimit, ScriptedProvider
+
+MODEL = "gpt-4o"
+CURRENT = prompts.load("extract").version
+DAYS = 90
+
+
+@pytest.fixture
+def pipeline(runtime: Runtime) -> Pipeline:
+    return Pipeline(runtime)
+
+
+async def keep(
+    pipeline: Pipeline, text: str, *, version: str = CURRENT, model: str = MODEL, days: int = 0
+) -> None:
+    """An answer about this passage, that old."""
+    key = AnswerCache.key(text, DocumentContext("note"), version, model)
+    await pipeline.rows(
+        "INSERT INTO extraction_cache (chunk_hash, context_hash, prompt_version, model, answer, "
+        "created_at) VALUES (%s, %s, %s, %s, %s, now() - make_interval(days => %s))",
+        key.chunk_hash,
+        key.context_hash,
+        version,
+        model,
+        Jsonb("{}"),
+        days,
+    )
+
+
+async def kept(pipeline: Pipeline) -> list[tuple[str, str]]:
+    rows = await pipeline.rows("SELECT prompt_version, model FROM extraction_cache ORDER BY 1, 2")
+    return [(row["prompt_version"], row["model"]) for row in rows]
+
+
+async def sweep(pipeline: Pipeline, most: int = 1_000) -> int:
+    return await cache.sweep(pipeline.runtime.database, DAYS, model=MODEL, most=most)
+
+
+# --- the cache ---------------------------------------------------------------------------------
+
+
+async def test_an_answer_about_a_passage_that_no_revision_has_is_dropped(
+    pipeline: Pipeline,
+) -> None:
+    await pipeline.remember("Here to stay.")
+    await keep(pipeline, "Here to stay.", days=400)
+    await keep(pipeline, "Gone with its document.", days=2)
+    await keep(pipeline, "Perhaps of an ingest under way.", days=0)
+
+    assert await sweep(pipeline) == 1
+    assert await kept(pipeline) == [(CURRENT, MODEL)] * 2
+
+
+async def test_answers_out_of_use_are_dropped_when_they_are_old(pipeline: Pipeline) -> None:
+    await pipeline.remember("The passage.")
+    await keep(pipeline, "The passage.", version="0-old", days=DAYS + 1)
+    await keep(pipeline, "The passage.", version="0-young", days=DAYS - 1)
+    await keep(pipeline, "The passage.", model="another", days=DAYS + 1)
+    await keep(pipeline, "The passage.", days=DAYS + 1)
+
+    assert await sweep(pipeline) == 2
+    assert await kept(pipeline) == [("0-young", MODEL), (CURRENT, MODEL)]
+
+
+async def test_answers_that_stored_events_come_from_stay_with_their_prompt_and_model(
+    runtime: Runtime,
+) -> None:
+    """Another deployment may still work with them."""
+    with ScriptedProvider() as provider:
+        settings = with_openai(runtime.settings, provider)
+        pipeline = Pipeline(runtime, **settings.model_dump())
+        await pipeline.remember("Decision: keep the answer.")
+        await pipeline.extract()
+    await pipeline.rows("UPDATE extraction SET extract_version = '0-other', model = 'theirs'")
+    await pipeline.rows("UPDATE extraction_cache SET created_at = now() - interval '400 days'")
+    await keep(pipeline, "Decision: keep the answer.", version="0-other", model="theirs", days=400)
+    await keep(pipeline, "Decision: keep the answer.", version="0-nobody", model="theirs", days=400)
+
+    assert await sweep(pipeline) == 1
+    assert ("0-other", "theirs") in await kept(pipeline)
+
+
+async def test_merge_answers_in_use_outlast_any_age(pipeline: Pipeline) -> None:
+    await pipeline.rows(
+        "INSERT INTO extraction_cache (chunk_hash, context_hash, prompt_version, model, answer, "
+        "created_at) VALUES ('asked', 'event_merge', %s, %s, '{}', now() - interval '9 years')",
+        prompts.load("merge").version,
+        MODEL,
+    )
+
+    assert await sweep(pipeline) == 0
+
+
+async def test_no_more_is_dropped_at_once_than_was_said(pipeline: Pipeline) -> None:
+    for number in range(5):
+        await keep(pipeline, f"gone {number}", days=2)
+
+    assert [await sweep(pipeline, most=3), await sweep(pipeline, most=3)] == [3, 2]
+
+
+# --- what needs Dagster's tables ---------------------------------------------------------------
+
+
+async def test_without_dagster_there_is_nothing_to_retire_or_prune(database: Database) -> None:
+    assert await partitions.retire(database, 1) == partitions.Retired(0, 0)
+    assert await history.prunable_runs(database, 1, 10, []) == []
+    assert await history.prune_check_results(database, 1, 10) == 0
+
+
+# --- vacuum ------------------------------------------------------------------------------------
+
+
+async def test_tables_with_many_dead_rows_are_vacuumed(pipeline: Pipeline) -> None:
+    for number in range(50):
+        await keep(pipeline, f"dead {number}")
+    database = pipeline.runtime.database
+    async with database.session() as session:
+        await session.connection.execute("DELETE FROM extraction_cache")
+        # What a connection counts is told to the others only now and then.
+        await session.connection.execute("SELECT pg_stat_force_next_flush()")
+
+    assert "public.extraction_cache" in await vacuum(database, dead_rows=40)
+    assert "public.extraction_cache" not in await vacuum(database, dead_rows=1_000_000)
+
+
+# --- figures -----------------------------------------------------------------------------------
+
+
+async def read(pipeline: Pipeline, **prices: Price) -> dict[str, Any]:
+    found = await metrics.read_metrics(pipeline.runtime.database, prices)
+    return {name: getattr(found, name) for name in found.__slots__}
+
+
+async def test_an_empty_memory_has_figures_and_claims_nothing(pipeline: Pipeline) -> None:
+    found = await read(pipeline)
+
+    assert found["p95_seconds_to_events"] is found["p95_call_seconds"] is None
+    assert found["cost_per_day"] is None
+    assert {found[name] for name in ("events_per_day", "tokens_per_day", "failure_rate")} == {0}
+    assert found["oldest_pending_seconds"] == 0
+
+
+async def test_figures_count_what_was_done_and_what_failed(runtime: Runtime) -> None:
+    with ScriptedProvider() as provider:
+        settings = with_openai(runtime.settings, provider)
+        pipeline = Pipeline(runtime, **settings.model_dump())
+        provider.enqueue(AuthError())
+        for number in range(4):
+            await pipeline.remember(f"Decision: number {number}.", f"doc-{number}")
+        await pipeline.extract()
+    found = await read(pipeline, **{MODEL: Price(1e6, 0)})
+
+    assert (found["revisions_per_day"], found["events_per_day"]) == (3, 3)
+    assert found["calls_per_day"] == 4
+    assert found["failure_rate"] == found["call_failure_rate"] == 0.25
+    [tokens] = await pipeline.rows("SELECT sum(prompt_tokens) AS prompt FROM model_call")
+    assert found["cost_per_day"] == tokens["prompt"]
+    assert (await read(pipeline, other=Price(1, 1)))["cost_per_day"] is None, "it would be too low"
+
+
+async def test_a_document_waits_from_its_ingest_also_while_it_is_retried(runtime: Runtime) -> None:
+    with ScriptedProvider() as provider:
+        settings = with_openai(runtime.settings, provider)
+        pipeline = Pipeline(runtime, **settings.model_dump())
+        provider.enqueue(RateLimit(retry_after=400))
+        await pipeline.remember("Decision: be patient.")
+        await pipeline.extract()
+    await pipeline.rows("UPDATE event_jobs SET created_at = now() - interval '1 hour'")
+    database = pipeline.runtime.database
+
+    assert await metrics.oldest_pending_seconds(database) >= 3600
+    # Once it has events, a new request waits from when it is due; a backfill's is in no hurry.
+    await pipeline.rows("UPDATE event_jobs SET generation = 2")
+    assert await metrics.oldest_pending_seconds(database) == 0
+    await pipeline.rows("UPDATE event_jobs SET next_run_at = now() - interval '10 minutes'")
+    assert 600 <= await metrics.oldest_pending_seconds(database) < 3600
+    await pipeline.rows("UPDATE event_jobs SET backfill_id = gen_random_uuid()")
+    assert await metrics.oldest_pending_seconds(database) == 0

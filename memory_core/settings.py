@@ -13,6 +13,7 @@ from pydantic import Field, SecretStr, ValidationError, field_validator, model_v
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from memory_core.errors import ConfigurationFault
+from memory_core.prices import Price, parse_prices
 
 Port = Annotated[int, Field(ge=0, le=65535)]
 PositiveInt = Annotated[int, Field(ge=1)]
@@ -47,6 +48,7 @@ class Settings(BaseSettings):
     extractor: Literal["auto", "openai", "rules"] = "auto"
     embedder: Literal["auto", "openai", "local"] = "auto"
     extract_concurrency: Annotated[int, Field(ge=1, le=1024)] = 16
+    prompts_dir: Path | None = None
 
     # Stores
     events_db_dsn: SecretStr | None = None
@@ -63,11 +65,25 @@ class Settings(BaseSettings):
     event_max_attempts: Annotated[int, Field(ge=1, le=100)] = 5
     max_live_partitions: Annotated[int, Field(ge=1, le=100_000)] = 50_000
 
+    # Backfills after a change of prompt
+    backfill_start: Literal["manual", "auto"] = "manual"
+    backfill_every_minutes: Annotated[int, Field(ge=1, le=60)] = 1
+    backfill_revisions_per_tick: Annotated[int, Field(ge=1, le=10_000)] = 200
+    backfill_tokens_per_day: Annotated[int, Field(ge=0)] = 2_000_000
+
+    # Operating
+    freshness_minutes: Annotated[int, Field(ge=1)] = 30
+    history_days: Annotated[int, Field(ge=1, le=36_500)] = 30
+    cache_days: Annotated[int, Field(ge=1, le=36_500)] = 90
+    model_prices: str = ""
+
     # Serving
     mcp_host: str = "127.0.0.1"
     mcp_port: Port = 3000
     dagster_port: Port = 3001
     data_dir: Path = Path(".data")
+    # Folders that artifact_ingest_file may read, separated as PATH is; empty: none.
+    ingest_roots: str = ""
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"
 
     @field_validator("data_dir")
@@ -76,10 +92,34 @@ class Settings(BaseSettings):
         # Orphans and sockets are found by this path: one directory must have one name.
         return value.expanduser().resolve()
 
+    @field_validator("prompts_dir")
+    @classmethod
+    def _existing_folder(cls, value: Path | None) -> Path | None:
+        if value is None:
+            return None
+        folder = value.expanduser().resolve()
+        if not folder.is_dir():
+            raise ValueError("there is no such folder")
+        return folder
+
+    @field_validator("ingest_roots")
+    @classmethod
+    def _absolute_folders(cls, value: str) -> str:
+        for part in filter(None, value.split(os.pathsep)):
+            if not Path(part).expanduser().is_absolute():
+                raise ValueError(f"{part!r} must be an absolute path")
+        return value
+
     @field_validator("log_level", mode="before")
     @classmethod
     def _upper(cls, value: Any) -> Any:
         return value.upper() if isinstance(value, str) else value
+
+    @field_validator("model_prices")
+    @classmethod
+    def _prices(cls, value: str) -> str:
+        parse_prices(value)
+        return value
 
     @field_validator("openai_base_url")
     @classmethod
@@ -114,6 +154,12 @@ class Settings(BaseSettings):
         return self
 
     @property
+    def allowed_roots(self) -> tuple[Path, ...]:
+        """INGEST_ROOTS, resolved."""
+        parts = filter(None, self.ingest_roots.split(os.pathsep))
+        return tuple(Path(part).expanduser().resolve() for part in parts)
+
+    @property
     def uses_openai_extractor(self) -> bool:
         return self._uses_openai(self.extractor)
 
@@ -123,6 +169,11 @@ class Settings(BaseSettings):
 
     def _uses_openai(self, choice: str) -> bool:
         return choice == "openai" or (choice == "auto" and self.openai_api_key is not None)
+
+    @property
+    def prices(self) -> dict[str, Price]:
+        """By model, those that are set."""
+        return parse_prices(self.model_prices)
 
     @property
     def dsn(self) -> str:

@@ -1,11 +1,12 @@
 """`mcp-memory`: the command line. Each command imports what it needs when it runs."""
 
 import sys
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from mcp_server.cli import events
+from mcp_server.cli import backfill, events
 from memory_core.errors import ConfigurationFault, MemoryFault
 
 app = typer.Typer(
@@ -46,6 +47,50 @@ def serve(
 
 
 @app.command()
+def ingest(
+    paths: Annotated[
+        list[Path], typer.Argument(help="Files and folders.", metavar="PATH…", show_default=False)
+    ],
+    artifact_type: Annotated[
+        str | None, typer.Option("--type", help="email, doc, chat, transcript or note for all.")
+    ] = None,
+    source: Annotated[
+        str | None, typer.Option(help="The folder's name in ids. Default: its own name.")
+    ] = None,
+    git: Annotated[
+        bool, typer.Option("--git", help="The files' git history, each state a revision.")
+    ] = False,
+    watch: Annotated[
+        bool, typer.Option("--watch", help="Then keep in step with changes until Ctrl-C.")
+    ] = False,
+    prune: Annotated[
+        bool, typer.Option("--prune", help="Delete documents whose file is gone, after asking.")
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask before pruning.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Store and delete nothing.")] = False,
+    jobs: Annotated[int, typer.Option(min=1, max=32, help="Groups of files read at once.")] = 2,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object, for scripts.")] = False,
+) -> None:
+    """Import your own files, mail, chats and history."""
+    from mcp_server.cli.ingest import Request, run
+
+    run(
+        Request(
+            paths=paths,
+            artifact_type=artifact_type,
+            source=source,
+            git=git,
+            watch=watch,
+            prune=prune,
+            yes=yes,
+            dry_run=dry_run,
+            jobs=jobs,
+            as_json=as_json,
+        )
+    )
+
+
+@app.command()
 def migrate() -> None:
     """Bring the database schema up to date."""
     from mcp_server.cli.migrate import run
@@ -78,6 +123,7 @@ def reindex(
 
 
 app.add_typer(events.app, name="events")
+app.add_typer(backfill.app, name="backfill")
 
 
 @app.command()
@@ -92,6 +138,23 @@ def jobs(
     from mcp_server.cli.jobs import run
 
     run(status, limit, as_json=as_json)
+
+
+@app.command()
+def reextract(
+    artifact_uid: Annotated[str, typer.Argument(help="The document: uid_… .")],
+    revision_id: Annotated[
+        str | None, typer.Argument(help="rev_… ; the latest revision when left out.")
+    ] = None,
+    force: Annotated[
+        bool,
+        typer.Option("--force", help="Also when it is done or at work, asking the model anew."),
+    ] = False,
+) -> None:
+    """Ask for a revision's events again, for example one that failed."""
+    from mcp_server.cli.reextract import run
+
+    run(artifact_uid, revision_id, force=force)
 
 
 @app.command(hidden=True)

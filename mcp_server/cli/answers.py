@@ -56,7 +56,10 @@ def show(event_id: str, *, as_json: bool) -> None:
     console.print(f"who         {escape(_actors(event)) or '–'}")
     console.print(f"document    {escape(event['title'] or '')} ({event['revision_id']})")
     console.print(f"confidence  {event['confidence']:.2f}")
-    console.print(f"made by     {event['extractor']} {event['prompt_version']}")
+    console.print(
+        f"made by     {event['extractor']} {event['prompt_version']}, asked for by "
+        f"{event['requested_by']}"
+    )
     for item in event["evidence"]:
         sentence = Text(f"\n… {_flat(item['text_before'])}", style="dim")
         sentence.append(_flat(item["quote"]), style="bold yellow not dim")

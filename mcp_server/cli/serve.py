@@ -16,7 +16,7 @@ def run(*, stdio: bool) -> None:
     # Over stdio, stdout belongs to the protocol.
     logging.basicConfig(stream=sys.stderr, level=settings.log_level)
     logging.getLogger("httpx").setLevel(logging.WARNING)
-    server = build_server(settings)
+    server = build_server(settings, stdio=stdio)
     if stdio:
         server.run("stdio")
         return

@@ -117,6 +117,14 @@ class RevisionInfo(BaseModel):
     chunk_count: int
     job_status: str | None
     event_count: int
+    extractor: str | None = Field(description="What made its events; null before there are any.")
+    model: str | None
+    prompt_version: str | None
+    merge_version: str | None
+    requested_by: str | None = Field(
+        description="Who or what asked for them: ingest, tool, ui, backfill, schedule or repair."
+    )
+    extracted_at: datetime | None
 
 
 class ArtifactHistory(BaseModel):

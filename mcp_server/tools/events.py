@@ -60,6 +60,11 @@ class EventDetailOut(EventOut):
     model: str | None
     prompt_version: str | None
     merge_version: str | None
+    requested_by: str | None = Field(
+        description="Who or what asked: ingest, tool, ui, backfill, schedule or repair."
+    )
+    dagster_run_id: str | None = Field(description="The run that stored it.")
+    extracted_at: datetime | None
     created_at: datetime
 
 
@@ -217,6 +222,9 @@ def tools(runtime: Runtime) -> list[Tool]:
             model=row["model"],
             prompt_version=row["extract_version"],
             merge_version=row["merge_version"],
+            requested_by=row["requested_by"],
+            dagster_run_id=row["dagster_run_id"],
+            extracted_at=row["extracted_at"],
             created_at=row["created_at"],
         )
 

@@ -14,6 +14,17 @@ from memory_core.events import reextraction
 from memory_core.runtime import Runtime
 
 
+class ExtractedWith(BaseModel):
+    extractor: str
+    model: str
+    prompt_version: str
+    merge_version: str
+    requested_by: str
+    dagster_run_id: str
+    finished_at: datetime
+    events: int
+
+
 class JobStatus(BaseModel):
     job_id: str
     artifact_uid: str
@@ -28,8 +39,15 @@ class JobStatus(BaseModel):
     last_error_code: str | None
     last_error_message: str | None
     next_run_at: datetime | None = Field(description="Only while PENDING.")
-    requested_by: str
-    generation: int
+    requested_by: str = Field(
+        description="Who or what asked last: ingest, tool, ui, backfill, schedule or repair."
+    )
+    generation: int = Field(description="1 for the first request, raised by each later one.")
+    backfill_id: str | None = Field(description="The backfill that asked.")
+    extracted: ExtractedWith | None = Field(
+        description="How the events that are there now were made; they stay until newer ones "
+        "replace them."
+    )
 
 
 def tools(runtime: Runtime) -> list[Tool]:
@@ -57,7 +75,12 @@ def tools(runtime: Runtime) -> list[Tool]:
             revision_id=revision_id,
             job_id=ids.parse_uuid("job_id", job_id) if job_id else None,
         )
-        shown = {**row, "job_id": str(row["job_id"])}
+        backfill = row["backfill_id"]
+        shown = {
+            **row,
+            "job_id": str(row["job_id"]),
+            "backfill_id": str(backfill) if backfill else None,
+        }
         if row["status"] != "PENDING":
             shown["next_run_at"] = None
         return JobStatus(**shown)

@@ -53,7 +53,8 @@ DESTRUCTIVE = {"memory_delete", "artifact_delete"}
 
 @pytest.fixture(scope="session")
 async def listed(services: Settings) -> dict[str, Tool]:
-    return {tool.name: tool for tool in await build_server(services).list_tools()}
+    """Over stdio: the one that has them all."""
+    return {tool.name: tool for tool in await build_server(services, stdio=True).list_tools()}
 
 
 @pytest.fixture

@@ -6,12 +6,13 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help setup demo up test lint bench clean
+.PHONY: help setup demo up test test-all lint bench clean
 
 help:
 	@echo "make demo    start everything on a throw-away data dir and show what it does"
 	@echo "make up      start the stack and keep it running (Ctrl-C stops it)"
-	@echo "make test    lint and all tests"
+	@echo "make test    lint and tests, within ten minutes on two cores"
+	@echo "make test-all the same, with the few that take a minute each"
 	@echo "make bench   measurements, side by side with their floors"
 	@echo "make setup   only create the environment in .venv"
 
@@ -33,8 +34,14 @@ lint: setup
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
 
+# Files run whole, four at a time; the end-to-end ones first, since they wait most.
+PYTEST := $(BIN)/python -m pytest -n 4 --dist loadfile --no-loadscope-reorder
+
 test: setup lint
-	@$(BIN)/python -m pytest -n 3 --dist loadfile
+	@$(PYTEST) -m "not slow"
+
+test-all: setup lint
+	@$(PYTEST)
 
 bench: setup
 	@$(BIN)/python -m benchmarks

@@ -12,6 +12,8 @@ from memory_core.database import Database
 from memory_core.runtime import Runtime
 from memory_core.settings import Settings, variable_names
 from memory_core.stack.connection import connected
+from memory_core.stack.layout import Layout
+from memory_core.stack.locks import holding
 from memory_core.vectors import CollectionName
 
 # What a developer has in the environment must not change what the tests see.
@@ -24,11 +26,12 @@ def services() -> Iterator[Settings]:
     """Settings that point at servers started for this test session."""
     # Not in pytest's own folder: a second pytest, starting, would close it to the account that
     # runs Postgres when we are root.
-    with (
-        tempfile.TemporaryDirectory(prefix="memory-tests-") as folder,
-        connected(offline_settings(Path(folder))) as resolved,
-    ):
-        yield resolved
+    with tempfile.TemporaryDirectory(prefix="memory-tests-") as folder:
+        with connected(offline_settings(Path(folder))) as resolved:
+            yield resolved
+        # The servers end by themselves after their last user; until then they write.
+        with holding(Layout(Path(folder)).supervisor_lock, timeout=60) as ended:
+            assert ended
 
 
 @pytest.fixture

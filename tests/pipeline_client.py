@@ -3,6 +3,7 @@
 import copy
 from collections.abc import Sequence
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 from pydantic import SecretStr
@@ -10,8 +11,10 @@ from pydantic import SecretStr
 from memory_core import jobs
 from memory_core.artifacts.document import ArtifactType, Document
 from memory_core.artifacts.ingest import IngestResult, ingest
+from memory_core.extraction import prompts
 from memory_core.extraction.batch import Outcome, process
 from memory_core.extraction.engine import open_engine
+from memory_core.extraction.versions import current
 from memory_core.runtime import Runtime
 from memory_core.settings import Settings
 from tests.scripted_provider import ScriptedProvider
@@ -35,6 +38,15 @@ def with_openai(settings: Settings, provider: ScriptedProvider, **changes: Any) 
         **changes,
     }
     return settings.model_copy(update=values)
+
+
+def bump(folder: Path, **numbers: int) -> Path:
+    """A folder of prompts for PROMPTS_DIR: the shipped ones, changed, under these numbers."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, number in numbers.items():
+        text = prompts.load(name).text + f"\nThis is version {number}.\n"
+        (folder / f"{name}.{number}.md").write_text(text)
+    return folder
 
 
 class Pipeline:
@@ -77,7 +89,9 @@ class Pipeline:
             keys = await self.keys()
         settings, database = self.runtime.settings, self.runtime.database
         async with open_engine(settings, database) as engine:
-            claimed = await jobs.claim(database, keys, run_id, redo_as=redo_as)
+            claimed = await jobs.claim(
+                database, keys, run_id, redo_as=redo_as, versions=current(settings)
+            )
             outcomes = await process(
                 self.runtime, engine, claimed, lambda stage, extraction: None, fresh=fresh
             )

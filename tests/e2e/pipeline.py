@@ -91,16 +91,20 @@ class Pipeline:
         [result] = self.ingest_all([{"content": content, **details}])
         return result
 
-    def ingest_all(self, documents: Sequence[Mapping[str, Any]]) -> list[Json]:
+    def ingest_all(self, documents: Sequence[Mapping[str, Any]], *, at_once: int = 1) -> list[Json]:
         async def send() -> list[Json]:
-            results = []
-            async with Client(self.stack.mcp_url) as client:
-                for document in documents:
-                    arguments = {"artifact_type": "note", "source_system": "test", **document}
+            slots = asyncio.Semaphore(at_once)
+
+            async def one(document: Mapping[str, Any]) -> Json:
+                arguments = {"artifact_type": "note", "source_system": "test", **document}
+                async with slots:
                     answer = await client.call_tool("artifact_ingest", arguments)
-                    assert not answer.is_error, answer.content
-                    results.append(answer.structured_content)
-            return results
+                assert not answer.is_error, answer.content
+                assert answer.structured_content is not None
+                return answer.structured_content
+
+            async with Client(self.stack.mcp_url) as client:
+                return await asyncio.gather(*(one(document) for document in documents))
 
         return asyncio.run(send())
 
@@ -279,9 +283,16 @@ class Pipeline:
         tag = {"key": "dagster/partition", "value": self.partition(ingested)}
         return self.runs(tags=[tag])
 
-    def launch(self, job: str, *, assets: Sequence[str] = (), partition: str | None = None) -> str:
-        """As the UI does."""
-        selector: Json = {**LOCATION, "pipelineName": job}
+    def launch(
+        self,
+        job: str,
+        *,
+        assets: Sequence[str] = (),
+        partition: str | None = None,
+        more: Json | None = None,
+    ) -> str:
+        """As the UI does. `more` goes into the selector."""
+        selector: Json = {**LOCATION, "pipelineName": job, **(more or {})}
         if assets:
             selector |= {"assetSelection": [{"path": [asset]} for asset in assets]}
         tags = [{"key": "dagster/partition", "value": partition}] if partition else []
@@ -308,15 +319,26 @@ class Pipeline:
         return sorted(float(tick["timestamp"]) for tick in ticks)
 
     def run_processes(self) -> list[psutil.Process]:
-        """The processes of runs: children of the code server."""
-        children = psutil.Process(self.stack.pid_of("dagster-code")).children(recursive=True)
-        return [child for child in children if "spawn_main" in " ".join(child.cmdline())]
+        """The processes of runs: forked from the one that the code server keeps for that."""
+        return [run for keeper in self.run_keepers() for run in keeper.children()]
+
+    def run_keepers(self) -> list[psutil.Process]:
+        """What runs are forked from."""
+        server = psutil.Process(self.stack.pid_of("dagster-code"))
+        return [child for child in server.children() if "forkserver" in _command(child)]
 
     def wait_idle(self) -> None:
         """No run under way and none of their processes left."""
         eventually(
             lambda: not self.active_runs() and not self.run_processes(), what="the end of all runs"
         )
+
+
+def _command(process: psutil.Process) -> str:
+    try:
+        return " ".join(process.cmdline())
+    except psutil.NoSuchProcess:
+        return ""
 
 
 def eventually_up(question: Callable[[], Any], *, within: float, what: str) -> Any:

@@ -2,7 +2,8 @@
 
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +14,14 @@ from memory_core.stack.layout import Layout
 from memory_core.stack.orphans import MARKER
 from memory_core.stack.process import StackProcess
 from memory_core.stack.state import StackState
+from tests.scripted_provider import ScriptedProvider
 
 PATIENCE = 90.0
 OFFLINE = {"EXTRACTOR": "rules", "EMBEDDER": "local"}
 # How each child is known among the processes of a stack: words of its command line.
 _COMMANDS = {
     "chroma": ("chroma", "run"),
-    "dagster-code": ("dagster", "api", "grpc"),
+    "dagster-code": ("memory_assets.code_server",),
     "dagster-webserver": ("dagster_webserver",),
     "dagster-daemon": ("dagster._daemon", "run"),
     "mcp-server": ("mcp_server.cli", "serve"),
@@ -114,15 +116,17 @@ class Stack:
     def pid_of(self, child: str) -> int:
         if child == "postgres":
             return int((self.layout.postgres / "postmaster.pid").read_text().splitlines()[0])
-        matching = []
+        parents = {}
         for process in self.processes().values():
-            line = process.cmdline()
+            try:
+                line, parent = process.cmdline(), process.ppid()
+            except psutil.NoSuchProcess:
+                continue
             words = [*line, *(Path(word).name for word in line)]
             if all(word in words for word in _COMMANDS[child]):
-                matching.append(process)
+                parents[process.pid] = parent
         # A child may have children of the same command line: the eldest is meant.
-        pids = {process.pid for process in matching}
-        [eldest] = [process.pid for process in matching if process.ppid() not in pids]
+        [eldest] = [pid for pid, parent in parents.items() if parent not in parents]
         return eldest
 
     def times_ready(self, child: str) -> int:
@@ -138,3 +142,24 @@ class Stack:
 
     def __exit__(self, *_: object) -> None:
         self.process.stop()
+
+
+@contextmanager
+def scripted_stack(
+    folder: Path, scripted: ScriptedProvider | None = None, **variables: str
+) -> Iterator[tuple[Stack, ScriptedProvider]]:
+    """A stack whose model is the scripted provider, asked once and not again by the client."""
+    with (
+        scripted or ScriptedProvider() as provider,
+        Stack(
+            folder,
+            **{
+                "EXTRACTOR": "openai",
+                "OPENAI_API_KEY": "sk-test",
+                "OPENAI_BASE_URL": provider.base_url,
+                "OPENAI_MAX_RETRIES": "0",
+                **variables,
+            },
+        ) as stack,
+    ):
+        yield stack, provider

@@ -12,13 +12,12 @@ from collections.abc import Iterator
 import psutil
 import pytest
 from pipeline import Held, Json, Pipeline, document, told
-from stacks import Stack, eventually
+from stacks import eventually, scripted_stack
 
 from memory_core.extraction.cache import context_hash
 from memory_core.extraction.model import DocumentContext
 from tests.scripted_provider import (
     Body,
-    ScriptedProvider,
     extract_telling_sentences,
     last_user_message,
 )
@@ -29,16 +28,9 @@ SENTENCES = 150
 
 @pytest.fixture(scope="module")
 def _pipeline(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pipeline]:
-    with (
-        ScriptedProvider() as provider,
-        Stack(
-            tmp_path_factory.mktemp("chaos"),
-            EXTRACTOR="openai",
-            OPENAI_API_KEY="sk-test",
-            OPENAI_BASE_URL=provider.base_url,
-            OPENAI_MAX_RETRIES="0",
-            OPENAI_TIMEOUT="120",
-        ) as stack,
+    with scripted_stack(tmp_path_factory.mktemp("chaos"), OPENAI_TIMEOUT="120") as (
+        stack,
+        provider,
     ):
         yield Pipeline(stack, provider)
 

@@ -6,26 +6,17 @@ from collections.abc import Iterator
 
 import pytest
 from pipeline import Held, Pipeline, document, told
-from stacks import Stack, eventually
+from stacks import eventually, scripted_stack
 
 from memory_core.extraction.pipeline import CHUNK_EXTRACTIONS, STAGES
-from tests.scripted_provider import AuthError, InvalidJson, RateLimit, ScriptedProvider
+from tests.scripted_provider import AuthError, InvalidJson, RateLimit
 
 MATES = 5
 
 
 @pytest.fixture(scope="module")
 def _pipeline(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pipeline]:
-    with (
-        ScriptedProvider() as provider,
-        Stack(
-            tmp_path_factory.mktemp("extraction"),
-            EXTRACTOR="openai",
-            OPENAI_API_KEY="sk-test",
-            OPENAI_BASE_URL=provider.base_url,
-            OPENAI_MAX_RETRIES="0",
-        ) as stack,
-    ):
+    with scripted_stack(tmp_path_factory.mktemp("extraction")) as (stack, provider):
         yield Pipeline(stack, provider)
 
 
@@ -322,3 +313,16 @@ def _integrity(pipeline: Pipeline) -> dict[str, bool]:
         for result in pipeline.check_results(name)
         if result["runId"] == run_id
     }
+
+
+def test_runs_begin_also_after_the_process_they_are_forked_from_was_killed(
+    pipeline: Pipeline,
+) -> None:
+    pipeline.wait_idle()
+    [keeper] = pipeline.run_keepers()
+    keeper.kill()
+
+    pipeline.wait_done(pipeline.ingest("Decision: forks grow back.", title="Forks"))
+
+    [other] = pipeline.run_keepers()
+    assert other.pid != keeper.pid

@@ -1,6 +1,7 @@
 """Tools through a client in memory, over the real stores."""
 
 from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
 
 import psycopg
 import pytest
@@ -12,6 +13,19 @@ from memory_core import provider as provider_module
 from memory_core.runtime import Runtime
 from memory_core.settings import Settings
 from memory_core.vectors import CollectionName
+from tests.backfill_client import Deployment, deployments
+from tests.integration.asking import opened, stores  # noqa: F401
+from tests.integration.failing_servers import (  # noqa: F401
+    chroma,
+    chroma_port,
+    chroma_server,
+    fragile,
+    own_runtime,
+    own_settings,
+)
+from tests.integration.job_queue import crowd, queue  # noqa: F401
+from tests.integration.planted_events import Garden
+from tests.integration.searched_events import planted  # noqa: F401
 from tests.scripted_provider import ScriptedProvider
 from tests.tool_client import ToolClient, in_one_task
 
@@ -50,6 +64,12 @@ def provider(_session_provider: ScriptedProvider) -> ScriptedProvider:
 
 
 @pytest.fixture
+def deployment(runtime: Runtime, provider: ScriptedProvider, tmp_path: Path) -> Deployment:
+    """Makes deployments over the same stores, each with prompts of its own."""
+    return deployments(runtime, provider, tmp_path)
+
+
+@pytest.fixture
 def openai_settings(provider: ScriptedProvider, settings: Settings) -> Settings:
     """Embeddings from the scripted provider, in small batches, with a short patience."""
     return settings.model_copy(
@@ -81,3 +101,8 @@ async def openai_tools(
         yield ToolClient(client)
     for name in CollectionName:
         await runtime.vectors.recreate(name)
+
+
+@pytest.fixture
+def garden(tools: ToolClient, runtime: Runtime, sql: psycopg.Connection) -> Garden:
+    return Garden(tools, runtime, sql)

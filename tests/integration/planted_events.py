@@ -11,7 +11,7 @@ from psycopg.types.json import Jsonb
 from memory_core.events.index import event_metadata, indexed_text
 from memory_core.runtime import Runtime
 from memory_core.vectors import CollectionName, Entry
-from tests.tool_client import ToolClient
+from tests.tool_client import Json, ToolClient
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,3 +103,8 @@ class Garden:
             "end_char, quote) VALUES (%s, %s, %s, %s, %s, %s)",
             [id_, planted.uid, planted.revision, start, start + len(event.words), event.words],
         )
+
+
+async def ingest(tools: ToolClient, content: str, **fields: Any) -> Json:
+    values = {"artifact_type": "note", "source_system": "test", "source_id": "one", **fields}
+    return await tools("artifact_ingest", content=content, **values)

@@ -15,11 +15,6 @@ SHAH = Event("Priya Shah signed the contract.", actors=("Priya Shah",))
 ALICE = Event("Alice Chen drew the diagram.", actors=("Alice Chen",))
 
 
-@pytest.fixture
-def garden(tools: ToolClient, runtime: Runtime, sql: psycopg.Connection) -> Garden:
-    return Garden(tools, runtime, sql)
-
-
 def found(answer: Json) -> set[str]:
     return {event["narrative"] for event in answer["events"]}
 

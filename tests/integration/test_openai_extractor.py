@@ -2,33 +2,22 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable
-from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
-from memory_core.database import Database
-from memory_core.errors import ErrorCode, ProviderFault
+from memory_core.errors import ErrorCode
 from memory_core.extraction import prompts
-from memory_core.extraction.cache import AnswerCache
-from memory_core.extraction.chat import ChatModel
 from memory_core.extraction.model import (
-    Category,
-    ChunkEvent,
     DocumentContext,
-    Evidence,
-    ModelCall,
     Proposal,
-    Subject,
-    SubjectType,
 )
-from memory_core.extraction.openai import OpenAIExtractor, OpenAIGrouper, describe
+from memory_core.extraction.openai import describe
 from memory_core.extraction.proof import prove
 from memory_core.extraction.schema import EXTRACTION_SCHEMA, MERGE_SCHEMA
-from memory_core.settings import Settings
 from memory_core.text.chunk import Chunk
-from tests.pipeline_client import API_KEY, with_openai
+from tests.integration.asking import CONTEXT, NOTHING, TEXT, Opened, completion, narratives, until
+from tests.pipeline_client import API_KEY
 from tests.scripted_provider import (
     Answer,
     AuthError,
@@ -38,85 +27,12 @@ from tests.scripted_provider import (
     RateLimit,
     RawBody,
     Refusal,
-    RefusesSchema,
     ScriptedProvider,
     ServerError,
     Timeout,
     Truncated,
     UnknownModel,
 )
-
-TEXT = "Decision: we launch the beta in May.\nBob Roth will test it. Nobody was blocked by rain."
-NOTHING: dict[str, Any] = {"events": [], "entities": []}
-CONTEXT = DocumentContext(
-    artifact_type="note",
-    title="Kick-off",
-    author="Alice Chen",
-    participants=("Alice Chen", "Bob Roth"),
-    date=datetime(2026, 3, 13, tzinfo=UTC),
-)
-
-
-class Asking:
-    """An extractor in use, with what it logged."""
-
-    def __init__(self, extractor: OpenAIExtractor, grouper: OpenAIGrouper) -> None:
-        self.extractor, self.grouper = extractor, grouper
-        self.calls: list[ModelCall] = []
-
-    async def __call__(self, text: str = TEXT, *, fresh: bool = False) -> Proposal:
-        chunk = Chunk(0, 0, len(text), text, len(text) // 4)
-        return await self.extractor.extract(chunk, CONTEXT, fresh=fresh, log=self.calls.append)
-
-    async def fault(self, text: str = TEXT) -> ProviderFault:
-        with pytest.raises(ProviderFault) as caught:
-            await self(text)
-        return caught.value
-
-    @property
-    def outcomes(self) -> list[str]:
-        return [call.outcome for call in self.calls]
-
-
-Opened = Callable[..., Any]
-
-
-@pytest.fixture(scope="module")
-async def stores(services: Settings) -> AsyncIterator[Database]:
-    database = Database(services.dsn)
-    await database.open()
-    yield database
-    await database.close()
-
-
-@pytest.fixture
-async def opened(
-    services: Settings, stores: Database, provider: ScriptedProvider
-) -> AsyncIterator[Opened]:
-    """Opens extractors over an empty cache."""
-    async with stores.session() as session:
-        await session.connection.execute("DELETE FROM extraction_cache")
-    chats: list[ChatModel] = []
-
-    def open_(**changes: Any) -> Asking:
-        chat = ChatModel(with_openai(services, provider, **changes))
-        chats.append(chat)
-        return Asking(OpenAIExtractor(chat, AnswerCache(stores)), OpenAIGrouper(chat))
-
-    yield open_
-    for chat in chats:
-        await chat.close()
-
-
-def completion(message: dict[str, Any], *, finish_reason: str = "stop", **rest: Any) -> RawBody:
-    """An answer in the protocol's shape, with whatever can be escaped in JSON."""
-    choice = {"index": 0, "finish_reason": finish_reason, "message": message}
-    return RawBody(json.dumps({"choices": [choice], **rest}))
-
-
-def narratives(proposal: Proposal) -> list[str]:
-    return [event.narrative for event in proposal.events]
-
 
 # --- the question -----------------------------------------------------------------------------
 
@@ -540,114 +456,6 @@ async def test_a_faulty_event_costs_itself_now_and_when_it_is_known(
         assert rejected.detail.startswith(field)
 
 
-# --- the cache --------------------------------------------------------------------------------
-
-
-async def test_what_is_known_is_not_asked_for_again(
-    opened: Opened, provider: ScriptedProvider
-) -> None:
-    first = await opened()()
-    second = await opened()()
-
-    assert (first.from_cache, second.from_cache) == (False, True)
-    assert (first.events, first.entities) == (second.events, second.entities)
-    assert len(provider.chats) == 1
-
-
-async def test_fresh_asks_again_and_is_what_is_known_from_then_on(
-    opened: Opened, provider: ScriptedProvider
-) -> None:
-    extract = opened()
-    await extract()
-    provider.enqueue(Answer(NOTHING))
-
-    assert narratives(await extract(fresh=True)) == []
-    assert narratives(await extract()) == []
-    assert len(provider.chats) == 2
-
-
-async def test_another_model_is_asked_for_itself(
-    opened: Opened, provider: ScriptedProvider
-) -> None:
-    await opened(openai_event_model="one")()
-    await opened(openai_event_model="another")()
-
-    assert [call.body["model"] for call in provider.chats] == ["one", "another"]
-
-
-async def test_another_prompt_is_asked_for_itself(
-    opened: Opened, provider: ScriptedProvider, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    await opened()()
-    shipped = prompts.load("extract")
-    newer = prompts.Prompt("extract", shipped.number + 1, shipped.text + " Be brief.")
-    monkeypatch.setattr(prompts, "load", lambda name: newer)
-    await opened()()
-
-    assert [call.body["messages"][0]["content"] for call in provider.chats] == [
-        shipped.text,
-        newer.text,
-    ]
-
-
-async def test_a_failed_call_leaves_nothing_behind(
-    opened: Opened, provider: ScriptedProvider
-) -> None:
-    provider.enqueue(ServerError())
-    extract = opened()
-    await extract.fault()
-
-    assert not (await extract()).from_cache
-
-
-async def test_who_asks_the_same_at_once_shares_one_call(
-    opened: Opened, provider: ScriptedProvider
-) -> None:
-    provider.latency = 0.1
-    extract = opened()
-    proposals = await asyncio.gather(*(extract() for _ in range(10)))
-
-    assert len(provider.chats) == 1
-    assert len({proposal.events for proposal in proposals}) == 1
-    assert sum(proposal.from_cache for proposal in proposals) == 9
-
-
-async def test_who_gives_up_takes_the_answer_from_nobody_else(
-    opened: Opened, provider: ScriptedProvider
-) -> None:
-    provider.latency = 0.3
-    extract = opened()
-    asker = asyncio.create_task(extract())
-    sharers = [asyncio.create_task(extract()) for _ in range(3)]
-    await until(lambda: provider.in_flight == 1)
-    asker.cancel()
-
-    for proposal in await asyncio.gather(*sharers):
-        assert len(proposal.events) == 3
-    assert asker.cancelled()
-
-
-async def test_a_call_that_everybody_gave_up_is_ended(
-    opened: Opened, provider: ScriptedProvider
-) -> None:
-    provider.latency = 0.5
-    extract = opened()
-    askers = [asyncio.create_task(extract()) for _ in range(3)]
-    await until(lambda: provider.in_flight == 1)
-    for asker in askers:
-        asker.cancel()
-    await asyncio.gather(*askers, return_exceptions=True)
-    provider.latency = 0.0
-
-    assert len((await extract()).events) == 3, "and somebody else may ask"
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(10):
-        while not condition():
-            await asyncio.sleep(0.005)
-
-
 # --- calls in flight --------------------------------------------------------------------------
 
 
@@ -675,112 +483,3 @@ async def test_who_waits_for_another_try_holds_up_nobody(
 
     assert not limited.done()
     assert len((await limited).events) == 1
-
-
-# --- the grouper ------------------------------------------------------------------------------
-
-
-def candidate(id_: str, narrative: str = "Bob did it.") -> ChunkEvent:
-    return ChunkEvent(
-        id=id_,
-        chunk_index=0,
-        category=Category.EXECUTION,
-        subject=Subject(SubjectType.OBJECT, "it"),
-        narrative=narrative,
-        confidence=0.5,
-        evidence=Evidence(0, 3, "Bob", "exact", None),
-        event_time=datetime(2026, 5, 1, tzinfo=UTC),
-    )
-
-
-async def grouped(extract: Asking, sizes: list[int], max_calls: int = 10) -> list[list[str]]:
-    blocks = [
-        [candidate(f"b{block}e{number}") for number in range(size)]
-        for block, size in enumerate(sizes)
-    ]
-    return await extract.grouper.group(blocks, max_calls=max_calls, log=extract.calls.append)
-
-
-async def test_the_grouper_gives_candidates_and_gets_ids(
-    opened: Opened, provider: ScriptedProvider
-) -> None:
-    provider.on_merge = lambda events, _: {
-        "groups": [{"members": [event["id"] for event in events], "narrative": None}]
-    }
-    extract = opened()
-
-    assert await grouped(extract, [2]) == [["b0e0", "b0e1"]]
-    [call] = provider.chats
-    system, question = call.body["messages"]
-    assert system["content"] == prompts.load("merge").text
-    assert json.loads(question["content"])[0] == {
-        "id": "b0e0",
-        "category": "Execution",
-        "subject": "it",
-        "actors": [],
-        "time": "2026-05-01T00:00:00+00:00",
-        "narrative": "Bob did it.",
-    }
-    assert call.body["response_format"]["json_schema"]["name"] == "event_merge"
-    assert [call.kind for call in extract.calls] == ["merge"]
-
-
-@pytest.mark.parametrize(
-    ("sizes", "questions"),
-    [([2, 3], [5]), ([30, 30, 2], [60, 2]), ([200], [60]), ([2] * 40, [60, 20])],
-)
-async def test_blocks_share_questions_as_far_as_they_fit(
-    opened: Opened, provider: ScriptedProvider, sizes: list[int], questions: list[int]
-) -> None:
-    await grouped(opened(), sizes)
-
-    asked = [json.loads(call.body["messages"][-1]["content"]) for call in provider.chats]
-    assert [len(candidates) for candidates in asked] == questions
-
-
-async def test_no_more_questions_are_asked_than_allowed(
-    opened: Opened, provider: ScriptedProvider
-) -> None:
-    await grouped(opened(), [60, 60, 60], max_calls=2)
-
-    assert len(provider.chats) == 2
-
-
-@pytest.mark.parametrize(
-    "answer",
-    [
-        {},
-        {"groups": None},
-        {"groups": "b0e0"},
-        {"groups": [None, 3, "x", {}, {"members": None}, {"members": "b0e0"}]},
-        {"groups": [{"members": [1, None, {}]}]},
-    ],
-    ids=str,
-)
-async def test_a_grouping_of_another_shape_groups_nothing(
-    opened: Opened, provider: ScriptedProvider, answer: dict[str, Any]
-) -> None:
-    provider.enqueue(Answer(answer))
-
-    assert [group for group in await grouped(opened(), [2]) if group] == []
-
-
-@pytest.mark.parametrize("fault", [Refusal(), Truncated()], ids=repr)
-async def test_a_grouping_that_does_not_come_groups_nothing(
-    opened: Opened, provider: ScriptedProvider, fault: Fault
-) -> None:
-    provider.enqueue(fault)
-
-    assert await grouped(opened(), [2]) == []
-
-
-async def test_the_grouper_falls_back_to_plain_json_as_well(
-    opened: Opened, provider: ScriptedProvider
-) -> None:
-    provider.enqueue(RefusesSchema())
-    extract = opened()
-    await grouped(extract, [2])
-    await extract()
-
-    formats = [call.body["response_format"]["type"] for call in provider.chats]
-    assert formats == ["json_schema", "json_object", "json_object"]

@@ -470,7 +470,9 @@ def test_full_text_search_knows_letters_outside_ascii(connection: psycopg.Connec
     assert row == (1,)
 
 
-DEFINITION = re.compile(r"(?:\s*--[^\n]*\n)*\s*(?:CREATE|ALTER|DROP|TRUNCATE|LISTEN|NOTIFY|SET)\b")
+DEFINITION = re.compile(
+    r"(?:\s*--[^\n]*\n)*\s*(?:CREATE|ALTER|DROP|TRUNCATE|LISTEN|NOTIFY|SET|EXPLAIN)\b"
+)
 PREPARABLE = sorted(
     name for name, text in queries._all().items() if not DEFINITION.match(text.decode())
 )

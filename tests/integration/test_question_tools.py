@@ -1,0 +1,275 @@
+"""stakeholder_map, commitment_list and timeline: who, what by when, and in which order."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from memory_core.events.commitments import list_commitments
+from memory_core.runtime import Runtime
+from tests.integration import demo_corpus
+from tests.integration.planted_events import Event, Garden, Planted, ingest
+from tests.tool_client import Json, ToolClient
+
+# --- stakeholder_map -------------------------------------------------------------------------
+
+
+@pytest.fixture
+async def staff(garden: Garden) -> Planted:
+    planted = await garden.document(
+        Event("Alice Chen leads the login redesign.", time="2026-01-01", actors=("Alice Chen",),
+              category="Stakeholder"),
+        Event("Alice Chen and Bob Ray shipped the login redesign.", time="2026-03-01",
+              actors=("Alice Chen", "Bob Ray"), category="Execution"),
+        Event("Cleo Park cooked lunch.", actors=("Cleo Park",), category="Execution"),
+        source_id="staff",
+    )  # fmt: skip
+    garden.alias(planted, "Alice Chen", "AC")
+    return planted
+
+
+async def test_who_was_involved(staff: Planted, tools: ToolClient) -> None:
+    answer = await tools("stakeholder_map", query='"login redesign"')
+
+    alice, bob = answer["stakeholders"]
+    assert (alice["name"], alice["events"], alice["roles"]) == ("Alice Chen", 2, {"owner": 2})
+    assert alice["aliases"] == ["AC"]
+    assert (alice["first_time"][:10], alice["last_time"][:10]) == ("2026-01-01", "2026-03-01")
+    assert {event["event_id"] for event in alice["examples"]} == set(staff.ids[:2])
+    assert all(event["evidence"] for event in alice["examples"])
+    assert (bob["name"], bob["events"]) == ("Bob Ray", 1)
+
+
+@pytest.mark.usefixtures("staff")
+@pytest.mark.parametrize(
+    ("arguments", "names"),
+    [
+        ({}, ["Alice Chen", "Bob Ray", "Cleo Park"]),
+        ({"category": "Execution"}, ["Alice Chen", "Bob Ray", "Cleo Park"]),
+        ({"category": "Stakeholder"}, ["Alice Chen"]),
+        ({"time_from": "2026-02-01"}, ["Alice Chen", "Bob Ray"]),
+        ({"time_to": "2026-02-01"}, ["Alice Chen"]),
+        ({"limit": 1}, ["Alice Chen"]),
+        ({"query": '"no such thing"'}, []),
+        ({"artifact_uid": "uid_0000000000000000"}, []),
+    ],
+)
+async def test_stakeholders_by_filters(
+    tools: ToolClient, arguments: Json, names: list[str]
+) -> None:
+    answer = await tools("stakeholder_map", **arguments)
+
+    assert [person["name"] for person in answer["stakeholders"]] == names
+
+
+# --- commitment_list -------------------------------------------------------------------------
+
+NOW = datetime(2026, 2, 1, tzinfo=UTC)
+
+
+def promise(text: str, due: str | None, *actors: str) -> Event:
+    return Event(text, category="Commitment", time=due, actors=actors)
+
+
+@pytest.fixture
+async def promises(garden: Garden) -> Planted:
+    planted = await garden.document(
+        promise("Alice Chen will deliver the parser module.", "2026-01-15", "Alice Chen"),
+        promise("Alice Chen will write the migration guide.", "2026-01-20", "Alice Chen"),
+        promise("Bob Ray will paint the meeting room.", "2026-03-01", "Bob Ray"),
+        promise("Bob Ray will think about the canteen menu.", None, "Bob Ray"),
+        source_id="promises",
+        ts="2026-01-01T00:00:00Z",
+    )
+    await garden.document(
+        Event("Alice Chen delivered the parser module.", category="Execution",
+              time="2026-01-14", actors=("Alice Chen",)),
+        Event("Bob Ray wrote the migration guide for something else.", category="Execution",
+              time="2026-01-14", actors=("Bob Ray",)),
+        source_id="report",
+        ts="2026-01-14T00:00:00Z",
+    )  # fmt: skip
+    return planted
+
+
+async def statuses(runtime: Runtime, **arguments: Any) -> list[tuple[str, str]]:
+    values: dict[str, Any] = {
+        "actor": None, "due_from": None, "due_to": None, "status": None, "limit": 20, "now": NOW,
+    }  # fmt: skip
+    page = await list_commitments(runtime, **{**values, **arguments})
+    return [(item.status, item.event["narrative"]) for item in page.commitments]
+
+
+@pytest.mark.usefixtures("promises")
+async def test_what_became_of_each_promise(runtime: Runtime) -> None:
+    assert await statuses(runtime) == [
+        ("done", "Alice Chen will deliver the parser module."),
+        ("overdue", "Alice Chen will write the migration guide."),
+        ("open", "Bob Ray will paint the meeting room."),
+        ("unknown", "Bob Ray will think about the canteen menu."),
+    ]
+
+
+@pytest.mark.usefixtures("promises")
+@pytest.mark.parametrize("status", ["done", "overdue", "open", "unknown"])
+async def test_promises_by_status(runtime: Runtime, status: str) -> None:
+    assert [found for found, _ in await statuses(runtime, status=status)] == [status]
+
+
+@pytest.mark.usefixtures("promises")
+async def test_a_promise_is_open_until_its_day(runtime: Runtime) -> None:
+    before = await statuses(runtime, now=datetime(2026, 1, 20, tzinfo=UTC), actor="Alice Chen")
+    after = await statuses(runtime, now=datetime(2026, 1, 20, 0, 0, 1, tzinfo=UTC))
+
+    assert before[1][0] == "open"
+    assert after[1][0] == "overdue"
+
+
+@pytest.mark.usefixtures("promises")
+async def test_promises_by_due_date_and_actor(runtime: Runtime) -> None:
+    january = datetime(2026, 1, 18, tzinfo=UTC)
+
+    assert [text for _, text in await statuses(runtime, due_to=january)] == [
+        "Alice Chen will deliver the parser module."
+    ]
+    assert len(await statuses(runtime, due_from=january)) == 2
+    assert len(await statuses(runtime, actor="Bob Ray")) == 2
+    assert len(await statuses(runtime, limit=1)) == 1
+
+
+@pytest.mark.usefixtures("promises")
+async def test_a_promise_kept_comes_with_both_quotes(tools: ToolClient) -> None:
+    answer = await tools("commitment_list", actor="Alice Chen", status="done")
+
+    [item] = answer["commitments"]
+    assert item["due"][:10] == "2026-01-15"
+    assert item["promised"]["evidence"][0]["quote"] == "Alice Chen will deliver the parser module."
+    assert item["fulfilled_by"]["evidence"][0]["quote"] == "Alice Chen delivered the parser module."
+
+
+async def test_what_was_done_before_it_was_promised_does_not_count(
+    garden: Garden, runtime: Runtime
+) -> None:
+    await garden.document(
+        Event("Alice Chen delivered the parser module.", category="Execution",
+              time="2025-12-01", actors=("Alice Chen",)),
+        source_id="report",
+        ts="2025-12-01T00:00:00Z",
+    )  # fmt: skip
+    await garden.document(
+        promise("Alice Chen will deliver the parser module.", "2026-01-15", "Alice Chen"),
+        source_id="promise",
+        ts="2026-01-01T00:00:00Z",
+    )
+
+    assert [status for status, _ in await statuses(runtime)] == ["overdue"]
+
+
+async def test_a_report_without_an_actor_counts(garden: Garden, runtime: Runtime) -> None:
+    await garden.document(
+        promise("Alice Chen will deliver the parser module.", "2026-01-15", "Alice Chen"),
+        source_id="promise",
+        ts="2026-01-01T00:00:00Z",
+    )
+    await garden.document(
+        Event("The parser module was delivered.", category="Execution", time="2026-01-10"),
+        source_id="report",
+        ts="2026-01-10T00:00:00Z",
+    )
+
+    assert [status for status, _ in await statuses(runtime)] == ["done"]
+
+
+async def test_superseded_promises_are_gone(garden: Garden, runtime: Runtime) -> None:
+    await garden.document(promise("A will sing.", "2026-01-15", "A B"), source_id="promise")
+    await garden.document(promise("A will dance.", "2026-01-16", "A B"), source_id="promise")
+
+    assert [text for _, text in await statuses(runtime)] == ["A will dance."]
+
+
+async def test_a_promise_quoted_in_a_reply_is_not_a_new_one(
+    tools: ToolClient, runtime: Runtime
+) -> None:
+    """Two real mails through the real extractor: the second quotes the first below its answer."""
+    first = (
+        "From: Alice Chen <alice@example.com>\nTo: Bob Ray <bob@example.com>\n"
+        "Subject: Parser\nDate: Mon, 5 Jan 2026 09:00:00 +0000\n\n"
+        "I will deliver the parser module by 15 January 2026.\n"
+    )
+    reply = (
+        "From: Bob Ray <bob@example.com>\nTo: Alice Chen <alice@example.com>\n"
+        "Subject: Re: Parser\nDate: Tue, 6 Jan 2026 09:00:00 +0000\n\n"
+        "Thank you, that helps.\n\n"
+        "On Mon, 5 Jan 2026, Alice Chen wrote:\n"
+        "> I will deliver the parser module by 15 January 2026.\n"
+    )
+    sent = {"artifact_type": "email", "source_system": "gmail"}
+    await ingest(
+        tools, first, source_id="1", author="Alice Chen", ts="2026-01-05T09:00:00Z", **sent
+    )
+    await ingest(tools, reply, source_id="2", author="Bob Ray", ts="2026-01-06", **sent)
+    await demo_corpus.extract_pending(runtime)
+
+    answer = await tools("commitment_list")
+
+    assert len(answer["commitments"]) == 1
+    actors = answer["commitments"][0]["promised"]["actors"]
+    assert "Bob Ray" not in {actor["ref"] for actor in actors}
+
+
+# --- timeline --------------------------------------------------------------------------------
+
+
+@pytest.fixture
+async def course(garden: Garden) -> Planted:
+    return await garden.document(
+        Event("The beta closed.", time="2026-03-05T17:00:00Z"),
+        Event("The beta opened.", time="2026-03-01T09:00:00Z"),
+        Event("The beta was announced.", time="2026-03-01T07:00:00Z", actors=("Alice Chen",)),
+        Event("The beta had a logo."),
+        Event("Soup was served.", time="2026-03-02T12:00:00Z", subject="canteen"),
+        source_id="course",
+    )
+
+
+@pytest.mark.usefixtures("course")
+async def test_a_timeline_is_in_order_day_by_day(tools: ToolClient) -> None:
+    answer = await tools("timeline")
+
+    assert [(day["day"], [e["narrative"] for e in day["events"]]) for day in answer["days"]] == [
+        ("2026-03-01", ["The beta was announced.", "The beta opened."]),
+        ("2026-03-02", ["Soup was served."]),
+        ("2026-03-05", ["The beta closed."]),
+        (None, ["The beta had a logo."]),
+    ]
+    assert answer["total"] == 5
+    assert all(e["evidence"] for day in answer["days"] for e in day["events"])
+
+
+@pytest.mark.usefixtures("course")
+@pytest.mark.parametrize(
+    ("arguments", "days", "total"),
+    [
+        ({"query": '"beta"'}, ["2026-03-01", "2026-03-05", None], 4),
+        ({"subject": "canteen"}, ["2026-03-02"], 1),
+        ({"actor": "Alice Chen"}, ["2026-03-01"], 1),
+        ({"time_from": "2026-03-02", "time_to": "2026-03-04"}, ["2026-03-02"], 1),
+        ({"limit": 2}, ["2026-03-02", "2026-03-05"], 5),  # the newest two
+        ({"query": '"nothing like it"'}, [], 0),
+    ],
+)
+async def test_a_timeline_by_filters(
+    tools: ToolClient, arguments: Json, days: list[str | None], total: int
+) -> None:
+    answer = await tools("timeline", **arguments)
+
+    assert [day["day"] for day in answer["days"]] == days
+    assert answer["total"] == total
+
+
+@pytest.mark.parametrize("tool", ["stakeholder_map", "timeline", "event_search"])
+async def test_an_empty_memory_answers(tools: ToolClient, tool: str) -> None:
+    for arguments in ({}, {"query": "anything"}):
+        answer = await tools(tool, **arguments)
+        assert not any(answer.get(part) for part in ("stakeholders", "days", "events"))
+    assert (await tools("commitment_list"))["commitments"] == []

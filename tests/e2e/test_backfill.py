@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -41,8 +42,8 @@ query Ticks($schedule: ScheduleSelector!) {
   }
 }"""
 _NEXT_TICK = """
-mutation NextTick($schedule: ScheduleSelector!) {
-  scheduleDryRun(selectorData: $schedule) {
+mutation NextTick($schedule: ScheduleSelector!, $now: Float!) {
+  scheduleDryRun(selectorData: $schedule, timestamp: $now) {
     ... on DryRunInstigationTick {
       evaluationResult { skipReason runRequests { jobName } error { message } }
     }
@@ -121,7 +122,7 @@ class Deployment(Pipeline):
 
     def next_tick(self) -> Json:
         """What the schedule would do now."""
-        answer = self.stack.graphql(_NEXT_TICK, schedule=SCHEDULE)
+        answer = self.stack.graphql(_NEXT_TICK, schedule=SCHEDULE, now=time.time())
         result: Json = answer["scheduleDryRun"]["evaluationResult"]
         assert result["error"] is None, result["error"]
         return result

@@ -5,6 +5,7 @@ import tempfile
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
+import hypothesis
 import psycopg
 import pytest
 
@@ -17,8 +18,18 @@ from memory_core.stack.locks import holding
 from memory_core.vectors import CollectionName
 
 # What a developer has in the environment must not change what the tests see.
-for name in variable_names() & os.environ.keys():
-    del os.environ[name]
+for name in list(os.environ):
+    ours = name.upper() in variable_names() | {"FORCE_COLOR", "TTY_COMPATIBLE", "COLUMNS"}
+    if ours or name.startswith(("PG", "DAGSTER_")):
+        del os.environ[name]
+# Nor may a proxy come between the tests and the servers that they start.
+os.environ["NO_PROXY"] = os.environ["no_proxy"] = "127.0.0.1,localhost"
+
+# How long an example takes says nothing of the code where machines are shared.
+hypothesis.settings.register_profile(
+    "unhurried", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+)
+hypothesis.settings.load_profile("unhurried")
 
 
 @pytest.fixture(scope="session")

@@ -1,6 +1,7 @@
 """Importing in tests: a folder on disk, one call, and what the memory says afterwards."""
 
 import asyncio
+import os
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -79,7 +80,7 @@ async def contents(runtime: Runtime, uid: str) -> list[str]:
 def git(folder: Path, *arguments: str, when: int = 1_700_000_000, author: str = "Alice") -> str:
     """git with nobody's configuration, at a fixed time."""
     environment = {
-        "PATH": "/usr/bin:/bin:/usr/local/bin", "HOME": str(folder), "GIT_CONFIG_NOSYSTEM": "1",
+        "PATH": os.environ["PATH"], "HOME": str(folder), "GIT_CONFIG_NOSYSTEM": "1",
         "GIT_AUTHOR_NAME": author, "GIT_AUTHOR_EMAIL": f"{author.lower()}@example.com",
         "GIT_COMMITTER_NAME": "Committer", "GIT_COMMITTER_EMAIL": "c@example.com",
         "GIT_AUTHOR_DATE": f"{when} +0000", "GIT_COMMITTER_DATE": f"{when} +0000",

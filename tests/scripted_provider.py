@@ -86,6 +86,19 @@ class Timeout(Fault):
 
 
 @dataclass(frozen=True)
+class Held(Fault):
+    """A call that is answered only when its gate opens: as a provider that takes its time."""
+
+    gate: threading.Event = field(default_factory=threading.Event)
+    then: Fault | None = None
+
+    async def respond(self, provider: "ScriptedProvider", body: Body) -> Response | None:
+        while not self.gate.is_set():
+            await asyncio.sleep(0.01)
+        return await self.then.respond(provider, body) if self.then else None
+
+
+@dataclass(frozen=True)
 class ServerError(Fault):
     status: int = 500
 

@@ -21,7 +21,7 @@ from memory_core.extraction.model import DocumentContext
 from memory_core.together import Together
 
 Answer = dict[str, Any]
-_KEEP_SECONDS = 30.0
+_KEEP_SECONDS = 120.0
 _KEEP_PAUSE_SECONDS = 0.5
 
 

@@ -14,7 +14,7 @@ from memory_core.errors import InvalidInput
 _SAFE = (
     "--no-pager", "--no-replace-objects", "--no-optional-locks", "--literal-pathspecs",
     "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "core.pager=cat",
-    "-c", "log.showSignature=false", "-c", "protocol.allow=never",
+    "-c", "log.showSignature=false", "-c", "log.showRoot=true", "-c", "protocol.allow=never",
     "-c", "core.sshCommand=false", "-c", "core.askPass=false", "-c", "credential.helper=",
     "-c", "log.follow=false", "-c", "log.mailmap=false", "-c", "diff.renameLimit=2000",
     "-c", "color.ui=false", "-c", "diff.ignoreSubmodules=all", "-c", "submodule.recurse=false",

@@ -26,7 +26,7 @@ from memory_core.stack.state import StackState
 
 # More than the supervisor itself gives a child to get ready.
 START_SECONDS = 120.0
-STOP_SECONDS = 20.0
+STOP_SECONDS = 40.0
 _POLL_SECONDS = 0.05
 _SERVICES_LOG = "services"
 

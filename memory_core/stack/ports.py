@@ -1,17 +1,30 @@
 """TCP ports: find a free one, or say which variable names a taken one."""
 
 import socket
+import sys
 
 from memory_core.errors import StackFault
 
 LOOPBACK = "127.0.0.1"
 
 
+# Bound and never listening: nobody else is given such a port while this process lives, and on
+# Linux the server that it is meant for may still listen there.
+_reserved: list[socket.socket] = []
+
+
 def free_port(host: str = LOOPBACK) -> int:
-    with socket.socket() as probe:
-        probe.bind((host, 0))
-        port: int = probe.getsockname()[1]
-        return port
+    """A port that is this process's to give away, however many others look for one."""
+    probe = socket.socket()
+    probe.bind((host, 0))
+    port: int = probe.getsockname()[1]
+    if sys.platform == "linux":
+        # After the choice: with it, the kernel would choose among the reserved ones too.
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        _reserved.append(probe)
+    else:
+        probe.close()
+    return port
 
 
 def is_free(port: int, host: str = LOOPBACK) -> bool:

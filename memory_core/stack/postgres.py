@@ -142,6 +142,8 @@ class EmbeddedPostgres:
                 draft.replace(self.data)
                 return
             failure = failure or (done.stderr or done.stdout).strip()
+            if done.returncode < 0:
+                break  # ended from outside: another locale would not help
         raise StackFault(f"Postgres could not create its data directory {self.data}: {failure}")
 
     def _version(self) -> int:

@@ -15,8 +15,9 @@ from memory_core.stack import state
 from memory_core.stack.layout import Layout
 from memory_core.stack.state import StackState
 
-START_SECONDS = 120.0
-STOP_SECONDS = 20.0
+# It gives up by itself, saying which part did not start; this is for one that hangs.
+START_SECONDS = 600.0
+STOP_SECONDS = 60.0
 _POLL_SECONDS = 0.1
 
 
@@ -67,6 +68,7 @@ class StackProcess:
             if self._process.poll() is not None:
                 break
             time.sleep(_POLL_SECONDS)
+        self.stop()
         raise StackFault(f"The stack did not start:\n{self.output[-3000:]}")
 
     def stop(self, number: signal.Signals = signal.SIGINT, *, timeout: float = STOP_SECONDS) -> int:

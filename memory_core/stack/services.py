@@ -104,6 +104,8 @@ def _postgres(server: EmbeddedPostgres, layout: Layout) -> ChildSpec:
         probe=lambda _: probes.postgres(server.dsn),
         identity=identity(server.account),
         stop_signal=signal.SIGINT,
+        # Its last checkpoint may have much to write; killed, it would recover on the next start.
+        stop_timeout=10.0,
         prepare=server.prepare,
     )
 

@@ -101,6 +101,7 @@ class Operator(Pipeline):
         done = subprocess.run(
             [sys.executable, "-m", "mcp_server.cli", *words],
             env={**os.environ, **self.stack.variables, "DATA_DIR": str(self.stack.data_dir)},
+            cwd=self.stack.data_dir,
             capture_output=True,
             text=True,
             check=False,

@@ -3,11 +3,9 @@ Postgres, runs and partitions in Dagster, calls at the scripted provider."""
 
 import asyncio
 import random
-import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from contextlib import ExitStack, contextmanager, suppress
 from typing import Any
 
 import psutil
@@ -15,10 +13,9 @@ import psycopg
 from mcp import Client
 from psycopg.rows import dict_row
 from stacks import PATIENCE, Stack, eventually
-from starlette.responses import Response
 
 from memory_core.extraction.pipeline import STAGES
-from tests.scripted_provider import Body, Fault, ScriptedProvider, last_user_message
+from tests.scripted_provider import Body, ScriptedProvider, last_user_message
 
 Json = dict[str, Any]
 Row = dict[str, Any]
@@ -65,19 +62,6 @@ query Ticks($sensor: SensorSelector!) {
 }"""
 
 
-@dataclass(frozen=True)
-class Held(Fault):
-    """A call that is answered only when its gate opens: as a provider that takes its time."""
-
-    gate: threading.Event = field(default_factory=threading.Event)
-    then: Fault | None = None
-
-    async def respond(self, provider: ScriptedProvider, body: Body) -> Response | None:
-        while not self.gate.is_set():
-            await asyncio.sleep(0.01)
-        return await self.then.respond(provider, body) if self.then else None
-
-
 class Pipeline:
     """A stack whose model is the scripted provider."""
 
@@ -110,20 +94,21 @@ class Pipeline:
 
     @contextmanager
     def queue_closed(self) -> Iterator[None]:
-        """What is ingested meanwhile becomes due at once and together at the end."""
+        """Nothing becomes due meanwhile, neither what is ingested nor what is to be tried again;
+        at the end all of it is, at once and together."""
         self.sql(
             """CREATE FUNCTION not_yet() RETURNS trigger LANGUAGE plpgsql AS
-               $$ BEGIN NEW.next_run_at := 'infinity'; RETURN NEW; END $$"""
+               $$ BEGIN NEW.next_run_at := '9000-01-01'; RETURN NEW; END $$"""
         )
         self.sql(
-            "CREATE TRIGGER not_yet BEFORE INSERT ON event_jobs "
-            "FOR EACH ROW EXECUTE FUNCTION not_yet()"
+            "CREATE TRIGGER not_yet BEFORE INSERT OR UPDATE ON event_jobs "
+            "FOR EACH ROW WHEN (NEW.status = 'PENDING') EXECUTE FUNCTION not_yet()"
         )
         try:
             yield
         finally:
             self.sql("DROP FUNCTION not_yet CASCADE")
-            self.sql("UPDATE event_jobs SET next_run_at = now() WHERE next_run_at = 'infinity'")
+            self.sql("UPDATE event_jobs SET next_run_at = now() WHERE next_run_at = '9000-01-01'")
 
     # --- Postgres ----------------------------------------------------------------------------
 
@@ -146,10 +131,32 @@ class Pipeline:
             finally:
                 connection.close()
 
-    def waits_for(self, table: str) -> bool:
-        """Whether somebody is parked at the lock on this table."""
+    @contextmanager
+    def parked_before_the_claim(self, content: str, **details: Any) -> Iterator[Json]:
+        """A document whose run wants to claim it and cannot, nor can anybody change a job."""
+        daemon = psutil.Process(self.stack.pid_of("dagster-daemon"))
+        with ExitStack() as lock:
+            # No run begins between the document and the lock.
+            daemon.suspend()
+            try:
+                ingested = self.ingest(content, **details)
+                lock.enter_context(self.locked("event_jobs"))
+            finally:
+                daemon.resume()
+            eventually(
+                lambda: self.waits_for("event_jobs", "MAX_ATTEMPTS_EXCEEDED"),
+                what="a run that wants to claim",
+            )
+            yield ingested
+
+    def waits_for(self, table: str, doing: str = "") -> bool:
+        """Whether somebody is parked at the lock on this table, with a statement that has these
+        words."""
         rows = self.sql(
-            "SELECT 1 FROM pg_locks WHERE NOT granted AND relation = %s::regclass", table
+            "SELECT 1 FROM pg_locks JOIN pg_stat_activity USING (pid) "
+            "WHERE NOT granted AND relation = %s::regclass AND strpos(query, %s) > 0",
+            table,
+            doing,
         )
         return bool(rows)
 
@@ -181,7 +188,7 @@ class Pipeline:
         """Back-off is over."""
         self.sql(
             "UPDATE event_jobs SET next_run_at = now() WHERE status = 'PENDING' "
-            "AND next_run_at > now() AND next_run_at < 'infinity'"
+            "AND next_run_at > now() AND next_run_at < '9000-01-01'"
         )
 
     def request_again(self, ingested: Json, *, bypass_cache: bool = False) -> None:
@@ -321,6 +328,14 @@ class Pipeline:
     def run_processes(self) -> list[psutil.Process]:
         """The processes of runs: forked from the one that the code server keeps for that."""
         return [run for keeper in self.run_keepers() for run in keeper.children()]
+
+    def kill_runs(self) -> list[psutil.Process]:
+        victims = self.run_processes()
+        assert victims, "no run to kill"
+        for victim in victims:
+            with suppress(psutil.NoSuchProcess):
+                victim.kill()
+        return victims
 
     def run_keepers(self) -> list[psutil.Process]:
         """What runs are forked from."""

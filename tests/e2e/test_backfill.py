@@ -13,14 +13,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 from mcp import Client
-from pipeline import LOCATION, Held, Json, Pipeline, document, told
+from pipeline import LOCATION, Json, Pipeline, document, told
 from stacks import eventually, scripted_stack
 
 from memory_core.extraction.pipeline import CANONICAL_EVENTS, CHUNK_EXTRACTIONS, STORED_EVENTS
 from tests.pipeline_client import bump
-from tests.scripted_provider import Call, last_user_message
+from tests.scripted_provider import Call, Held, last_user_message
 
 REVISIONS = 200
 LONG = 10  # documents of several chunks, each in two revisions
@@ -260,11 +261,8 @@ def test_a_new_extraction_prompt_is_tried_then_asks_once_about_each_chunk_whatev
     deployment.wait_done(newest)
     with deployment.locked("semantic_event"):
         eventually(lambda: _parked(deployment), within=PATIENCE, what="a run that cannot store")
-        victims = deployment.run_processes()
-        assert victims
-        for victim in victims:
-            victim.kill()
-        eventually(lambda: not deployment.run_processes(), what="their end")
+        _, alive = psutil.wait_procs(deployment.kill_runs(), timeout=PATIENCE)
+        assert not alive
 
     eventually(
         lambda: deployment.made_with() == {"2/2": REVISIONS + 1},
@@ -325,7 +323,20 @@ def _trials(deployment: Deployment) -> dict[str, str]:
 
 
 def _parked(deployment: Deployment) -> bool:
-    """As many documents wait to store as may at once, so that none begins; every answer is kept."""
+    """As many documents wait to store as may at once, so that none begins; every answer is kept.
+    The runs stand still then."""
+    runs = deployment.run_processes()
+    for run in runs:
+        run.suspend()
+    time.sleep(0.1)  # what they had sent has arrived
+    if runs and _nothing_under_way(deployment):
+        return True
+    for run in runs:
+        run.resume()
+    return False
+
+
+def _nothing_under_way(deployment: Deployment) -> bool:
     [waiting] = deployment.sql(
         "SELECT count(*) AS n FROM pg_locks WHERE NOT granted "
         "AND relation = 'semantic_event'::regclass"

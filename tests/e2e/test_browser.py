@@ -17,7 +17,7 @@ CHROMIUM = chromium()
 pytestmark = pytest.mark.skipif(
     CHROMIUM is None, reason="Chromium is not installed (Debian: apt-get install chromium)"
 )
-MILLISECONDS = PATIENCE * 500
+MILLISECONDS = PATIENCE * 1000
 LINEAGE = "/locations/__repository__@memory/asset-groups/semantic_events/lineage"
 
 
@@ -92,9 +92,9 @@ def test_a_failed_revision_is_found_by_its_name_and_turns_green_after_a_click(
     expect(dialog).to_contain_text("1 partition")
     page.get_by_role("button", name="Launch 1 run").click()
 
+    eventually(lambda: operator.job(refused)["status"] == "DONE", what="the job")
     expect(page.get_by_text("Failed (0)")).to_be_visible()
     expect(page.get_by_text("Materialized (2)")).to_be_visible()
-    eventually(lambda: operator.job(refused)["status"] == "DONE", what="the job")
     assert operator.job(refused)["requested_by"] == "ui"
     assert len(operator.events(refused)) == 1
     page.reload()

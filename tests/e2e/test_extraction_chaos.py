@@ -8,22 +8,28 @@ import os
 import signal
 from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
 
 import psutil
 import pytest
-from pipeline import Held, Json, Pipeline, document, told
-from stacks import eventually, scripted_stack
+from pipeline import Json, Pipeline, document, told
+from stacks import PATIENCE, eventually, scripted_stack
 
+from memory_core import jobs
 from memory_core.extraction.cache import context_hash
 from memory_core.extraction.model import DocumentContext
 from tests.scripted_provider import (
     Body,
+    Held,
     extract_telling_sentences,
     last_user_message,
 )
 
+_ESTABLISHED = "01"
 # About 150 sentences make three chunks.
 SENTENCES = 150
+# A run that could not even say that it failed is followed when its lease has run out.
+AFTER_THE_LEASE = PATIENCE + jobs.LEASE_SECONDS
 
 
 @pytest.fixture(scope="module")
@@ -91,30 +97,28 @@ def assert_as_if_nothing_had_happened(pipeline: Pipeline, ingested: Json, untrou
     eventually(lambda: pipeline.is_green(ingested), what="a green partition")
 
 
-def kill_runs(pipeline: Pipeline) -> None:
-    victims = pipeline.run_processes()
-    assert victims, "no run to kill"
-    for victim in victims:
-        victim.kill()
+def chroma_has_unread_requests(pipeline: Pipeline) -> bool:
+    address = f"0100007F:{pipeline.stack.state.chroma_port:04X}"
+    _, *connections = Path("/proc/net/tcp").read_text().splitlines()
+    for _, local, _, state, queues, *_ in (line.split(maxsplit=5) for line in connections):
+        if (local, state) == (address, _ESTABLISHED) and int(queues.split(":")[1], 16):
+            return True
+    return False
 
 
-def talks_to_chroma(pipeline: Pipeline) -> bool:
-    port = pipeline.stack.state.chroma_port
-    return any(
-        connection.raddr and connection.raddr.port == port
-        for process in pipeline.run_processes()
-        for connection in process.net_connections("tcp")
-    )
+def kill_with_runs(pipeline: Pipeline, code_server: psutil.Process) -> None:
+    """The runs and, before it could tell of their end, the server that started them."""
+    code_server.suspend()
+    pipeline.kill_runs()
+    code_server.kill()
 
 
 # --- the run dies ------------------------------------------------------------------------------
 
 
 def test_killed_before_the_claim(pipeline: Pipeline, text: str, untroubled: Json) -> None:
-    ingested = pipeline.ingest(text, title="Before the claim")
-    with pipeline.locked("event_jobs"):
-        eventually(lambda: pipeline.waits_for("event_jobs"), what="a run that wants to claim")
-        kill_runs(pipeline)
+    with pipeline.parked_before_the_claim(text, title="Before the claim") as ingested:
+        pipeline.kill_runs()
 
     [job] = pipeline.settle(ingested)
 
@@ -126,7 +130,7 @@ def test_killed_before_the_claim(pipeline: Pipeline, text: str, untroubled: Json
 def test_killed_during_the_calls(pipeline: Pipeline, text: str, untroubled: Json) -> None:
     patient = Patient(pipeline, text, "During the calls")
     patient.wait_until_in_the_calls()
-    kill_runs(pipeline)
+    pipeline.kill_runs()
 
     [job] = pipeline.settle(patient.ingested)
 
@@ -137,10 +141,10 @@ def test_killed_during_the_calls(pipeline: Pipeline, text: str, untroubled: Json
 
 def test_killed_before_the_commit(pipeline: Pipeline) -> None:
     text = document(seed=8, count=SENTENCES)
-    ingested = pipeline.ingest(text, title="Before the commit")
     with pipeline.locked("semantic_event"):
+        ingested = pipeline.ingest(text, title="Before the commit")
         eventually(lambda: pipeline.waits_for("semantic_event"), what="a run about to store")
-        kill_runs(pipeline)
+        pipeline.kill_runs()
         assert pipeline.events(ingested) == []
 
     [job] = pipeline.settle(ingested)
@@ -157,15 +161,15 @@ def test_killed_before_the_commit(pipeline: Pipeline) -> None:
 def test_killed_after_the_commit(pipeline: Pipeline, text: str, untroubled: Json) -> None:
     ingested = pipeline.ingest(text, title="After the commit")
     pipeline.wait_done(ingested)
-    pipeline.request_again(ingested)
     chroma = psutil.Process(pipeline.stack.pid_of("chroma"))
     try:
         with pipeline.locked("semantic_event"):
+            pipeline.request_again(ingested)
             eventually(lambda: pipeline.waits_for("semantic_event"), what="a run about to store")
             # It commits, and then cannot tidy the index.
             chroma.suspend()
         [job] = pipeline.wait_done(ingested)
-        kill_runs(pipeline)
+        pipeline.kill_runs()
     finally:
         chroma.resume()
 
@@ -184,10 +188,7 @@ def test_killed_together_with_the_code_server(
     patient.wait_until_in_the_calls()
     dead_run = pipeline.job(patient.ingested)["locked_by"]
     code_server = psutil.Process(pipeline.stack.pid_of("dagster-code"))
-    victims = pipeline.run_processes()
-    code_server.kill()
-    for victim in victims:
-        victim.kill()
+    kill_with_runs(pipeline, code_server)
     # Nobody is left to say that the run died. Its lease runs out.
     pipeline.sql(
         "UPDATE event_jobs SET locked_at = locked_at - interval '1 hour' WHERE job_id = %s",
@@ -205,16 +206,11 @@ def test_killed_together_with_the_code_server(
 def test_killed_before_the_claim_together_with_the_code_server(
     pipeline: Pipeline, text: str, untroubled: Json
 ) -> None:
-    ingested = pipeline.ingest(text, title="Without a lease")
-    with pipeline.locked("event_jobs"):
-        eventually(lambda: pipeline.waits_for("event_jobs"), what="a run that wants to claim")
+    with pipeline.parked_before_the_claim(text, title="Without a lease") as ingested:
         [dead_run] = [run["runId"] for run in pipeline.runs_of(ingested)]
         eventually(lambda: pipeline.run_status(dead_run) == "STARTED", what="the run's start")
         code_server = psutil.Process(pipeline.stack.pid_of("dagster-code"))
-        victims = pipeline.run_processes()
-        code_server.kill()
-        for victim in victims:
-            victim.kill()
+        kill_with_runs(pipeline, code_server)
     # No lease to expire: the run is found by its silence.
     pipeline.sql(
         "UPDATE dagster.runs SET start_time = start_time - 3600 WHERE run_id = %s", dead_run
@@ -237,19 +233,19 @@ def test_postgres_dies_during_the_calls(pipeline: Pipeline, text: str, untrouble
     os.kill(pipeline.stack.pid_of("postgres"), signal.SIGKILL)
     patient.hang.gate.set()
 
-    pipeline.settle(patient.ingested)
+    pipeline.settle(patient.ingested, within=AFTER_THE_LEASE)
 
     assert_as_if_nothing_had_happened(pipeline, patient.ingested, untroubled)
     assert patient.paid_twice() == 0, "the answer that came without Postgres was kept"
 
 
 def test_postgres_dies_before_the_commit(pipeline: Pipeline, text: str, untroubled: Json) -> None:
-    ingested = pipeline.ingest(text, title="No Postgres to commit")
     with pipeline.locked("semantic_event"):
+        ingested = pipeline.ingest(text, title="No Postgres to commit")
         eventually(lambda: pipeline.waits_for("semantic_event"), what="a run about to store")
         os.kill(pipeline.stack.pid_of("postgres"), signal.SIGKILL)
 
-    pipeline.settle(ingested)
+    pipeline.settle(ingested, within=AFTER_THE_LEASE)
 
     assert_as_if_nothing_had_happened(pipeline, ingested, untroubled)
     assert set(pipeline.calls_by_chunk("No Postgres to commit").values()) == {1}
@@ -259,15 +255,21 @@ def test_chroma_dies_while_it_is_written(pipeline: Pipeline, text: str, untroubl
     patient = Patient(pipeline, text, "No Chroma")
     patient.wait_until_in_the_calls()
     chroma = psutil.Process(pipeline.stack.pid_of("chroma"))
+    supervisor = psutil.Process(pipeline.stack.process.pid)
     chroma.suspend()
     patient.hang.gate.set()
-    eventually(lambda: talks_to_chroma(pipeline), what="a run that waits for Chroma")
-    chroma.kill()
+    eventually(lambda: chroma_has_unread_requests(pipeline), what="a run that waits for Chroma")
+    # It stays away until that was noticed.
+    supervisor.suspend()
+    try:
+        chroma.kill()
 
-    def failed() -> bool:
-        return bool(pipeline.job(patient.ingested)["last_error_code"])
+        def failed() -> bool:
+            return bool(pipeline.job(patient.ingested)["last_error_code"])
 
-    eventually(failed, what="the failed attempt")
+        eventually(failed, what="the failed attempt")
+    finally:
+        supervisor.resume()
     job = pipeline.job(patient.ingested)
     assert (job["status"], job["last_error_code"]) == ("PENDING", "CHROMA_CONNECTION_ERROR")
     assert pipeline.events(patient.ingested) == [], "nothing without its index"

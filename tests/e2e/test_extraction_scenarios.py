@@ -5,18 +5,21 @@ import signal
 from collections.abc import Iterator
 
 import pytest
-from pipeline import Held, Pipeline, document, told
+from pipeline import Pipeline, document, told
 from stacks import eventually, scripted_stack
 
 from memory_core.extraction.pipeline import CHUNK_EXTRACTIONS, STAGES
-from tests.scripted_provider import AuthError, InvalidJson, RateLimit
+from tests.scripted_provider import AuthError, Held, InvalidJson, RateLimit
 
 MATES = 5
 
 
 @pytest.fixture(scope="module")
 def _pipeline(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pipeline]:
-    with scripted_stack(tmp_path_factory.mktemp("extraction")) as (stack, provider):
+    with scripted_stack(tmp_path_factory.mktemp("extraction"), OPENAI_TIMEOUT="300") as (
+        stack,
+        provider,
+    ):
         yield Pipeline(stack, provider)
 
 
@@ -174,15 +177,16 @@ def test_a_bad_document_neither_fails_nor_delays_its_mates_and_is_retried_alone(
     held = pipeline.job(bad)
     assert held["status"] == "PROCESSING"
     [run_id] = {job["locked_by"] for job in [*done, held]}
-    slow.gate.set()
 
-    assert pipeline.wait_finished(run_id) == "FAILURE"
-    job = pipeline.job(bad)
-    assert (job["status"], job["last_error_code"]) == ("PENDING", "INVALID_JSON_SCHEMA")
-    assert all(pipeline.is_green(mate) for mate in mates)
-    green, red = pipeline.partitions("stored_events")
-    assert pipeline.partition(bad) in red - green
-    assert {pipeline.partition(mate) for mate in mates}.isdisjoint(red)
+    with pipeline.queue_closed():
+        slow.gate.set()
+        assert pipeline.wait_finished(run_id) == "FAILURE"
+        job = pipeline.job(bad)
+        assert (job["status"], job["last_error_code"]) == ("PENDING", "INVALID_JSON_SCHEMA")
+        assert all(pipeline.is_green(mate) for mate in mates)
+        green, red = pipeline.partitions("stored_events")
+        assert pipeline.partition(bad) in red - green
+        assert {pipeline.partition(mate) for mate in mates}.isdisjoint(red)
 
     [job] = pipeline.settle(bad)
     assert job["attempts"] == 2
@@ -209,10 +213,9 @@ def test_the_run_checks_the_quotes_it_stored(pipeline: Pipeline) -> None:
 
 
 def test_more_ticks_and_a_new_daemon_request_nothing_twice(pipeline: Pipeline) -> None:
-    ingested = pipeline.ingest("Decision: tick as often as you like.", title="Ticked")
     # Nobody can claim: the job stays due while the sensor looks at it again and again.
-    with pipeline.locked("event_jobs"):
-        eventually(lambda: pipeline.waits_for("event_jobs"), what="a run that wants to claim")
+    text = "Decision: tick as often as you like."
+    with pipeline.parked_before_the_claim(text, title="Ticked") as ingested:
         daemon = pipeline.stack.pid_of("dagster-daemon")
         last_tick = pipeline.ticks()[-1]
         os.kill(daemon, signal.SIGKILL)

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 from mcp import Client
 from operating import Operator
-from pipeline import Held, document, told
+from pipeline import document, told
 from stacks import eventually, scripted_stack
 
 from memory_core.extraction.pipeline import CHUNK_EXTRACTIONS, STAGES
-from tests.scripted_provider import AuthError
+from tests.scripted_provider import AuthError, Held
 
 Json = dict[str, Any]
 LATER = STAGES[STAGES.index(CHUNK_EXTRACTIONS) + 1 :]
@@ -25,6 +25,7 @@ def _operator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Operator]:
         MODEL_PRICES="gpt-4o=2.50/10.00",
         MAX_LIVE_PARTITIONS=str(LIVE),
         HISTORY_DAYS="7",
+        OPENAI_TIMEOUT="300",
     ) as (stack, provider):
         operator = Operator(stack, provider)
         # What the tests ask for by hand must not come by itself as well.
@@ -125,7 +126,8 @@ def redo_a_failed_revision(operator: Operator) -> None:
 
 def an_upstream_asset_alone_brings_what_follows_along(operator: Operator) -> None:
     ingested = operator.ingest("Decision: begin in the middle.", title="Upstream")
-    operator.wait_done(ingested)
+    [job] = operator.wait_done(ingested)
+    operator.wait_finished(job["locked_by"])
     key = operator.partition(ingested)
 
     run_id = operator.launch("__ASSET_JOB", assets=[CHUNK_EXTRACTIONS], partition=key)
@@ -253,9 +255,6 @@ def test_partitions_are_retired_beyond_the_limit_and_come_back_when_asked_for(
             artifact_uid=old[0]["artifact_uid"],
             revision_id=old[0]["revision_id"],
             force=True,
-        )
-        operator.sql(
-            "UPDATE event_jobs SET next_run_at = 'infinity' WHERE job_id = %s", old[0]["job_id"]
         )
         shown = keep_house(operator)
 

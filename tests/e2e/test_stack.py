@@ -16,13 +16,12 @@ import psutil
 import psycopg
 import pytest
 from mcp import Client
-from stacks import CHILDREN, OFFLINE, Stack, eventually
+from stacks import CHILDREN, OFFLINE, PATIENCE, Stack, eventually
 
 from memory_core.settings import Settings, variable_names
 from memory_core.stack import locks
 from memory_core.stack.connection import connected
 
-STOP_SECONDS = 15.0  # the promise
 LOCATIONS = """{ workspaceOrError { ... on Workspace { locationEntries { name loadStatus
     locationOrLoadError { __typename ... on RepositoryLocation {
         repositories { assetNodes { assetKey { path } } } } } } } } }"""
@@ -145,7 +144,7 @@ class TestOneStack:
         ]
 
     def test_ctrl_c_ends_everything(self, stack: Stack) -> None:
-        assert stack.process.stop(signal.SIGINT, timeout=STOP_SECONDS) == 0
+        assert stack.process.stop(signal.SIGINT, timeout=PATIENCE) == 0
         assert stack.processes() == {}
         assert not (stack.layout.postgres / "postmaster.pid").exists(), "Postgres was not stopped"
         assert stack.process.output.rstrip().endswith("Stopped.")
@@ -209,7 +208,7 @@ class TestTogether:
             assert f"pid {winner.pid}" in output
             # Told to stop half-way through its start, the other one leaves nothing either.
             winner.send_signal(signal.SIGTERM)
-            winner.communicate(timeout=STOP_SECONDS)
+            winner.communicate(timeout=PATIENCE)
             assert stack.processes() == {}
         finally:
             for process in both:

@@ -22,7 +22,7 @@ from memory_core.stack import ports
 from tests.tool_client import Json, ToolClient, in_one_task
 
 SERVE = ["-m", "mcp_server.cli", "serve"]
-START_SECONDS = 60.0
+START_SECONDS = 180.0
 TEXT_TOOLS = {
     "memory_store", "memory_search", "memory_list", "memory_delete", "history_append",
     "history_get", "artifact_ingest", "artifact_search", "artifact_get", "artifact_history",
@@ -60,10 +60,14 @@ class HttpServer:
                 [sys.executable, *SERVE], env=variables(self._settings), stdout=log, stderr=log
             )
         deadline = time.monotonic() + START_SECONDS
-        while not self._answers():
-            assert self._process.poll() is None, self._log.read_text()
-            assert time.monotonic() < deadline, self._log.read_text()
-            time.sleep(0.05)
+        try:
+            while not self._answers():
+                assert self._process.poll() is None, self._log.read_text()
+                assert time.monotonic() < deadline, self._log.read_text()
+                time.sleep(0.05)
+        except BaseException:
+            self._process.kill()
+            raise
         return self
 
     def _answers(self) -> bool:

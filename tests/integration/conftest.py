@@ -71,7 +71,7 @@ def deployment(runtime: Runtime, provider: ScriptedProvider, tmp_path: Path) -> 
 
 @pytest.fixture
 def openai_settings(provider: ScriptedProvider, settings: Settings) -> Settings:
-    """Embeddings from the scripted provider, in small batches, with a short patience."""
+    """Embeddings from the scripted provider, in small batches."""
     return settings.model_copy(
         update={
             "embedder": "openai",
@@ -81,7 +81,7 @@ def openai_settings(provider: ScriptedProvider, settings: Settings) -> Settings:
             "openai_embed_dims": 64,
             "openai_batch_size": 4,
             "openai_max_retries": 2,
-            "openai_timeout": 0.5,
+            "openai_timeout": 60.0,
         }
     )
 

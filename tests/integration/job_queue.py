@@ -22,6 +22,7 @@ RATE_LIMIT = ProviderFault("Slow down.", code=ErrorCode.OPENAI_RATE_LIMIT)
 async def crowd(services: Settings) -> AsyncIterator[Database]:
     """As many real connections as there are claimers."""
     database = Database(services.dsn, max_connections=CLAIMERS)
+    database._pool.timeout = 120  # a crowd waits for its turn
     await database.open()
     yield database
     await database.close()

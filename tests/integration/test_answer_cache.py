@@ -1,6 +1,7 @@
 """Answers that were paid for once are not asked for again."""
 
 import asyncio
+import threading
 
 import pytest
 
@@ -8,6 +9,7 @@ from memory_core.extraction import prompts
 from tests.integration.asking import NOTHING, Opened, narratives, until
 from tests.scripted_provider import (
     Answer,
+    Held,
     ScriptedProvider,
     ServerError,
 )
@@ -75,9 +77,13 @@ async def test_a_failed_call_leaves_nothing_behind(
 async def test_who_asks_the_same_at_once_shares_one_call(
     opened: Opened, provider: ScriptedProvider
 ) -> None:
-    provider.latency = 0.1
+    gate = threading.Event()
+    provider.enqueue(Held(gate))
     extract = opened()
-    proposals = await asyncio.gather(*(extract() for _ in range(10)))
+    asking = [asyncio.create_task(extract()) for _ in range(10)]
+    await until(lambda: provider.in_flight == 1)
+    gate.set()
+    proposals = await asyncio.gather(*asking)
 
     assert len(provider.chats) == 1
     assert len({proposal.events for proposal in proposals}) == 1
@@ -87,12 +93,15 @@ async def test_who_asks_the_same_at_once_shares_one_call(
 async def test_who_gives_up_takes_the_answer_from_nobody_else(
     opened: Opened, provider: ScriptedProvider
 ) -> None:
-    provider.latency = 0.3
+    gate = threading.Event()
+    provider.enqueue(Held(gate))
     extract = opened()
     asker = asyncio.create_task(extract())
     sharers = [asyncio.create_task(extract()) for _ in range(3)]
     await until(lambda: provider.in_flight == 1)
     asker.cancel()
+    await asyncio.wait([asker])
+    gate.set()
 
     for proposal in await asyncio.gather(*sharers):
         assert len(proposal.events) == 3
@@ -102,13 +111,14 @@ async def test_who_gives_up_takes_the_answer_from_nobody_else(
 async def test_a_call_that_everybody_gave_up_is_ended(
     opened: Opened, provider: ScriptedProvider
 ) -> None:
-    provider.latency = 0.5
+    gate = threading.Event()
+    provider.enqueue(Held(gate))
     extract = opened()
     askers = [asyncio.create_task(extract()) for _ in range(3)]
     await until(lambda: provider.in_flight == 1)
     for asker in askers:
         asker.cancel()
     await asyncio.gather(*askers, return_exceptions=True)
-    provider.latency = 0.0
 
     assert len((await extract()).events) == 3, "and somebody else may ask"
+    gate.set()

@@ -19,7 +19,8 @@ from tests.backfill_client import (
     state,
     versions_of,
 )
-from tests.scripted_provider import AuthError, ScriptedProvider
+from tests.integration.asking import until
+from tests.scripted_provider import AuthError, Held, ScriptedProvider
 from tests.tool_client import ToolClient
 
 # --- stopping ---------------------------------------------------------------------------------
@@ -63,18 +64,13 @@ async def test_cancelling_while_a_run_works_keeps_what_it_does_and_nothing_else(
     await remember(old, 3)
     await begin(new)
     keys = await new.keys()
-    release = asyncio.Event()
-
-    async def slowly() -> None:
-        release.set()
-        await new.extract("run-2", keys=keys[:1])
-
-    provider.latency = 0.2
-    running = asyncio.create_task(slowly())
-    await release.wait()
-    while not (await state(new)).progress["working"]:
-        await asyncio.sleep(0.01)
+    held = Held()
+    provider.enqueue(held)
+    running = asyncio.create_task(new.extract("run-2", keys=keys[:1]))
+    await until(lambda: provider.in_flight == 1)
+    assert (await state(new)).progress["working"] == 1
     cancelled = await control.cancel(new.runtime)
+    held.gate.set()
     await running
 
     assert cancelled.backfill["status"] == "CANCELLED"

@@ -222,11 +222,12 @@ async def test_a_day_has_its_tokens_and_the_next_day_has_them_anew(
     assert started.first is not None
     assert started.first.asked == 2
     await new.extract("run-2")
-    assert "today's tokens do not suffice" in (await tick(new.runtime)).note
+    midnight = datetime(2026, 3, 3, tzinfo=UTC)
+    await new.rows("UPDATE model_call SET called_at = %s", midnight - timedelta(hours=12))
+    noon = await tick(new.runtime, now=midnight - timedelta(hours=12))
+    assert "today's tokens do not suffice" in noon.note
 
     # One second before midnight is still that day; at midnight, UTC, another begins.
-    [row] = await new.rows("SELECT date_trunc('day', now(), 'UTC') + interval '1 day' AS midnight")
-    midnight: datetime = row["midnight"]
     before = await tick(new.runtime, now=midnight - timedelta(seconds=1))
     assert before.asked == 0
     assert (await tick(new.runtime, now=midnight)).asked == 2

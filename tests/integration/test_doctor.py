@@ -16,6 +16,7 @@ import psycopg
 import pytest
 
 from memory_core import migrations
+from memory_core.runtime import Runtime
 from memory_core.settings import Settings, variable_names
 from memory_core.stack.ports import free_port
 
@@ -34,7 +35,7 @@ Doctor = Callable[..., Report]
 
 
 @pytest.fixture
-def doctor(services: Settings, tmp_path: Path) -> Doctor:
+def doctor(services: Settings, runtime: Runtime, tmp_path: Path) -> Doctor:
     """Run the command with the given variables; without any, all is well."""
     well = {
         "DATA_DIR": str(services.data_dir),

@@ -1,6 +1,7 @@
 """From pending jobs to stored events: what is paid for, what is replaced, what a failure leaves."""
 
 import asyncio
+import threading
 from collections import Counter
 from datetime import UTC, datetime
 from typing import Any
@@ -12,10 +13,12 @@ from memory_core.errors import ChromaUnavailable
 from memory_core.ids import sha256
 from memory_core.runtime import Runtime
 from memory_core.vectors import CollectionName
+from tests.integration.asking import until
 from tests.pipeline_client import SMALL_CHUNKS, Pipeline, with_openai
 from tests.scripted_provider import (
     Answer,
     AuthError,
+    Held,
     InvalidJson,
     RateLimit,
     Refusal,
@@ -259,7 +262,6 @@ async def test_somebody_who_insists_is_asked_for_anew(
 async def test_the_same_passage_in_two_documents_is_asked_for_once(
     openai: Pipeline, provider: ScriptedProvider
 ) -> None:
-    provider.latency = 0.1
     for source in ("a", "b", "c"):
         await openai.remember(SHORT, source)
     outcomes = await openai.extract()
@@ -330,13 +332,16 @@ async def test_calls_in_flight_are_limited_over_all_documents_of_a_run(
 ) -> None:
     settings = with_openai(runtime.settings, provider, extract_concurrency=5, **SMALL_CHUNKS)
     pipeline = Pipeline(runtime, **settings.model_dump())
-    provider.latency = 0.05
     for number in range(4):
         await pipeline.remember(LONG.replace("Carol", f"Carol{number}"), f"doc-{number}")
-    while provider.in_flight:
-        await asyncio.sleep(0.01)
+    await until(lambda: provider.in_flight == 0)
     provider.peak_in_flight = 0
-    await pipeline.extract()
+    gate = threading.Event()
+    provider.enqueue(*[Held(gate)] * 5)
+    extracting = asyncio.create_task(pipeline.extract())
+    await until(lambda: provider.in_flight == 5)
+    gate.set()
+    await extracting
 
     assert provider.peak_in_flight == 5
     assert {job["status"] for job in await pipeline.jobs()} == {"DONE"}

@@ -21,7 +21,7 @@ from tests.tool_client import Json, ToolClient, in_one_task
 NOTES = 4_000
 # Two batches may be on their way when a process ends.
 IN_FLIGHT = 512
-PATIENCE_SECONDS = 60.0
+PATIENCE_SECONDS = 600.0
 
 
 class Command:

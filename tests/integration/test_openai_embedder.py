@@ -1,5 +1,7 @@
 """Embeddings over HTTP: batches at once, patience with what passes, a clear word for the rest."""
 
+import asyncio
+import threading
 from collections.abc import AsyncIterator
 from types import SimpleNamespace
 
@@ -14,10 +16,12 @@ from memory_core.errors import ErrorCode, ProviderFault
 from memory_core.runtime import Runtime
 from memory_core.settings import Settings
 from memory_core.vectors import CollectionName
+from tests.integration.asking import until
 from tests.scripted_provider import (
     AuthError,
     DropConnection,
     Fault,
+    Held,
     RateLimit,
     RawBody,
     ScriptedProvider,
@@ -29,6 +33,7 @@ from tests.scripted_provider import (
 )
 from tests.tool_client import ToolClient
 
+TOO_LATE = Timeout(4.0)
 TEXTS = [f"text number {number}" for number in range(10)]
 LONG = "\n\n".join(
     f"Paragraph {number} is about subject {number * 3} and nothing else. " * 3
@@ -38,9 +43,15 @@ LONG = "\n\n".join(
 
 @pytest.fixture
 async def embedder(
-    openai_settings: Settings, monkeypatch: pytest.MonkeyPatch
+    openai_settings: Settings, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> AsyncIterator[OpenAIEmbedder]:
+    """Patient, but with a provider that answers too late."""
     monkeypatch.setattr(provider_module, "_BACKOFF_FIRST_SECONDS", 0.01)
+    parameters = getattr(getattr(request.node, "callspec", None), "params", {})
+    if isinstance(parameters.get("fault"), Timeout):
+        openai_settings = openai_settings.model_copy(
+            update={"openai_timeout": TOO_LATE.seconds / 2}
+        )
     embedder = OpenAIEmbedder(openai_settings)
     yield embedder
     await embedder.close()
@@ -76,12 +87,16 @@ async def test_texts_go_in_batches_and_vectors_come_back_in_order(
 async def test_batches_run_at_once_but_not_all(
     embedder: OpenAIEmbedder, provider: ScriptedProvider
 ) -> None:
-    provider.latency = 0.05
+    gate = threading.Event()
+    provider.enqueue(*[Held(gate)] * 10)
 
-    await embedder.embed(TEXTS * 4)
+    embedding = asyncio.create_task(embedder.embed(TEXTS * 4))
+    await until(lambda: provider.in_flight == 4)
+    gate.set()
+    await embedding
 
     assert len(provider.calls) == 10
-    assert 1 < provider.peak_in_flight <= 4
+    assert provider.peak_in_flight == 4
 
 
 async def test_nothing_to_embed_asks_nothing(
@@ -97,7 +112,7 @@ async def test_nothing_to_embed_asks_nothing(
 @pytest.mark.parametrize(
     "fault",
     [RateLimit(retry_after=0), RateLimit(retry_after=None), ServerError(500), ServerError(503),
-     Timeout(2.0), DropConnection()],
+     TOO_LATE, DropConnection()],
     ids=lambda fault: type(fault).__name__,
 )  # fmt: skip
 async def test_a_passing_fault_is_tried_again(
@@ -164,7 +179,7 @@ async def test_a_wait_beyond_reason_is_left_to_the_caller(
     [
         (RateLimit(retry_after=0), ErrorCode.OPENAI_RATE_LIMIT),
         (ServerError(500), ErrorCode.OPENAI_CONNECTION_ERROR),
-        (Timeout(2.0), ErrorCode.OPENAI_TIMEOUT),
+        (TOO_LATE, ErrorCode.OPENAI_TIMEOUT),
         (ServerError(504), ErrorCode.OPENAI_TIMEOUT),
         (DropConnection(), ErrorCode.OPENAI_CONNECTION_ERROR),
     ],

@@ -2,10 +2,13 @@
 
 import asyncio
 import json
+import threading
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from memory_core import provider as provider_module
 from memory_core.errors import ErrorCode
 from memory_core.extraction import prompts
 from memory_core.extraction.model import (
@@ -23,6 +26,7 @@ from tests.scripted_provider import (
     AuthError,
     DropConnection,
     Fault,
+    Held,
     InvalidJson,
     RateLimit,
     RawBody,
@@ -197,7 +201,7 @@ async def test_a_rate_limit_too_long_to_wait_for_is_left_to_the_queue(
     [
         (RateLimit(retry_after=0), ErrorCode.OPENAI_RATE_LIMIT),
         (RateLimit(retry_after=None), ErrorCode.OPENAI_RATE_LIMIT),
-        (Timeout(1.0), ErrorCode.OPENAI_TIMEOUT),
+        (Timeout(4.0), ErrorCode.OPENAI_TIMEOUT),
         (ServerError(504), ErrorCode.OPENAI_TIMEOUT),
         (ServerError(500), ErrorCode.OPENAI_CONNECTION_ERROR),
         (ServerError(503), ErrorCode.OPENAI_CONNECTION_ERROR),
@@ -217,7 +221,8 @@ async def test_a_fault_has_its_code_and_every_try_is_logged(
     opened: Opened, provider: ScriptedProvider, fault: Fault, code: ErrorCode
 ) -> None:
     provider.enqueue(fault, fault)
-    extract = opened(openai_timeout=0.5)
+    late = isinstance(fault, Timeout)
+    extract = opened(openai_timeout=2.0 if late else 60.0)
     raised = await extract.fault()
 
     assert raised.code == code
@@ -464,17 +469,27 @@ async def test_no_more_calls_are_in_flight_than_allowed(
 ) -> None:
     await until(lambda: provider.in_flight == 0)
     provider.reset()
-    provider.latency = 0.05
+    gate = threading.Event()
+    provider.enqueue(*[Held(gate)] * 16)
     extract = opened(extract_concurrency=4)
-    await asyncio.gather(*(extract(f"Bob will do {number}.") for number in range(16)))
+    asking = asyncio.gather(*(extract(f"Bob will do {number}.") for number in range(16)))
+    await until(lambda: provider.in_flight == 4)
+    gate.set()
+    await asking
 
     assert provider.peak_in_flight == 4
     assert len(provider.chats) == 16
 
 
 async def test_who_waits_for_another_try_holds_up_nobody(
-    opened: Opened, provider: ScriptedProvider
+    opened: Opened, provider: ScriptedProvider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    time_is_up = asyncio.Event()
+
+    async def wait(seconds: float) -> None:
+        await time_is_up.wait()
+
+    monkeypatch.setattr(provider_module, "asyncio", SimpleNamespace(sleep=wait))
     provider.enqueue(RateLimit(retry_after=1.0, only=lambda body: "limited" in str(body)))
     extract = opened(extract_concurrency=1, openai_max_retries=1)
     limited = asyncio.create_task(extract("Bob will be limited."))
@@ -482,4 +497,5 @@ async def test_who_waits_for_another_try_holds_up_nobody(
     await extract("Bob will be quick.")
 
     assert not limited.done()
+    time_is_up.set()
     assert len((await limited).events) == 1

@@ -1,9 +1,11 @@
 """File locks: exclusive or shared, and gone with their holder however it dies."""
 
+import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -42,7 +44,8 @@ def another_process_holding(path: Path, kind: str) -> Iterator[subprocess.Popen[
     try:
         yield holder
     finally:
-        subprocess.run(["kill", "-9", str(sleeper)], check=False)
+        with suppress(ProcessLookupError):
+            os.kill(sleeper, signal.SIGKILL)
         holder.kill()
         holder.wait()
         holder.stdout.close()

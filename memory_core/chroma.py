@@ -12,6 +12,8 @@ from typing import Any, Literal, cast
 
 import httpx
 
+from memory_core import tls
+
 _DATABASE = "/tenants/default_tenant/databases/default_database"
 _NOT_FOUND = 404
 
@@ -33,7 +35,11 @@ class ChromaClient:
         )
         # A service of ours is never behind the proxy of the environment.
         self._http = httpx.AsyncClient(
-            base_url=f"{root}/api/v2", timeout=seconds, trust_env=False, limits=_LIMITS
+            base_url=f"{root}/api/v2",
+            timeout=seconds,
+            trust_env=False,
+            verify=tls.verify(root),
+            limits=_LIMITS,
         )
 
     async def heartbeat(self) -> None:

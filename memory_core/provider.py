@@ -13,6 +13,7 @@ from typing import TypeVar
 
 import openai
 
+from memory_core import tls
 from memory_core.errors import ErrorCode, ProviderFault
 from memory_core.settings import Settings
 from memory_core.times import as_utc
@@ -29,11 +30,13 @@ RETRYABLE = frozenset(
 
 def build_client(settings: Settings) -> openai.AsyncOpenAI:
     key = settings.openai_api_key
+    trusted = tls.verify(settings.openai_base_url or "https://")
     return openai.AsyncOpenAI(
         api_key=key.get_secret_value() if key else "none",
         base_url=settings.openai_base_url,
         timeout=settings.openai_timeout,
         max_retries=0,
+        http_client=None if trusted is True else openai.DefaultAsyncHttpxClient(verify=trusted),
     )
 
 

@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from memory_core import ids
+from memory_core import ids, tls
 from memory_core.database import Database, Row
 from memory_core.errors import MemoryFault, StackFault
 from memory_core.settings import load_settings
@@ -87,7 +87,9 @@ class Demo:
     async def _wait(self, mcp_url: str) -> None:
         health = mcp_url.removesuffix("/mcp") + "/health"
         deadline = time.monotonic() + EXTRACTION_SECONDS
-        async with httpx.AsyncClient(timeout=10, trust_env=False) as client:
+        async with httpx.AsyncClient(
+            timeout=10, trust_env=False, verify=tls.verify(health)
+        ) as client:
             while time.monotonic() < deadline:
                 queue = (await client.get(health)).json()["queue"]
                 if not queue["pending"] and not queue["processing"]:

@@ -5,6 +5,8 @@ from typing import Any
 import httpx
 import psycopg
 
+from memory_core import tls
+
 _TIMEOUT = 5.0
 # Each probe connects anew; a shared channel would back off for seconds after a first refusal.
 _FRESH = [("grpc.use_local_subchannel_pool", 1)]
@@ -65,12 +67,16 @@ async def daemon(graphql_url: str, *, since: float) -> None:
 
 
 async def _get(url: str) -> None:
-    async with httpx.AsyncClient(timeout=_TIMEOUT, trust_env=False) as client:
+    async with httpx.AsyncClient(
+        timeout=_TIMEOUT, trust_env=False, verify=tls.verify(url)
+    ) as client:
         (await client.get(url)).raise_for_status()
 
 
 async def _graphql(url: str, query: str) -> Any:
-    async with httpx.AsyncClient(timeout=_TIMEOUT, trust_env=False) as client:
+    async with httpx.AsyncClient(
+        timeout=_TIMEOUT, trust_env=False, verify=tls.verify(url)
+    ) as client:
         answer = await client.post(url, json={"query": query})
     answer.raise_for_status()
     return answer.json()["data"]

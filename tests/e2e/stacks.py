@@ -10,6 +10,7 @@ from typing import Any
 import httpx
 import psutil
 
+from memory_core import tls
 from memory_core.stack.layout import Layout
 from memory_core.stack.orphans import MARKER
 from memory_core.stack.process import StackProcess
@@ -84,18 +85,20 @@ class Stack:
 
     def health(self) -> httpx.Response:
         url = self.mcp_url.removesuffix("/mcp") + "/health"
-        return httpx.get(url, timeout=15, trust_env=False)
+        return httpx.get(url, timeout=15, trust_env=False, verify=tls.verify(url))
 
     def is_well(self) -> bool:
         answer = self.health()
         return answer.status_code == 200 and answer.json()["status"] == "ok"
 
     def graphql(self, query: str, **variables: object) -> Any:
+        url = f"{self.state.dagster_url}/graphql"
         answer = httpx.post(
-            f"{self.state.dagster_url}/graphql",
+            url,
             json={"query": query, "variables": variables},
             timeout=30,
             trust_env=False,
+            verify=tls.verify(url),
         )
         answer.raise_for_status()
         assert "errors" not in answer.json(), answer.text

@@ -15,6 +15,7 @@ import pytest
 from mcp import Client
 
 from mcp_server.server import build_server
+from memory_core import tls
 from memory_core.runtime import Runtime
 from memory_core.settings import Settings
 from memory_core.stack import ports
@@ -82,12 +83,13 @@ def chroma_port() -> int:
 @pytest.fixture(scope="module")
 def chroma_server(chroma_port: int, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     folder = tmp_path_factory.mktemp("chroma")
+    address = f"http://127.0.0.1:{chroma_port}/api/v2/heartbeat"
     server = Server(
         [
             *(str(Path(sys.executable).with_name("chroma")), "run"),
             *("--path", str(folder), "--host", "127.0.0.1", "--port", str(chroma_port)),
         ],
-        lambda: httpx.get(f"http://127.0.0.1:{chroma_port}/api/v2/heartbeat").is_success,
+        lambda: httpx.get(address, verify=tls.verify(address)).is_success,
         env={**os.environ, "ANONYMIZED_TELEMETRY": "False"},
         cwd=folder,
     )

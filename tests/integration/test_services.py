@@ -20,6 +20,7 @@ import psutil
 import psycopg
 import pytest
 
+from memory_core import tls
 from memory_core.errors import StackFault
 from memory_core.runtime import Runtime
 from memory_core.settings import Settings
@@ -103,7 +104,7 @@ def answers(settings: Settings) -> bool:
     with psycopg.connect(settings.dsn) as connection:
         connection.execute("SELECT count(*) FROM event_jobs")
     url = f"http://{settings.chroma_host}:{settings.chroma_port}/api/v2/heartbeat"
-    return httpx.get(url, trust_env=False).is_success
+    return httpx.get(url, trust_env=False, verify=tls.verify(url)).is_success
 
 
 def remember(settings: Settings, note: str) -> None:

@@ -5,6 +5,8 @@ SHELL := /bin/bash
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+# Dozens of processes are started: none of them should have to compile everything again.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help setup demo up test test-all lint bench clean
 

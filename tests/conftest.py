@@ -77,8 +77,10 @@ async def _session_runtime(services: Settings) -> AsyncIterator[Runtime]:
 @pytest.fixture
 async def runtime(_session_runtime: Runtime, settings: Settings) -> Runtime:
     """Stores and embedder, empty."""
+    vectors = _session_runtime.vectors
     for name in CollectionName:
-        await _session_runtime.vectors.recreate(name)
+        if await vectors.count(name):
+            await vectors.recreate(name)
     return _session_runtime
 
 

@@ -47,7 +47,12 @@ def services() -> Iterator[Settings]:
 
 @pytest.fixture
 def settings(services: Settings) -> Settings:
-    """The services, with empty tables and collections."""
+    """The services, with empty tables."""
+    empty_tables(services)
+    return services
+
+
+def empty_tables(services: Settings) -> None:
     with psycopg.connect(services.dsn, autocommit=True) as connection:
         deletes = connection.execute(
             "SELECT string_agg(format('DELETE FROM %I', tablename), '; ') FROM pg_tables "
@@ -55,7 +60,6 @@ def settings(services: Settings) -> Settings:
         ).fetchone()
         # Row by row, past all triggers: on small tables that is far quicker than TRUNCATE.
         connection.execute(f"SET session_replication_role = replica; {deletes[0]}")
-    return services
 
 
 @pytest.fixture
@@ -77,11 +81,14 @@ async def _session_runtime(services: Settings) -> AsyncIterator[Runtime]:
 @pytest.fixture
 async def runtime(_session_runtime: Runtime, settings: Settings) -> Runtime:
     """Stores and embedder, empty."""
-    vectors = _session_runtime.vectors
-    for name in CollectionName:
-        if await vectors.count(name):
-            await vectors.recreate(name)
+    await empty_collections(_session_runtime)
     return _session_runtime
+
+
+async def empty_collections(runtime: Runtime) -> None:
+    for name in CollectionName:
+        if await runtime.vectors.count(name):
+            await runtime.vectors.recreate(name)
 
 
 def offline_settings(data_dir: Path, **changes: object) -> Settings:

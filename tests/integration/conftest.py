@@ -25,7 +25,7 @@ from tests.integration.failing_servers import (  # noqa: F401
 )
 from tests.integration.job_queue import crowd, queue  # noqa: F401
 from tests.integration.planted_events import Garden
-from tests.integration.searched_events import planted  # noqa: F401
+from tests.integration.searched_events import planted, searched  # noqa: F401
 from tests.scripted_provider import ScriptedProvider
 from tests.tool_client import ToolClient, in_one_task
 

@@ -1,9 +1,14 @@
 """The events that searches of the tests go over."""
 
+import psycopg
 import pytest
 
+from memory_core.runtime import Runtime
+from memory_core.settings import Settings
+from memory_core.vectors import CollectionName
+from tests.conftest import empty_collections, empty_tables
 from tests.integration.planted_events import Event, Garden, Planted
-from tests.tool_client import Json
+from tests.tool_client import Json, ToolClient
 
 PRICING = Event(
     "Dana Whitlock decided to charge per location instead of per seat.",
@@ -42,9 +47,32 @@ LUNCH = Event(
     confidence=0.5,
 )
 
+_NARRATIVES = sorted(event.narrative for event in (PRICING, PRICE_RISK, BETA, AUTH, LUNCH))
+
 
 @pytest.fixture
 async def planted(garden: Garden) -> Planted:
+    return await _plant(garden)
+
+
+@pytest.fixture
+async def searched(
+    services: Settings,
+    _session_client: ToolClient,
+    _session_runtime: Runtime,
+    sql: psycopg.Connection,
+) -> ToolClient:
+    """Every tool, over the planted events. Tests that use it only read."""
+    rows = sql.execute("SELECT narrative FROM semantic_event").fetchall()
+    indexed = await _session_runtime.vectors.count(CollectionName.EVENTS)
+    if sorted(narrative for (narrative,) in rows) != _NARRATIVES or indexed != len(_NARRATIVES):
+        empty_tables(services)
+        await empty_collections(_session_runtime)
+        await _plant(Garden(_session_client, _session_runtime, sql))
+    return _session_client
+
+
+async def _plant(garden: Garden) -> Planted:
     await garden.document(
         AUTH, LUNCH, source_id="kickoff", artifact_type="email", source_system="gmail"
     )

@@ -13,10 +13,11 @@ from tests.tool_client import ToolClient
 # --- odd input -------------------------------------------------------------------------------
 
 
-@pytest.mark.usefixtures("planted")
 @pytest.mark.parametrize("query", [None, "", "   ", "\n\t"])
-async def test_without_a_query_the_newest_come_first(tools: ToolClient, query: str | None) -> None:
-    answer = await tools("event_search", query=query)
+async def test_without_a_query_the_newest_come_first(
+    searched: ToolClient, query: str | None
+) -> None:
+    answer = await searched("event_search", query=query)
 
     assert narratives(answer) == [
         event.narrative for event in (BETA, PRICE_RISK, PRICING, AUTH, LUNCH)
@@ -24,7 +25,6 @@ async def test_without_a_query_the_newest_come_first(tools: ToolClient, query: s
     assert answer["total"] == 5
 
 
-@pytest.mark.usefixtures("planted")
 @pytest.mark.parametrize(
     "query",
     [
@@ -64,8 +64,8 @@ async def test_without_a_query_the_newest_come_first(tools: ToolClient, query: s
         '{"a": 1}',
     ],
 )
-async def test_odd_queries_are_answered(tools: ToolClient, query: str) -> None:
-    answer = await tools("event_search", query=query)
+async def test_odd_queries_are_answered(searched: ToolClient, query: str) -> None:
+    answer = await searched("event_search", query=query)
 
     assert len(answer["events"]) == min(answer["total"], 20)
 

@@ -16,7 +16,6 @@ from tests.tool_client import Json, ToolClient
 # --- natural language ------------------------------------------------------------------------
 
 
-@pytest.mark.usefixtures("planted")
 @pytest.mark.parametrize(
     ("query", "first"),
     [
@@ -34,21 +33,20 @@ from tests.tool_client import Json, ToolClient
         ("canteens", LUNCH),  # another form of the word
     ],
 )
-async def test_the_meant_event_comes_first(tools: ToolClient, query: str, first: Event) -> None:
-    answer = await tools("event_search", query=query)
+async def test_the_meant_event_comes_first(searched: ToolClient, query: str, first: Event) -> None:
+    answer = await searched("event_search", query=query)
 
     assert narratives(answer)[0] == first.narrative
     assert answer["events"][0]["evidence"][0]["quote"] == first.words
     assert answer["total"] >= len(answer["events"])
 
 
-@pytest.mark.usefixtures("planted")
-async def test_a_decision_about_pricing(tools: ToolClient) -> None:
+async def test_a_decision_about_pricing(searched: ToolClient) -> None:
     """Both events about pricing, before the others; with the category, the one decision."""
-    loose = await tools("event_search", query="decision about pricing")
+    loose = await searched("event_search", query="decision about pricing")
     assert set(narratives(loose)[:2]) == {PRICING.narrative, PRICE_RISK.narrative}
 
-    answer = await tools("event_search", query="decision about pricing", category="Decision")
+    answer = await searched("event_search", query="decision about pricing", category="Decision")
 
     assert narratives(answer) == [PRICING.narrative]
 
@@ -56,7 +54,6 @@ async def test_a_decision_about_pricing(tools: ToolClient) -> None:
 # --- operators -------------------------------------------------------------------------------
 
 
-@pytest.mark.usefixtures("planted")
 @pytest.mark.parametrize(
     ("query", "expected"),
     [
@@ -72,9 +69,9 @@ async def test_a_decision_about_pricing(tools: ToolClient) -> None:
     ],
 )
 async def test_operators_are_taken_to_the_letter(
-    tools: ToolClient, query: str, expected: set[Event]
+    searched: ToolClient, query: str, expected: set[Event]
 ) -> None:
-    answer = await tools("event_search", query=query)
+    answer = await searched("event_search", query=query)
 
     assert set(narratives(answer)) == {event.narrative for event in expected}
     assert answer["total"] == len(expected)
@@ -102,7 +99,6 @@ async def test_only_an_exclusion_gives_everything_else(planted: Planted, tools: 
 # --- filters ---------------------------------------------------------------------------------
 
 
-@pytest.mark.usefixtures("planted")
 @pytest.mark.parametrize(
     ("filters", "expected"),
     [
@@ -133,16 +129,15 @@ async def test_only_an_exclusion_gives_everything_else(planted: Planted, tools: 
 )  # fmt: skip
 @pytest.mark.parametrize("sort", ["relevance", "time"])
 async def test_each_filter_alone_and_together(
-    tools: ToolClient, filters: Json, expected: set[Event], sort: str
+    searched: ToolClient, filters: Json, expected: set[Event], sort: str
 ) -> None:
-    answer = await tools("event_search", sort=sort, **filters)
+    answer = await searched("event_search", sort=sort, **filters)
 
     assert set(narratives(answer)) == {event.narrative for event in expected}
     assert answer["total"] == len(expected)
     assert set(answer["filters_applied"]) == set(filters)
 
 
-@pytest.mark.usefixtures("planted")
 @pytest.mark.parametrize(
     ("filters", "expected"),
     [
@@ -154,10 +149,10 @@ async def test_each_filter_alone_and_together(
     ],
 )
 async def test_filters_hold_for_words_and_for_meaning(
-    tools: ToolClient, filters: Json, expected: set[Event]
+    searched: ToolClient, filters: Json, expected: set[Event]
 ) -> None:
     """ "pricing" has two events by its words, and all five are near enough by meaning or not."""
-    answer = await tools("event_search", query='"pricing" or "charge"', **filters)
+    answer = await searched("event_search", query='"pricing" or "charge"', **filters)
 
     assert set(narratives(answer)) == {event.narrative for event in expected}
     assert answer["filters_applied"]["query"] == '"pricing" or "charge"'
@@ -172,9 +167,8 @@ async def test_only_this_document(planted: Planted, tools: ToolClient) -> None:
     assert (await tools("event_search", artifact_uid="uid_0000000000000000"))["total"] == 0
 
 
-@pytest.mark.usefixtures("planted")
-async def test_what_was_applied_is_echoed_as_it_was_understood(tools: ToolClient) -> None:
-    answer = await tools(
+async def test_what_was_applied_is_echoed_as_it_was_understood(searched: ToolClient) -> None:
+    answer = await searched(
         "event_search",
         query="pricing",
         category="Decision",
@@ -196,19 +190,17 @@ async def test_what_was_applied_is_echoed_as_it_was_understood(tools: ToolClient
     }
 
 
-@pytest.mark.usefixtures("planted")
-async def test_evidence_only_when_wanted(tools: ToolClient) -> None:
-    with_it = await tools("event_search", query="pricing")
-    without = await tools("event_search", query="pricing", include_evidence=False)
+async def test_evidence_only_when_wanted(searched: ToolClient) -> None:
+    with_it = await searched("event_search", query="pricing")
+    without = await searched("event_search", query="pricing", include_evidence=False)
 
     assert all(event["evidence"] for event in with_it["events"])
     assert [event["evidence"] for event in without["events"]] == [None] * len(without["events"])
     assert narratives(with_it) == narratives(without)
 
 
-@pytest.mark.usefixtures("planted")
-async def test_sorted_by_time_the_newest_match_is_first(tools: ToolClient) -> None:
-    answer = await tools("event_search", query="pricing or redesign or soup", sort="time")
+async def test_sorted_by_time_the_newest_match_is_first(searched: ToolClient) -> None:
+    answer = await searched("event_search", query="pricing or redesign or soup", sort="time")
 
     assert narratives(answer) == [e.narrative for e in (PRICE_RISK, PRICING, AUTH, LUNCH)]
 

@@ -29,6 +29,22 @@ class ErrorCode(StrEnum):
     INTERNAL_ERROR = "INTERNAL_ERROR"
 
 
+# Nobody's fault who asks: somebody else, or a change of settings, has to help first.
+OUTAGES = frozenset(
+    {
+        ErrorCode.CONFIGURATION_ERROR,
+        ErrorCode.EMBEDDING_MISMATCH,
+        ErrorCode.OPENAI_RATE_LIMIT,
+        ErrorCode.OPENAI_TIMEOUT,
+        ErrorCode.OPENAI_CONNECTION_ERROR,
+        ErrorCode.OPENAI_INVALID_MODEL,
+        ErrorCode.OPENAI_AUTH_ERROR,
+        ErrorCode.CHROMA_CONNECTION_ERROR,
+        ErrorCode.POSTGRES_CONNECTION_ERROR,
+    }
+)
+
+
 class MemoryFault(Exception):
     """Base of every error that is meant to be read by a person."""
 

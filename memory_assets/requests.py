@@ -16,6 +16,7 @@ RENEWALS_PER_RUN = 100
 SUSPECTS_PER_RUN = 25
 # A request this young is on its way; its run may not exist yet.
 YOUNG_SECONDS = 20.0
+_FORGOTTEN_SECONDS = 86_400.0
 LANE_TAG = "lane"
 
 
@@ -33,9 +34,16 @@ class Requested:
     def to_cursor(self) -> str:
         return json.dumps(self.entries)
 
-    def forget_all_but(self, rows: Iterable[Row]) -> None:
+    def forget_all_but(self, rows: Iterable[Row], *, complete: bool = True) -> None:
+        """Only the front of a long queue is seen: what lies behind it was requested all the same.
+        A request that is a day old is forgotten in any case."""
         current = {_name(row) for row in rows}
-        self.entries = {key: value for key, value in self.entries.items() if key in current}
+        old = time.time() - _FORGOTTEN_SECONDS
+        self.entries = {
+            key: (run_key, at)
+            for key, (run_key, at) in self.entries.items()
+            if key in current or (not complete and at > old)
+        }
 
 
 def _name(row: Row) -> str:

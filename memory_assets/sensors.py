@@ -89,7 +89,7 @@ async def _wait_for_work(
     async with memory.database() as database:
         while True:
             rows = await jobs.claimable(database, JOBS_PER_TICK, versions=current(memory.settings))
-            requested.forget_all_but(rows)
+            requested.forget_all_but(rows, complete=len(rows) < JOBS_PER_TICK)
             over: dict[str, bool] = {}
             due = [row for row in rows if still_wanted(row, requested, context.instance, over)]
             if due or time.monotonic() >= deadline:

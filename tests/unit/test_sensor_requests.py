@@ -175,6 +175,21 @@ def test_what_is_no_longer_due_is_forgotten() -> None:
     assert made.entries.keys() == requested(job(2)).entries.keys()
 
 
+def test_behind_the_front_of_a_long_queue_requests_are_remembered() -> None:
+    made = requested(job(1), job(2))
+    made.forget_all_but([job(2), job(3)], complete=False)
+
+    assert made.entries.keys() == requested(job(1), job(2)).entries.keys()
+
+
+def test_a_request_of_long_ago_is_forgotten_in_any_case() -> None:
+    made = requested(job(1))
+    made.entries = {name: (run_key, at - 86_401) for name, (run_key, at) in made.entries.items()}
+    made.forget_all_but([], complete=False)
+
+    assert made.entries == {}
+
+
 # --- whether to ask again ---------------------------------------------------------------------
 
 

@@ -156,7 +156,7 @@ async def directly(runtime: Runtime, keys: Sequence[str]) -> tuple[float, list[O
     async with open_engine(runtime.settings, runtime.database) as engine:
         begun = time.perf_counter()
         claimed = await jobs.claim(runtime.database, keys, "bench")
-        outcomes = await process(runtime, engine, claimed, lambda *_: None, fresh=False)
+        outcomes = await process(runtime, engine, claimed)
         seconds = time.perf_counter() - begun
     assert len(claimed) == len(keys)
     assert all(outcome.extraction for outcome in outcomes), "some failed"

@@ -17,12 +17,14 @@ from memory_assets.specs import asset_specs
 from memory_assets.tags import FROM_QUEUE, NOT_DONE_TAG, describe, trigger
 from memory_core import claims, jobs
 from memory_core.database import Database
+from memory_core.errors import ChromaUnavailable, MemoryFault, PostgresUnavailable
 from memory_core.events.checks import all_broken_evidence, broken_evidence
-from memory_core.extraction.batch import Outcome, process
+from memory_core.extraction.batch import Outcome, fail, process
 from memory_core.extraction.engine import open_engine
 from memory_core.extraction.pipeline import CHUNK_EXTRACTIONS, STORED_EVENTS
 from memory_core.extraction.versions import current
 from memory_core.jobs import Job
+from memory_core.runtime import Runtime
 from memory_core.settings import load_settings
 
 EVIDENCE_CHECK = "quotes_are_the_text_at_their_offsets"
@@ -81,19 +83,24 @@ async def _run(
     """What became of the claimed, which keys no revision has, and how many quotes are broken."""
     asked_by = trigger(dict(context.run.tags))
     redo = None if asked_by == FROM_QUEUE else asked_by
-    # A person who materialises the extractions themselves wants them asked for anew.
-    fresh = redo is not None and dg.AssetKey(CHUNK_EXTRACTIONS) in context.selected_asset_keys
+    # A person who materialises the extractions themselves wants them asked for anew; one who does
+    # not wants what follows from those that are there.
+    extractions = dg.AssetKey(CHUNK_EXTRACTIONS) in context.selected_asset_keys
     async with (
         memory.runtime() as runtime,
         open_engine(runtime.settings, runtime.database) as engine,
     ):
-        await runtime.warm_up()  # before the leases begin to run
         keys = list(context.partition_keys)
+        outage = await _warm_up(runtime)  # before the leases begin to run
+        if isinstance(outage, ChromaUnavailable):
+            waiting = await jobs.postpone(runtime.database, keys, outage)
+            raise dg.Failure(_postponed(outage, len(waiting)), allow_retries=False)
         claimed = await jobs.claim(
             runtime.database,
             keys,
-            context.run_id,
+            context.run.run_id,
             redo_as=redo,
+            fresh=extractions,
             versions=current(runtime.settings),
         )
         context.log.info(f"claimed {len(claimed)} of {len(keys)} revisions")
@@ -101,11 +108,26 @@ async def _run(
         if redo is not None:
             gone = await _introduce(context, runtime.database, asked_by, keys, claimed)
         dead = {job.dead_run_id for job in claimed if job.dead_run_id}
-        bury(context.instance, dead, f"Its leases expired; run {context.run_id} took over.")
+        bury(context.instance, dead, f"Its leases expired; run {context.run.run_id} took over.")
+        if outage is not None:
+            return [await fail(runtime, job, outage) for job in claimed], gone, 0
         with materialisations(context, runtime.settings) as observe:
-            outcomes = await process(runtime, engine, claimed, observe, fresh=fresh)
+            reuse = redo is not None and not extractions
+            outcomes = await process(runtime, engine, claimed, observe, reuse=reuse)
         done = [outcome.job for outcome in outcomes if outcome.extraction is not None]
         return outcomes, gone, await broken_evidence(runtime.database, done)
+
+
+async def _warm_up(runtime: Runtime) -> MemoryFault | None:
+    """What is away or refuses, if anything. The jobs then wait, or have all failed for the same
+    reason, and say so."""
+    try:
+        await runtime.warm_up()
+    except PostgresUnavailable:
+        raise
+    except MemoryFault as fault:
+        return fault
+    return None
 
 
 async def _introduce(
@@ -125,10 +147,17 @@ async def _introduce(
     tags = describe(asked_by, [row for row in rows if row["artifact_uid"] is not None])
     if left.elsewhere:
         tags[NOT_DONE_TAG] = str(len(left.elsewhere))
-    context.instance.add_run_tags(context.run_id, tags)
+    context.instance.add_run_tags(context.run.run_id, tags)
     for key, holder in left.elsewhere.items():
         context.log.warning(f"{key} was left alone: {holder}. Ask again when that is over.")
     return left.gone
+
+
+def _postponed(outage: MemoryFault, waiting: int) -> str:
+    said = f"{outage.message} Nothing was changed."
+    return (
+        f"{said} {waiting} revisions wait and are tried again by themselves." if waiting else said
+    )
 
 
 def _obituary(failed: list[Outcome], gone: list[str], total: int) -> str:

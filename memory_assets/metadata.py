@@ -58,7 +58,7 @@ def _document(extraction: Extraction) -> dict[str, Any]:
 def _chunks(extraction: Extraction) -> dict[str, Any]:
     return {
         "chunks": len(extraction.chunks),
-        "characters": len(extraction.revision["content"]),
+        "characters": extraction.characters,
         "tokens": sum(chunk.token_count for chunk, _ in extraction.chunks),
     }
 

@@ -1,6 +1,6 @@
 """Postgres: a pool, named queries, and one place where connection failures become our own."""
 
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 
@@ -42,11 +42,6 @@ class Session:
                 for query, parameters in requests
             ]
             return [await cursor.fetchall() for cursor in cursors]
-
-    async def run_many(self, query: str, parameters: Sequence[dict[str, Any]], /) -> None:
-        if parameters:
-            async with self.connection.cursor() as cursor:
-                await cursor.executemany(queries.get(query), parameters)
 
 
 class Database:

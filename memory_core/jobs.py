@@ -7,6 +7,7 @@ deleted) must not write: the final transaction checks that it still holds it.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -52,7 +53,14 @@ class Job:
     requested_by: str
     bypass_cache: bool
     run_id: str
+    token_count: int = 0
+    requested_at: datetime | None = None
     dead_run_id: str | None = None  # whose lease had expired
+
+    @property
+    def answers_since(self) -> datetime | None:
+        """Only answers given since then will do; None: whatever is known will do."""
+        return self.requested_at if self.bypass_cache else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,20 +84,24 @@ async def claim(
     run_id: str,
     *,
     redo_as: str | None = None,
+    fresh: bool = False,
     versions: Versions | None = None,
 ) -> list[Job]:
     """Claim what can be claimed of these revisions' jobs.
 
     From the queue: what is due, and what a dead run left. With `redo_as` (a person or a backfill
-    asked for it): DONE and FAILED ones as well, as a new request. With `versions`, only what a
-    deployment of these may work on: an old one would undo the upgrade that a job is for.
+    asked for it): DONE and FAILED ones as well, as a new request; `fresh` if known answers will
+    not do for it. With `versions`, only what a deployment of these may work on: an old one would
+    undo the upgrade that a job is for.
     """
     async with database.transaction() as session:
         keys = list(partition_keys)
         await session.run("fail_exhausted_jobs", keys=keys, lease=LEASE_SECONDS)
         if redo_as is not None:
             await session.run("ensure_jobs", keys=keys, requested_by=redo_as)
-            await session.run("reopen_jobs", keys=keys, requested_by=redo_as, lease=LEASE_SECONDS)
+            await session.run(
+                "reopen_jobs", keys=keys, requested_by=redo_as, fresh=fresh, lease=LEASE_SECONDS
+            )
         rows = await session.all(
             "claim_jobs", keys=keys, run_id=run_id, lease=LEASE_SECONDS, **_reach(versions)
         )
@@ -97,7 +109,7 @@ async def claim(
 
 
 async def heartbeat(database: Database, run_id: str, job_ids: Sequence[UUID]) -> set[UUID]:
-    """Refresh the leases; returns those still held."""
+    """Refresh the leases; returns those still held, as far as can be told without waiting."""
     async with database.session() as session:
         rows = await session.all("heartbeat_jobs", run_id=run_id, job_ids=list(job_ids))
     return {row["job_id"] for row in rows}
@@ -138,6 +150,21 @@ async def fail(database: Database, job: Job, error: MemoryFault) -> Failure | No
             message=printable(message, _MESSAGE_LIMIT),
         )
     return None if row is None else Failure(row["status"], code, message)
+
+
+async def postpone(
+    database: Database, partition_keys: Sequence[str], fault: MemoryFault
+) -> list[Row]:
+    """Something that every job needs is away: those that are due wait, and say why. No attempt is
+    counted, so that no outage is long enough to make them fail."""
+    async with database.session() as session:
+        return await session.all(
+            "postpone_jobs",
+            keys=list(partition_keys),
+            wait=BACKOFF_FIRST_SECONDS,
+            code=fault.code.value,
+            message=printable(fault.message, _MESSAGE_LIMIT),
+        )
 
 
 async def release_run(database: Database, run_id: str, reason: str) -> list[Row]:

@@ -83,6 +83,7 @@ class Pipeline:
         keys: Sequence[str] | None = None,
         redo_as: str | None = None,
         fresh: bool = False,
+        reuse: bool = False,
     ) -> list[Outcome]:
         """What one run does: claim, then work on all of it at once."""
         if keys is None:
@@ -90,11 +91,9 @@ class Pipeline:
         settings, database = self.runtime.settings, self.runtime.database
         async with open_engine(settings, database) as engine:
             claimed = await jobs.claim(
-                database, keys, run_id, redo_as=redo_as, versions=current(settings)
+                database, keys, run_id, redo_as=redo_as, fresh=fresh, versions=current(settings)
             )
-            outcomes = await process(
-                self.runtime, engine, claimed, lambda stage, extraction: None, fresh=fresh
-            )
+            outcomes = await process(self.runtime, engine, claimed, reuse=reuse)
         self.outcomes += outcomes
         return outcomes
 

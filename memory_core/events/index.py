@@ -4,7 +4,7 @@ import logging
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from memory_core.errors import ChromaUnavailable
+from memory_core.errors import MemoryFault
 from memory_core.events.identity import event_id
 from memory_core.runtime import Runtime
 from memory_core.together import Together
@@ -75,5 +75,5 @@ async def remove_stale(runtime: Runtime, extraction: "Extraction") -> None:
         stale = [id_ for id_ in known if id_ not in current]
         if stale:
             await runtime.vectors.delete(CollectionName.EVENTS, stale)
-    except ChromaUnavailable as fault:
+    except MemoryFault as fault:
         log.warning("stale vectors of %s stay until a reindex: %s", job.revision_id, fault)

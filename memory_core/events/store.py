@@ -9,6 +9,7 @@ from psycopg.types.json import Jsonb
 from memory_core import jobs
 from memory_core.database import Database, Session
 from memory_core.events.identity import event_id
+from memory_core.extraction.ledger import taken, write
 from memory_core.extraction.model import Entity
 
 if TYPE_CHECKING:
@@ -20,38 +21,17 @@ async def replace_events(
 ) -> list[UUID]:
     """Check the lease, delete, insert, mark DONE. Until it commits the old events stay readable."""
     job = extraction.job
-    async with database.transaction() as session:
-        await jobs.hold(session, job)
-        await session.run("delete_events_of_revision", **_revision(extraction))
-        ids = await _insert_events(session, extraction)
-        await _insert_evidence(session, extraction, ids)
-        await _replace_entities(session, extraction)
-        await _record(session, engine, extraction)
-        recorded = await record_calls(session, extraction)
-        await jobs.complete(session, job)
-    extraction.recorded_calls += recorded
+    with taken([extraction.ledger]) as calls:
+        async with database.transaction() as session:
+            await jobs.hold(session, job)
+            await session.run("delete_events_of_revision", **_revision(extraction))
+            ids = await _insert_events(session, extraction)
+            await _insert_evidence(session, extraction, ids)
+            await _replace_entities(session, extraction)
+            await _record(session, engine, extraction)
+            await write(session, calls)
+            await jobs.complete(session, job)
     return ids
-
-
-async def record_calls(session: Session, extraction: "Extraction") -> int:
-    """Those that were not recorded yet; how many these are, to be counted when committed."""
-    calls = extraction.calls[extraction.recorded_calls :]
-    if not calls:
-        return 0
-    await session.run(
-        "record_calls",
-        job_id=extraction.job.job_id,
-        generation=extraction.job.generation,
-        kinds=[call.kind for call in calls],
-        models=[call.model for call in calls],
-        outcomes=[call.outcome for call in calls],
-        prompt_tokens=[call.prompt_tokens for call in calls],
-        completion_tokens=[call.completion_tokens for call in calls],
-        cached_tokens=[call.cached_tokens for call in calls],
-        latencies=[call.latency_ms for call in calls],
-        counted_tokens=[call.counted_tokens for call in calls],
-    )
-    return len(calls)
 
 
 def _revision(extraction: "Extraction") -> dict[str, str]:
@@ -102,12 +82,12 @@ async def _replace_entities(session: Session, extraction: "Extraction") -> None:
         aliases = merged.setdefault((entity.type.value, entity.name), {})
         aliases.update(dict.fromkeys(_proper_aliases(entity)))
     await session.run("delete_entities_of_revision", **_revision(extraction))
-    await session.run_many(
-        "insert_entity",
-        [
-            {**_revision(extraction), "type": kind, "name": name, "aliases": list(aliases)}
-            for (kind, name), aliases in merged.items()
-        ],
+    await session.run(
+        "insert_entities",
+        **_revision(extraction),
+        types=[kind for kind, _ in merged],
+        names=[name for _, name in merged],
+        aliases=[Jsonb(list(aliases)) for aliases in merged.values()],
     )
 
 
@@ -125,8 +105,8 @@ async def _record(session: Session, engine: "Engine", extraction: "Extraction") 
         run_id=job.run_id,
         requested_by=job.requested_by,
         extractor=engine.extractor.name,
-        model=engine.extractor.model,
-        extract_version=engine.extractor.version,
+        model=extraction.model,
+        extract_version=extraction.extract_version,
         merge_version=engine.merge_version,
         chunks=len(extraction.chunks),
         cache_hits=extraction.cache_hits,

@@ -76,14 +76,23 @@ class _Evidence(BaseModel):
     end_char: _Offset = None
 
 
+def _part(value: Any) -> tuple[int, int] | None:
+    match value:
+        case [int(start), int(end)] if 0 <= start < end:
+            return start, end
+    return None
+
+
 class _Event(BaseModel):
+    # Set where a chunk was asked about in parts; like offsets, it only decides between equals.
+    part: Annotated[tuple[int, int] | None, BeforeValidator(_part)] = None
     category: Category
     subject: _Subject
     actors: list[_Actor] = Field(default_factory=list, max_length=100)
     event_time: _Time = None
     narrative: _Narrative
     evidence: _Evidence
-    confidence: Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
+    confidence: Annotated[float, Field(ge=0, le=1, allow_inf_nan=False, strict=True)]
 
     def proposed(self) -> ProposedEvent:
         evidence = self.evidence
@@ -91,7 +100,7 @@ class _Event(BaseModel):
             category=self.category,
             subject=Subject(self.subject.type, self.subject.ref),
             narrative=self.narrative,
-            quote=ProposedQuote(evidence.quote, evidence.start_char, evidence.end_char),
+            quote=ProposedQuote(evidence.quote, evidence.start_char, evidence.end_char, self.part),
             confidence=self.confidence,
             actors=tuple(Actor(actor.ref, actor.role) for actor in self.actors),
             event_time=self.event_time,

@@ -3,7 +3,8 @@
 import asyncio
 import contextlib
 import logging
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -21,8 +22,9 @@ from memory_core.runtime import Runtime
 
 log = logging.getLogger(__name__)
 
-# Documents in work at once; the engine limits the calls, this limits the memory.
+# What is in work at once; the engine limits the calls, these limit the memory.
 _DOCUMENTS_AT_ONCE = 64
+_TOKENS_AT_ONCE = 5_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,9 +37,15 @@ class Outcome:
 
 
 async def process(
-    runtime: Runtime, engine: Engine, claimed: Sequence[Job], observe: Observer, *, fresh: bool
+    runtime: Runtime,
+    engine: Engine,
+    claimed: Sequence[Job],
+    observe: Observer = lambda *_: None,
+    *,
+    reuse: bool = False,
 ) -> list[Outcome]:
-    slots = asyncio.Semaphore(_DOCUMENTS_AT_ONCE)
+    """`reuse`: what follows from the stored extractions is wanted anew, not they themselves."""
+    slots, room = asyncio.Semaphore(_DOCUMENTS_AT_ONCE), _Room(_TOKENS_AT_ONCE)
     storing: set[UUID] = set()
 
     def observed(stage: str, extraction: Extraction) -> None:
@@ -46,8 +54,8 @@ async def process(
         observe(stage, extraction)
 
     async def one(job: Job) -> Outcome:
-        async with slots:
-            return await _process_one(runtime, engine, job, observed, fresh=fresh)
+        async with slots, room.holding(job.token_count):
+            return await _process_one(runtime, engine, job, observed, reuse=reuse)
 
     tasks = {job.job_id: asyncio.create_task(one(job)) for job in claimed}
     heart = asyncio.create_task(_beat(runtime, claimed, tasks, storing))
@@ -63,11 +71,31 @@ async def process(
     ]
 
 
+class _Room:
+    """Who needs more than there is waits until all is free."""
+
+    def __init__(self, size: int) -> None:
+        self._size, self._used = size, 0
+        self._changed = asyncio.Condition()
+
+    @asynccontextmanager
+    async def holding(self, size: int) -> AsyncIterator[None]:
+        async with self._changed:
+            await self._changed.wait_for(lambda: not self._used or self._used + size <= self._size)
+            self._used += size
+        try:
+            yield
+        finally:
+            self._used -= size
+            async with self._changed:
+                self._changed.notify_all()
+
+
 async def _process_one(
-    runtime: Runtime, engine: Engine, job: Job, observe: Observer, *, fresh: bool
+    runtime: Runtime, engine: Engine, job: Job, observe: Observer, *, reuse: bool
 ) -> Outcome:
     try:
-        extraction = await extract_revision(runtime, engine, job, observe, fresh=fresh)
+        extraction = await extract_revision(runtime, engine, job, observe, reuse=reuse)
         return Outcome(job, extraction=extraction)
     except LeaseLost as loss:
         log.warning("%s", loss)
@@ -75,16 +103,17 @@ async def _process_one(
     except Exception as error:
         fault = _as_fault(error)
         log.warning("%s failed: %s %s", job.partition_key, fault.code, fault.message)
-        return Outcome(job, failure=await _record(runtime, job, fault))
+        return await fail(runtime, job, fault)
 
 
-async def _record(runtime: Runtime, job: Job, fault: MemoryFault) -> Failure:
+async def fail(runtime: Runtime, job: Job, fault: MemoryFault) -> Outcome:
     try:
         recorded = await jobs.fail(runtime.database, job, fault)
     except PostgresUnavailable as unavailable:
         # The lease runs out by itself and the job becomes claimable again.
-        return Failure("PROCESSING", fault.code.value, f"{fault.message} ({unavailable.message})")
-    return recorded or Failure("LOST", fault.code.value, fault.message)
+        message = f"{fault.message} ({unavailable.message})"
+        return Outcome(job, failure=Failure("PROCESSING", fault.code.value, message))
+    return Outcome(job, failure=recorded or Failure("LOST", fault.code.value, fault.message))
 
 
 async def _beat(
@@ -106,8 +135,9 @@ async def _beat(
         open_ids = [id_ for id_, task in tasks.items() if not task.done()]
         try:
             held = await jobs.heartbeat(runtime.database, run_id, open_ids)
-        except PostgresUnavailable as fault:
-            log.warning("heartbeat missed: %s", fault.message)
+        except Exception as error:
+            # The next one may succeed; a heart that stops loses every lease of the run.
+            log.warning("heartbeat missed: %s", error)
             continue
         for id_ in open_ids:
             if id_ not in held and id_ not in storing and not tasks[id_].done():

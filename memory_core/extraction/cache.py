@@ -10,6 +10,7 @@ import json
 import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
+from datetime import datetime
 from typing import Any
 
 from psycopg.types.json import Jsonb
@@ -17,6 +18,7 @@ from psycopg.types.json import Jsonb
 from memory_core import ids
 from memory_core.database import Database
 from memory_core.errors import PostgresUnavailable
+from memory_core.extraction.ledger import Ledger, taken, write
 from memory_core.extraction.model import DocumentContext
 from memory_core.together import Together
 
@@ -44,7 +46,7 @@ class _Asking:
 class AnswerCache:
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._asking: dict[Key, _Asking] = {}
+        self._asking: dict[tuple[Key, datetime | None], _Asking] = {}
         self._get = Together(self._get_all)
         self._keep = Together(self._keep_all)
 
@@ -52,15 +54,28 @@ class AnswerCache:
     def key(text: str, context: DocumentContext, prompt_version: str, model: str) -> Key:
         return Key(ids.sha256(text), context_hash(context), prompt_version, model)
 
+    async def get(self, key: Key, *, since: datetime | None = None) -> Answer | None:
+        """What is known, if it is known from no earlier than that."""
+        known = await self._get(key)
+        if known is None or (since is not None and known[1] < since):
+            return None
+        return known[0]
+
     async def get_or_ask(
-        self, key: Key, ask: Callable[[], Awaitable[Answer]], *, fresh: bool
+        self,
+        key: Key,
+        ask: Callable[[], Awaitable[Answer]],
+        *,
+        since: datetime | None = None,
+        ledger: Ledger,
     ) -> tuple[Answer, bool]:
         """The answer, and whether it was known. Whoever asks for the same at once shares it."""
-        asking = None if fresh else self._asking.get(key)
+        wanted = (key, since)
+        asking = self._asking.get(wanted)
         shared = asking is not None
         if asking is None:
-            asking = _Asking(asyncio.create_task(self._answer(key, ask, fresh)))
-            self._asking[key] = asking
+            asking = _Asking(asyncio.create_task(self._answer(key, ask, since, ledger)))
+            self._asking[wanted] = asking
         asking.waiting += 1
         try:
             answer, known = await asyncio.shield(asking.task)
@@ -70,42 +85,48 @@ class AnswerCache:
             asking.waiting -= 1
             if not asking.waiting:
                 asking.task.cancel()
-                if self._asking.get(key) is asking:
-                    del self._asking[key]
+                if self._asking.get(wanted) is asking:
+                    del self._asking[wanted]
 
     async def _answer(
-        self, key: Key, ask: Callable[[], Awaitable[Answer]], fresh: bool
+        self,
+        key: Key,
+        ask: Callable[[], Awaitable[Answer]],
+        since: datetime | None,
+        ledger: Ledger,
     ) -> tuple[Answer, bool]:
-        if not fresh and (known := await self._get(key)) is not None:
+        if (known := await self.get(key, since=since)) is not None:
             return known, True
         answer = await ask()
-        await self._keep((key, answer))
+        await self._keep((key, answer, ledger))
         return answer, False
 
-    async def _keep_all(self, answers: Sequence[tuple[Key, Answer]]) -> list[None]:
-        """What was paid for outlasts a restart of Postgres."""
+    async def _keep_all(self, answers: Sequence[tuple[Key, Answer, Ledger]]) -> list[None]:
+        """What was paid for outlasts a restart of Postgres, and is on the books."""
         # A statement may touch a row once only; the last answer counts.
-        latest = dict(answers)
+        latest = {key: answer for key, answer, _ in answers}
         columns = _columns(latest) | {"answers": [Jsonb(json.dumps(a)) for a in latest.values()]}
         deadline = time.monotonic() + _KEEP_SECONDS
         while True:
             try:
-                async with self._database.session() as session:
-                    await session.run("keep_answers", **columns)
+                with taken(ledger for _, _, ledger in answers) as calls:
+                    async with self._database.transaction() as session:
+                        await session.run("keep_answers", **columns)
+                        await write(session, calls)
                 return [None] * len(answers)
             except PostgresUnavailable:
                 if time.monotonic() >= deadline:
                     raise
                 await asyncio.sleep(_KEEP_PAUSE_SECONDS)
 
-    async def _get_all(self, keys: Sequence[Key]) -> list[Answer | None]:
+    async def _get_all(self, keys: Sequence[Key]) -> list[tuple[Answer, datetime] | None]:
         async with self._database.session() as session:
             rows = await session.all("get_answers", **_columns(keys))
-        known = {row["number"]: row["answer"] for row in rows}
+        known = {row["number"]: row for row in rows}
         # Parsed for each on its own: whoever gets an answer may change it.
         return [
-            json.loads(known[number]) if number in known else None
-            for number in range(1, len(keys) + 1)
+            (json.loads(row["answer"]), row["created_at"]) if row else None
+            for row in (known.get(number) for number in range(1, len(keys) + 1))
         ]
 
 

@@ -5,14 +5,19 @@ plausibly is the same goes, in blocks, to the grouper, which only says which bel
 Merging itself is code, so nothing can be invented and nothing lost.
 """
 
-from collections.abc import Sequence
-from itertools import combinations
+import asyncio
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from datetime import datetime
+from itertools import islice
 
 from rapidfuzz import fuzz
 
+from memory_core.extraction.ledger import Ledger
 from memory_core.extraction.model import (
     Actor,
-    CallLog,
     CanonicalEvent,
     ChunkEvent,
     Entity,
@@ -26,6 +31,16 @@ _SAME_SPAN = 0.8
 # actors agree as well.
 _ALIKE = 72.0
 _ALIKE_WITH_SAME_SUBJECT = 52.0
+# A chunk says the same of one sentence twice when its words are this alike.
+_REPEATED = 90.0
+# A word that at most so many events have in common is a reason to compare them.
+_FEW = 50
+_WORD = re.compile(r"\w+")
+# An event is compared with so many that follow it in the text: a hostile answer may quote one
+# sentence thousands of times.
+_NEIGHBOURS = 200
+# More events than this are not compared while everybody else waits.
+_MANY = 200
 # A long document asks at most one merge question per so many chunks.
 _CHUNKS_PER_QUESTION = 10
 
@@ -36,21 +51,22 @@ async def canonicalise(
     *,
     chunks: int,
     grouper: Grouper | None,
-    log: CallLog,
+    since: datetime | None = None,
+    ledger: Ledger,
 ) -> list[CanonicalEvent]:
     """In the order of their evidence. No question is asked about a one-chunk document."""
     groups = _Groups(events)
-    _join_same_spans(groups, events)
-    if grouper is not None and chunks > 1:
-        blocks = _plausible_blocks(groups.heads())
-        if blocks:
-            answer = await grouper.group(
-                blocks, max_calls=max(1, chunks // _CHUNKS_PER_QUESTION), log=log
-            )
-            _join_as_told(groups, answer, {event.id for block in blocks for event in block})
+    if len(events) <= _MANY:
+        blocks = _join_certain(groups, chunks)
+    else:  # others, and the heartbeat, must have their turn meanwhile
+        blocks = await asyncio.to_thread(_join_certain, groups, chunks)
+    if grouper is not None and blocks:
+        most = max(1, chunks // _CHUNKS_PER_QUESTION)
+        answer = await grouper.group(blocks, max_calls=most, since=since, ledger=ledger)
+        _join_as_told(groups, answer, {event.id for block in blocks for event in block})
     names = _names(entities)
     merged = [_merge(members, names) for members in groups.members()]
-    return sorted(merged, key=lambda event: event.evidence[0].start_char)
+    return _told_apart(sorted(merged, key=lambda event: event.evidence[0].start_char))
 
 
 class _Groups:
@@ -82,15 +98,61 @@ class _Groups:
         return [max(members, key=_detail) for members in self.members()]
 
 
-def _join_same_spans(groups: _Groups, events: Sequence[ChunkEvent]) -> None:
+def _join_certain(groups: _Groups, chunks: int) -> list[list[ChunkEvent]]:
+    """Join what is certainly the same; the blocks that a grouper is to be asked about."""
+    for found in _same_spans(list(groups.events.values())):
+        _join_same_occurrences(groups, found)
+    return _plausible_blocks(groups.heads()) if chunks > 1 else []
+
+
+def _same_spans(events: Sequence[ChunkEvent]) -> list[list[ChunkEvent]]:
     """A sweep over spans in order: only neighbours can share text."""
-    ordered = sorted(events, key=lambda event: event.evidence.start_char)
+    spans = _Groups(events)
+    ordered = sorted(events, key=_place)
     for position, event in enumerate(ordered):
-        for other in ordered[position + 1 :]:
+        for other in islice(ordered, position + 1, position + 1 + _NEIGHBOURS):
             if other.evidence.start_char >= event.evidence.end_char:
                 break
             if event.category == other.category and _overlap(event, other) >= _SAME_SPAN:
-                groups.join(event.id, other.id)
+                spans.join(event.id, other.id)
+    return [found for found in spans.members() if len(found) > 1]
+
+
+def _join_same_occurrences(groups: _Groups, found: Sequence[ChunkEvent]) -> None:
+    """What overlapping chunks found twice. One sentence may also tell of two occurrences ("Alice
+    will write it and Bob will test it"): then people and words decide which is which."""
+    once = max(Counter(event.chunk_index for event in found).values()) == 1
+    occurrences: list[list[ChunkEvent]] = []
+    for event in sorted(found, key=_place):
+        likely = max(occurrences, key=lambda told: _likeness(event, told[0]), default=None)
+        if likely is not None and _tells_the_same(event, likely, once=once):
+            groups.join(likely[0].id, event.id)
+            likely.append(event)
+        else:
+            occurrences.append([event])
+
+
+def _tells_the_same(event: ChunkEvent, told: Sequence[ChunkEvent], *, once: bool) -> bool:
+    """A chunk that tells of a sentence twice means two things by it, unless it says the same."""
+    if once:
+        return not _other_people(event, told[0])
+    repeats = any(other.chunk_index == event.chunk_index for other in told)
+    return _likeness(event, told[0]) >= (_REPEATED if repeats else _ALIKE_WITH_SAME_SUBJECT)
+
+
+def _likeness(a: ChunkEvent, b: ChunkEvent) -> float:
+    """0 to 100."""
+    return 0.0 if _other_people(a, b) else fuzz.token_sort_ratio(a.narrative, b.narrative)
+
+
+def _other_people(a: ChunkEvent, b: ChunkEvent) -> bool:
+    """Whether both say who acts, and no name of the one is any of the other."""
+    first, second = (set(_WORD.findall(" ".join(_people(event)))) for event in (a, b))
+    return bool(first and second) and not first & second
+
+
+def _people(event: ChunkEvent) -> set[str]:
+    return {actor.ref.casefold() for actor in event.actors}
 
 
 def _overlap(a: ChunkEvent, b: ChunkEvent) -> float:
@@ -107,10 +169,28 @@ def _plausible_blocks(events: Sequence[ChunkEvent]) -> list[list[ChunkEvent]]:
     for event in events:
         by_category.setdefault(event.category, []).append(event)
     for members in by_category.values():
-        for a, b in combinations(members, 2):
+        for a, b in _pairs_worth_comparing(members):
             if a.chunk_index != b.chunk_index and _plausible(a, b):
                 blocks.join(a.id, b.id)
     return [block for block in blocks.members() if len(block) > 1]
+
+
+def _pairs_worth_comparing(
+    events: Sequence[ChunkEvent],
+) -> Iterator[tuple[ChunkEvent, ChunkEvent]]:
+    """Those that share a word few others have: comparing all with all would take a long document
+    hours. Among as few as that, every word is such a word."""
+    words = [
+        set(_WORD.findall(f"{event.narrative} {event.subject.ref}".casefold())) for event in events
+    ]
+    having: dict[str, list[int]] = {}
+    for number, said in enumerate(words):
+        for word in said:
+            having.setdefault(word, []).append(number)
+    for number, said in enumerate(words):
+        alike = (having[word] for word in said if len(having[word]) <= _FEW)
+        for other in sorted({other for found in alike for other in found if other > number}):
+            yield events[number], events[other]
 
 
 def _plausible(a: ChunkEvent, b: ChunkEvent) -> bool:
@@ -123,8 +203,7 @@ def _plausible(a: ChunkEvent, b: ChunkEvent) -> bool:
 def _same_subject_and_actor(a: ChunkEvent, b: ChunkEvent) -> bool:
     if a.subject.ref.casefold() != b.subject.ref.casefold():
         return False
-    first = {actor.ref.casefold() for actor in a.actors}
-    second = {actor.ref.casefold() for actor in b.actors}
+    first, second = _people(a), _people(b)
     return bool(first & second) or not (first or second)
 
 
@@ -139,6 +218,25 @@ def _join_as_told(groups: _Groups, told: Sequence[Sequence[str]], asked: set[str
         if len({groups.events[id_].category for id_ in members}) == 1:
             for other in members[1:]:
                 groups.join(members[0], other)
+
+
+def _told_apart(events: Sequence[CanonicalEvent]) -> list[CanonicalEvent]:
+    """Events of one category that begin with the same span, numbered by what they say: the same
+    extraction numbers them the same."""
+    sharing: dict[tuple[str, int, int], list[CanonicalEvent]] = {}
+    for event in events:
+        first = event.evidence[0]
+        sharing.setdefault((event.category, first.start_char, first.end_char), []).append(event)
+    twins = {
+        event.members: number
+        for found in sharing.values()
+        for number, event in enumerate(sorted(found, key=_said))
+    }
+    return [replace(event, twin=twins[event.members]) for event in events]
+
+
+def _said(event: CanonicalEvent) -> tuple[list[str], str, str]:
+    return sorted(actor.ref for actor in event.actors), event.subject.ref, event.narrative
 
 
 def _merge(members: Sequence[ChunkEvent], names: dict[str, str]) -> CanonicalEvent:

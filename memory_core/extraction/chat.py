@@ -7,7 +7,6 @@
 
 import asyncio
 import json
-import re
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -19,7 +18,7 @@ from openai.types.chat import ChatCompletion
 from openai.types.chat.chat_completion import Choice
 
 from memory_core.errors import ErrorCode, ProviderFault
-from memory_core.extraction.model import CallLog, ModelCall
+from memory_core.extraction.ledger import Ledger, ModelCall
 from memory_core.provider import as_fault, build_client, with_retries
 from memory_core.settings import Settings
 from memory_core.text.printable import printable
@@ -27,7 +26,9 @@ from memory_core.text.tokens import count_tokens
 
 _TRIES_FOR_JSON = 2
 _REFUSAL_LIMIT = 2_000
-_FENCE = re.compile(r"^\s*```(?:json)?\s*\n(.*?)\n?\s*```\s*$", re.DOTALL)
+_FENCE = "```"
+# What the columns of Postgres hold.
+_MOST_TOKENS = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,11 +60,11 @@ class ChatModel:
         self._slots = asyncio.Semaphore(settings.extract_concurrency)
         self._knows_schemas = True
 
-    async def ask(self, question: Question, log: CallLog) -> Reply:
+    async def ask(self, question: Question, ledger: Ledger) -> Reply:
         for _ in range(_TRIES_FOR_JSON):
-            completion = await self._complete(question, log)
+            completion = await self._complete(question, ledger)
             reply = _read(completion, question)
-            log(_record(question, self.model, completion, reply))
+            ledger(_record(question, self.model, completion, reply))
             if reply is not None:
                 return reply
         raise ProviderFault(
@@ -75,18 +76,18 @@ class ChatModel:
     async def close(self) -> None:
         await self._client.close()
 
-    async def _complete(self, question: Question, log: CallLog) -> "_Timed":
+    async def _complete(self, question: Question, ledger: Ledger) -> "_Timed":
         # Others may learn it while we wait; what counts is what we asked for.
         by_schema = self._knows_schemas
         try:
-            return await with_retries(lambda: self._call(question, log), retries=self._retries)
+            return await with_retries(lambda: self._call(question, ledger), retries=self._retries)
         except ProviderFault as fault:
             if not (by_schema and _is_about_schema(fault)):
                 raise
             self._knows_schemas = False
-            return await with_retries(lambda: self._call(question, log), retries=self._retries)
+            return await with_retries(lambda: self._call(question, ledger), retries=self._retries)
 
-    async def _call(self, question: Question, log: CallLog) -> "_Timed":
+    async def _call(self, question: Question, ledger: Ledger) -> "_Timed":
         async with self._slots:
             begun = time.perf_counter()
             try:
@@ -107,11 +108,11 @@ class ChatModel:
                 choice = completion.choices[0]
                 _ = choice.message.content
             except (openai.OpenAIError, TimeoutError) as error:
-                log(self._failed(question, as_fault(error), begun))
+                ledger(self._failed(question, as_fault(error), begun))
                 raise
             except (ValueError, TypeError, LookupError, AttributeError) as error:
                 fault = _unreadable()
-                log(self._failed(question, fault, begun))
+                ledger(self._failed(question, fault, begun))
                 raise fault from error
             return _Timed(completion, choice, (time.perf_counter() - begun) * 1000)
 
@@ -157,12 +158,19 @@ def _read(timed: _Timed, question: Question) -> Reply | None:
         reason = choice.message.refusal or "stopped by a content filter"
         return Reply("refusal", refusal=printable(str(reason), _REFUSAL_LIMIT))
     content = str(choice.message.content or "")
-    fenced = _FENCE.match(content)
     try:
-        data = json.loads(fenced[1] if fenced else content)
+        data = json.loads(_unfenced(content))
     except (ValueError, RecursionError):
         return None
     return Reply("ok", data=data) if isinstance(data, dict) and question.accepts(data) else None
+
+
+def _unfenced(content: str) -> str:
+    """Without the fence that some models put around JSON."""
+    content = content.strip()
+    if not (content.startswith(_FENCE) and content.endswith(_FENCE)):
+        return content
+    return content.removeprefix(_FENCE).removeprefix("json").removesuffix(_FENCE)
 
 
 def _record(question: Question, model: str, timed: _Timed, reply: Reply | None) -> ModelCall:
@@ -193,7 +201,7 @@ _count_once = lru_cache(maxsize=16)(count_tokens)
 def _count(usage: object, name: str) -> int:
     """Servers differ in what they count, and some count nothing."""
     value = getattr(usage, name, None)
-    return value if isinstance(value, int) else 0
+    return min(max(value, 0), _MOST_TOKENS) if type(value) is int else 0
 
 
 def _unreadable() -> ProviderFault:

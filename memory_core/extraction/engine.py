@@ -24,10 +24,6 @@ async def open_engine(settings: Settings, database: Database) -> AsyncIterator[E
     extract, merge = (prompts.load(name, settings.prompts_dir) for name in prompts.NAMES)
     chat, cache = ChatModel(settings), AnswerCache(database)
     try:
-        yield Engine(
-            OpenAIExtractor(chat, cache, extract),
-            OpenAIGrouper(chat, cache, merge),
-            OpenAIGrouper(chat, cache, merge, fresh=True),
-        )
+        yield Engine(OpenAIExtractor(chat, cache, extract), OpenAIGrouper(chat, cache, merge))
     finally:
         await chat.close()

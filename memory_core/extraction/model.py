@@ -9,6 +9,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Protocol
 
+from memory_core.extraction.ledger import Ledger
 from memory_core.text.chunk import Chunk
 
 MAX_QUOTE_WORDS = 25
@@ -86,6 +87,7 @@ class ProposedQuote:
     quote: str
     start_char: int | None = None
     end_char: int | None = None
+    part: tuple[int, int] | None = None  # of the chunk that it was asked about, if not all
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,20 +111,6 @@ class Rejected:
 
 
 @dataclass(frozen=True, slots=True)
-class ModelCall:
-    """One request to a model, whatever came of it."""
-
-    kind: str  # extract | merge
-    model: str
-    outcome: str  # ok | refusal | truncated | invalid_json | an error code
-    latency_ms: float
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
-    cached_tokens: int = 0
-    counted_tokens: int = 0  # of its messages, by our own count
-
-
-@dataclass(frozen=True, slots=True)
 class Proposal:
     """One extractor's answer for one chunk."""
 
@@ -131,12 +119,6 @@ class Proposal:
     rejections: tuple[Rejected, ...] = ()
     refusal: str | None = None
     from_cache: bool = False
-
-
-class CallLog(Protocol):
-    """Where an extractor reports its calls, also those of attempts that then fail."""
-
-    def __call__(self, call: ModelCall, /) -> None: ...
 
 
 class Extractor(Protocol):
@@ -152,9 +134,20 @@ class Extractor(Protocol):
         ...
 
     async def extract(
-        self, chunk: Chunk, context: DocumentContext, *, fresh: bool, log: CallLog
+        self,
+        chunk: Chunk,
+        context: DocumentContext,
+        *,
+        since: datetime | None = None,
+        ledger: Ledger,
     ) -> Proposal:
-        """`fresh`: ask again even if the answer is known. Raises MemoryFault."""
+        """`since`: an answer that is known from before then will not do. Raises MemoryFault."""
+        ...
+
+    async def recall(
+        self, chunk: Chunk, context: DocumentContext, *, version: str, model: str
+    ) -> Proposal | None:
+        """What was answered to another version or model; None if that is not known."""
         ...
 
 
@@ -196,6 +189,7 @@ class CanonicalEvent:
     members: tuple[str, ...]  # ids of the chunk events it was made of
     actors: tuple[Actor, ...] = ()
     event_time: datetime | None = None
+    twin: int = 0  # tells events apart that have category and first span in common
 
 
 class Grouper(Protocol):
@@ -205,7 +199,12 @@ class Grouper(Protocol):
     def version(self) -> str: ...
 
     async def group(
-        self, blocks: list[list[ChunkEvent]], *, max_calls: int, log: CallLog
+        self,
+        blocks: list[list[ChunkEvent]],
+        *,
+        max_calls: int,
+        since: datetime | None = None,
+        ledger: Ledger,
     ) -> list[list[str]]:
         """Groups of ids. Raises MemoryFault."""
         ...

@@ -1,6 +1,10 @@
 """The extractor and the grouper behind a chat model."""
 
+import asyncio
 import json
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Any
 
 from memory_core import ids
@@ -8,7 +12,8 @@ from memory_core.extraction import prompts
 from memory_core.extraction.answer import is_answer, read_answer
 from memory_core.extraction.cache import AnswerCache, Key
 from memory_core.extraction.chat import ChatModel, Question
-from memory_core.extraction.model import CallLog, ChunkEvent, DocumentContext, Proposal, Rejected
+from memory_core.extraction.ledger import Ledger
+from memory_core.extraction.model import ChunkEvent, DocumentContext, Proposal, Rejected
 from memory_core.extraction.prompts import Prompt
 from memory_core.extraction.schema import (
     EXTRACTION_NAME,
@@ -38,24 +43,41 @@ class OpenAIExtractor:
         return self._prompt.version
 
     async def extract(
-        self, chunk: Chunk, context: DocumentContext, *, fresh: bool, log: CallLog
+        self,
+        chunk: Chunk,
+        context: DocumentContext,
+        *,
+        since: datetime | None = None,
+        ledger: Ledger,
     ) -> Proposal:
+        async def find(passage: "_Passage") -> tuple[dict[str, Any], bool]:
+            return await self._cache.get_or_ask(
+                passage.key,
+                lambda: self._ask(passage.text, context, ledger),
+                since=since,
+                ledger=ledger,
+            )
+
         key = self._cache.key(chunk.text, context, self.version, self.model)
+        answer, from_cache = await _whole(_Passage(chunk.text, key), find)
+        return _proposal(answer, from_cache)
 
-        async def ask() -> dict[str, Any]:
-            return await self._ask(chunk.text, context, log)
+    async def recall(
+        self, chunk: Chunk, context: DocumentContext, *, version: str, model: str
+    ) -> Proposal | None:
+        async def find(passage: "_Passage") -> tuple[dict[str, Any], bool]:
+            if (known := await self._cache.get(passage.key)) is None:
+                raise _Unknown
+            return known, True
 
-        answer, from_cache = await self._cache.get_or_ask(key, ask, fresh=fresh)
-        proposal = read_answer(answer)
-        rejections = proposal.rejections
-        if answer.get("truncated"):
-            rejections += (Rejected("TRUNCATED", "the answer for a passage did not fit"),)
-        return Proposal(
-            proposal.events, proposal.entities, rejections, answer.get("refusal"), from_cache
-        )
+        key = self._cache.key(chunk.text, context, version, model)
+        try:
+            answer, from_cache = await _whole(_Passage(chunk.text, key), find)
+        except _Unknown:
+            return None
+        return _proposal(answer, from_cache)
 
-    async def _ask(self, text: str, context: DocumentContext, log: CallLog) -> dict[str, Any]:
-        """The answer for a passage, put together from halves where it did not fit whole."""
+    async def _ask(self, text: str, context: DocumentContext, ledger: Ledger) -> dict[str, Any]:
         question = Question(
             kind="extract",
             schema_name=EXTRACTION_NAME,
@@ -64,76 +86,143 @@ class OpenAIExtractor:
             messages=(describe(context), text),
             accepts=is_answer,
         )
-        reply = await self._chat.ask(question, log)
+        reply = await self._chat.ask(question, ledger)
         if reply.outcome == "refusal":
             return {"events": [], "entities": [], "refusal": reply.refusal}
         if reply.outcome == "truncated":
-            return await self._ask_halves(text, context, log)
-        # Nothing else of it: what marks a refusal or a cut is for us to say.
+            return {"events": [], "entities": [], "did_not_fit": True}
+        # Nothing else of it: what marks a refusal, a cut or a part is for us to say.
         entities = reply.data.get("entities")
         return {
-            "events": reply.data["events"],
+            "events": [_unplaced(event) for event in reply.data["events"]],
             "entities": entities if isinstance(entities, list) else [],
         }
 
-    async def _ask_halves(
-        self, text: str, context: DocumentContext, log: CallLog
-    ) -> dict[str, Any]:
-        if len(text) < 2 * _SMALLEST_HALF_CHARS:
-            return {"events": [], "entities": [], "truncated": True}
-        middle = _middle(text)
-        joined: dict[str, Any] = {"events": [], "entities": []}
-        for half in (text[:middle], text[middle:]):
-            part = await self._ask(half, context, log)
-            joined["events"] += part["events"]
-            joined["entities"] += part["entities"]
-            for mark in ("refusal", "truncated"):
-                if part.get(mark):
-                    joined[mark] = part[mark]
-        return joined
+
+@dataclass(frozen=True, slots=True)
+class _Passage:
+    """A chunk, or a part of one. Every part has a place of its own in the cache: one that fails
+    does not make the others be paid for again."""
+
+    text: str
+    key: Key
+    start: int = 0  # in its chunk
+
+    def part(self, start: int, end: int) -> "_Passage":
+        whole, _, _ = self.key.chunk_hash.partition(":")
+        at = self.start + start
+        named = replace(self.key, chunk_hash=f"{whole}:{at}-{self.start + end}")
+        return _Passage(self.text[start:end], named, at)
+
+
+class _Unknown(Exception):
+    """Nobody has asked this yet."""
+
+
+_Find = Callable[[_Passage], Awaitable[tuple[dict[str, Any], bool]]]
+
+
+async def _whole(passage: _Passage, find: _Find) -> tuple[dict[str, Any], bool]:
+    """The answer for a passage and whether it was known, put together from halves where it did not
+    fit whole."""
+    answer, known = await find(passage)
+    if not answer.get("did_not_fit"):
+        return answer, known
+    length = len(passage.text)
+    if length < 2 * _SMALLEST_HALF_CHARS:
+        return {"events": [], "entities": [], "truncated": True}, known
+    middle = _middle(passage.text)
+    joined: dict[str, Any] = {"events": [], "entities": []}
+    for start, end in ((0, middle), (middle, length)):
+        part, part_known = await _whole(passage.part(start, end), find)
+        known = known and part_known
+        joined["events"] += [_placed(event, start, end) for event in part["events"]]
+        joined["entities"] += part["entities"]
+        for mark in ("refusal", "truncated"):
+            if part.get(mark):
+                joined[mark] = part[mark]
+    return joined, known
+
+
+def _unplaced(event: Any) -> Any:
+    if isinstance(event, dict):
+        event.pop("part", None)
+    return event
+
+
+def _placed(event: Any, start: int, end: int) -> Any:
+    """An event of a part as one of the whole: the same words may stand in both parts."""
+    if not isinstance(event, dict):
+        return event
+    low, high = event.get("part") or (0, end - start)  # of a part of the part
+    placed = {**event, "part": [start + low, start + high]}
+    if isinstance(evidence := event.get("evidence"), dict):
+        offsets = {
+            name: evidence[name] + start
+            for name in ("start_char", "end_char")
+            if type(evidence.get(name)) is int
+        }
+        placed["evidence"] = {**evidence, **offsets}
+    return placed
+
+
+def _proposal(answer: dict[str, Any], from_cache: bool) -> Proposal:
+    proposal = read_answer(answer)
+    rejections = proposal.rejections
+    if answer.get("truncated"):
+        rejections += (Rejected("TRUNCATED", "the answer for a passage did not fit"),)
+    return Proposal(
+        proposal.events, proposal.entities, rejections, answer.get("refusal"), from_cache
+    )
 
 
 class OpenAIGrouper:
-    """With a cache, what was answered once is not asked again, unless all is to be `fresh`."""
+    """What was answered once is not asked again."""
 
-    def __init__(
-        self,
-        chat: ChatModel,
-        cache: AnswerCache | None = None,
-        prompt: Prompt | None = None,
-        *,
-        fresh: bool = False,
-    ) -> None:
+    def __init__(self, chat: ChatModel, cache: AnswerCache, prompt: Prompt | None = None) -> None:
         self._prompt = prompt or prompts.load("merge")
         self._chat = chat
         self._cache = cache
-        self._fresh = fresh
 
     @property
     def version(self) -> str:
         return self._prompt.version
 
     async def group(
-        self, blocks: list[list[ChunkEvent]], *, max_calls: int, log: CallLog
+        self,
+        blocks: list[list[ChunkEvent]],
+        *,
+        max_calls: int,
+        since: datetime | None = None,
+        ledger: Ledger,
     ) -> list[list[str]]:
+        questions = [
+            json.dumps(
+                [_candidate(event) for block in batch for event in block], ensure_ascii=False
+            )
+            for batch in _packed(blocks)[:max_calls]
+        ]
+        answers = await asyncio.gather(
+            *(self._answer(question, since, ledger) for question in questions),
+            return_exceptions=True,  # those under way are paid for and kept
+        )
         groups: list[list[str]] = []
-        for batch in _packed(blocks)[:max_calls]:
-            candidates = [_candidate(event) for block in batch for event in block]
-            answer = await self._answer(json.dumps(candidates, ensure_ascii=False), log)
+        for answer in answers:
+            if isinstance(answer, BaseException):
+                raise answer
             groups += _groups(answer)
         return groups
 
-    async def _answer(self, candidates: str, log: CallLog) -> dict[str, Any]:
-        async def ask() -> dict[str, Any]:
-            return await self._ask(candidates, log)
-
-        if self._cache is None:
-            return await ask()
+    async def _answer(
+        self, candidates: str, since: datetime | None, ledger: Ledger
+    ) -> dict[str, Any]:
         key = Key(ids.sha256(candidates), MERGE_NAME, self.version, self._chat.model)
-        answer, _ = await self._cache.get_or_ask(key, ask, fresh=self._fresh)
+        answer, _ = await self._cache.get_or_ask(
+            key, lambda: self._ask(candidates, ledger), since=since, ledger=ledger
+        )
         return answer
 
-    async def _ask(self, candidates: str, log: CallLog) -> dict[str, Any]:
+    async def _ask(self, candidates: str, ledger: Ledger) -> dict[str, Any]:
         question = Question(
             kind="merge",
             schema_name=MERGE_NAME,
@@ -141,7 +230,7 @@ class OpenAIGrouper:
             system=self._prompt.text,
             messages=(candidates,),
         )
-        reply = await self._chat.ask(question, log)
+        reply = await self._chat.ask(question, ledger)
         told = _groups(reply.data) if reply.outcome == "ok" else []
         # Ids alone are kept: a narrative in the cache would outlive the document it tells of.
         return {"groups": [{"members": members} for members in told]}

@@ -10,9 +10,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from memory_core.database import Database, Row, Session
-from memory_core.errors import ErrorCode, MemoryFault, PostgresUnavailable
+from memory_core.errors import ErrorCode, MemoryFault
 from memory_core.events import index, store
 from memory_core.extraction.canonical import canonicalise
+from memory_core.extraction.ledger import Ledger, ModelCall, taken, write
 from memory_core.extraction.model import (
     CanonicalEvent,
     ChunkEvent,
@@ -20,7 +21,6 @@ from memory_core.extraction.model import (
     Entity,
     Extractor,
     Grouper,
-    ModelCall,
     Proposal,
     Rejected,
 )
@@ -50,7 +50,6 @@ class Engine:
 
     extractor: Extractor
     grouper: Grouper | None
-    fresh_grouper: Grouper | None = None  # asks even what was answered before
     # Fewer than there are connections: who waits for one for long takes it for an outage.
     at_postgres: asyncio.Semaphore = field(
         default_factory=lambda: asyncio.Semaphore(_REVISIONS_AT_POSTGRES)
@@ -68,16 +67,22 @@ class Extraction:
 
     job: Job
     revision: Row
+    ledger: Ledger
+    extract_version: str  # of the prompt or the rules that the proposals are from
+    model: str
+    characters: int = 0
     chunks: list[tuple[Chunk, str | None]] = field(default_factory=list)
     chunk_events: list[ChunkEvent] = field(default_factory=list)
     entities: list[Entity] = field(default_factory=list)
     rejections: list[Rejected] = field(default_factory=list)
     refusals: list[str] = field(default_factory=list)
     cache_hits: int = 0
-    calls: list[ModelCall] = field(default_factory=list)
-    recorded_calls: int = 0
     events: list[CanonicalEvent] = field(default_factory=list)
     seconds: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def calls(self) -> list[ModelCall]:
+        return self.ledger.calls
 
 
 # Called as each stage of a revision ends.
@@ -85,12 +90,16 @@ Observer = Callable[[str, Extraction], None]
 
 
 async def extract_revision(
-    runtime: Runtime, engine: Engine, job: Job, observe: Observer, *, fresh: bool = False
+    runtime: Runtime, engine: Engine, job: Job, observe: Observer, *, reuse: bool = False
 ) -> Extraction:
-    """Raises MemoryFault when an attempt fails, LeaseLost when the job is no longer ours."""
+    """Raises MemoryFault when an attempt fails, LeaseLost when the job is no longer ours.
+
+    `reuse`: only what follows from the stored extractions is wanted anew, whatever prompt they are
+    from.
+    """
     extraction, rows, contexts = await _open(runtime, engine, job)
     try:
-        await _propose(engine, extraction, rows, contexts, observe, fresh=fresh or job.bypass_cache)
+        await _propose(runtime, engine, extraction, rows, contexts, observe, reuse=reuse)
         # Vectors first: a job that is DONE is always indexed, and vectors without rows are ignored.
         with _stage(extraction, STORED_EVENTS, observe):
             await engine.vectors.add(runtime, extraction)
@@ -111,7 +120,7 @@ async def rehearse(runtime: Runtime, engine: Engine, job: Job) -> Extraction:
     calls, under the job's id."""
     extraction, rows, contexts = await _open(runtime, engine, job)
     try:
-        await _propose(engine, extraction, rows, contexts, lambda *_: None, fresh=False)
+        await _propose(runtime, engine, extraction, rows, contexts, lambda *_: None)
     finally:
         await _record_calls(runtime.database, extraction)
     return extraction
@@ -122,31 +131,43 @@ async def _open(
 ) -> tuple[Extraction, list[Row], dict[int, DocumentContext]]:
     """The revision, its chunks, and the context each is asked with."""
     async with engine.at_postgres, runtime.database.session() as session:
-        extraction = Extraction(job=job, revision=await _load(session, job))
+        extraction = Extraction(
+            job=job,
+            revision=await _load(session, job),
+            ledger=Ledger(job.job_id, job.generation),
+            extract_version=engine.extractor.version,
+            model=engine.extractor.model,
+        )
         rows = await session.all("list_chunks", uid=job.artifact_uid, revision=job.revision_id)
         return extraction, rows, await _contexts(session, job)
 
 
 async def _propose(
+    runtime: Runtime,
     engine: Engine,
     extraction: Extraction,
     rows: Sequence[Row],
     contexts: dict[int, DocumentContext],
     observe: Observer,
     *,
-    fresh: bool,
+    reuse: bool = False,
 ) -> None:
     with _stage(extraction, CHUNK_TEXT, observe):
         _chunk(extraction, rows)
     with _stage(extraction, CHUNK_EXTRACTIONS, observe):
-        await _extract(engine, extraction, contexts, fresh=fresh)
+        proposals = await _recall(runtime, engine, extraction, contexts) if reuse else None
+        if proposals is None:
+            proposals = await _extract(engine, extraction, contexts)
+        await _prove(extraction, proposals)
+        _forget_text(extraction)
     with _stage(extraction, CANONICAL_EVENTS, observe):
         extraction.events = await canonicalise(
             extraction.chunk_events,
             extraction.entities,
             chunks=len(extraction.chunks),
-            grouper=engine.fresh_grouper if fresh else engine.grouper,
-            log=extraction.calls.append,
+            grouper=engine.grouper,
+            since=extraction.job.answers_since,
+            ledger=extraction.ledger,
         )
 
 
@@ -163,6 +184,7 @@ async def _load(session: Session, job: Job) -> Row:
 def _chunk(extraction: Extraction, rows: Sequence[Row]) -> None:
     """The chunks as they were cut at ingest: later settings do not move old boundaries."""
     revision = extraction.revision
+    extraction.characters = len(revision["content"])
     for row in rows:
         chunk = Chunk(
             index=row["chunk_index"],
@@ -174,30 +196,61 @@ def _chunk(extraction: Extraction, rows: Sequence[Row]) -> None:
         extraction.chunks.append((chunk, row["chunk_id"] if revision["is_chunked"] else None))
 
 
+async def _recall(
+    runtime: Runtime, engine: Engine, extraction: Extraction, contexts: dict[int, DocumentContext]
+) -> list[Proposal] | None:
+    """The proposals behind the events that are stored now, if they are from another prompt or model
+    and all still known."""
+    job, extractor = extraction.job, engine.extractor
+    async with engine.at_postgres, runtime.database.session() as session:
+        made = await session.one("extraction_of", uid=job.artifact_uid, revision=job.revision_id)
+    if made is None or made["extractor"] != extractor.name:
+        return None
+    version, model = made["extract_version"], made["model"]
+    if (version, model) == (extractor.version, extractor.model):
+        return None
+    proposals: list[Proposal] = []
+    for chunk, _ in extraction.chunks:
+        proposal = await extractor.recall(
+            chunk, contexts[chunk.index], version=version, model=model
+        )
+        if proposal is None:
+            log.warning("%s: answers to %s are gone; asking anew", job.partition_key, version)
+            return None
+        proposals.append(proposal)
+    extraction.extract_version, extraction.model = version, model
+    return proposals
+
+
 async def _extract(
-    engine: Engine, extraction: Extraction, contexts: dict[int, DocumentContext], *, fresh: bool
-) -> None:
+    engine: Engine, extraction: Extraction, contexts: dict[int, DocumentContext]
+) -> list[Proposal]:
     slots = asyncio.Semaphore(_CHUNKS_AT_ONCE)
     faults: list[Exception] = []
 
-    async def one(chunk: Chunk) -> Proposal | None:
+    async def one(chunk: Chunk) -> Proposal:
         """After a first failure no call is begun; those under way are paid for and kept."""
         async with slots:
-            if faults:
-                return None
-            try:
-                return await engine.extractor.extract(
-                    chunk, contexts[chunk.index], fresh=fresh, log=extraction.calls.append
-                )
-            except Exception as error:
-                faults.append(error)
-                return None
+            if not faults:
+                try:
+                    return await engine.extractor.extract(
+                        chunk,
+                        contexts[chunk.index],
+                        since=extraction.job.answers_since,
+                        ledger=extraction.ledger,
+                    )
+                except Exception as error:
+                    faults.append(error)
+            return Proposal()
 
     proposals = await asyncio.gather(*(one(chunk) for chunk, _ in extraction.chunks))
     if faults:
         raise faults[0]
+    return proposals
+
+
+async def _prove(extraction: Extraction, proposals: Sequence[Proposal]) -> None:
     for (chunk, chunk_id), proposal in zip(extraction.chunks, proposals, strict=True):
-        assert proposal is not None
         proved, rejected = prove(chunk, chunk_id, proposal.events)
         extraction.chunk_events += proved
         extraction.entities += proposal.entities
@@ -209,6 +262,12 @@ async def _extract(
         if proposal.refusal:
             extraction.refusals.append(proposal.refusal)
         await asyncio.sleep(0)  # let heartbeats and other documents have their turn
+
+
+def _forget_text(extraction: Extraction) -> None:
+    """All is proved by now, and what became of the document is kept until its run ends."""
+    del extraction.revision["content"]
+    extraction.chunks = [(replace(chunk, text=""), id_) for chunk, id_ in extraction.chunks]
 
 
 async def _contexts(session: Session, job: Job) -> dict[int, DocumentContext]:
@@ -228,13 +287,12 @@ async def _contexts(session: Session, job: Job) -> dict[int, DocumentContext]:
 async def _record_calls(database: Database, extraction: Extraction) -> None:
     """Calls of an attempt that failed cost money as well."""
     try:
-        async with database.session() as session:
-            recorded = await store.record_calls(session, extraction)
-    except PostgresUnavailable as fault:
+        with taken([extraction.ledger]) as calls:
+            async with database.session() as session:
+                await write(session, calls)
+    except Exception as error:
         # What the attempt failed of says more than this.
-        log.warning("calls of %s were not recorded: %s", extraction.job.job_id, fault.message)
-        return
-    extraction.recorded_calls += recorded
+        log.warning("calls of %s were not recorded: %s", extraction.job.job_id, error)
 
 
 class _stage:

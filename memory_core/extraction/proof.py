@@ -22,9 +22,10 @@ def prove(
     source = SourceText(chunk.text)
     proved, rejected = [], []
     for number, event in enumerate(proposed):
-        found = source.locate(event.quote.quote, hint=_hint(event.quote, len(chunk.text)))
+        quote = event.quote
+        found = source.locate(quote.quote, bounds=quote.part, hint=_hint(quote, len(chunk.text)))
         if isinstance(found, Rejection):
-            detail = f"{found.detail}: {event.quote.quote!r}"[:_DETAIL_LIMIT]
+            detail = f"{found.detail}: {quote.quote!r}"[:_DETAIL_LIMIT]
             rejected.append(Rejected(found.reason.value, detail, chunk.index))
             continue
         evidence = Evidence(

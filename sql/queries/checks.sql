@@ -1,21 +1,24 @@
 -- name: count_broken_evidence
 SELECT count(*) AS broken
 FROM unnest(%(uids)s::text[], %(revisions)s::text[]) AS wanted (artifact_uid, revision_id)
-JOIN event_evidence v USING (artifact_uid, revision_id)
-JOIN revision_text t USING (artifact_uid, revision_id)
-WHERE substr(t.content, v.start_char + 1, v.end_char - v.start_char) <> v.quote
-   OR char_length(v.quote) <> v.end_char - v.start_char;
+CROSS JOIN LATERAL broken_evidence(wanted.artifact_uid, wanted.revision_id);
 
--- name: find_broken_evidence
+-- fragment: unproved_evidence
 -- Over the whole database: quotes that are not the text at their offsets, are too long, or whose
 -- text is gone.
-SELECT v.evidence_id, v.event_id, v.artifact_uid, v.revision_id, v.start_char, v.end_char
-FROM event_evidence v
-LEFT JOIN revision_text t USING (artifact_uid, revision_id)
-WHERE t.content IS NULL
-   OR substr(t.content, v.start_char + 1, v.end_char - v.start_char) <> v.quote
-   OR char_length(v.quote) <> v.end_char - v.start_char
-   OR array_length(regexp_split_to_array(btrim(v.quote), '\s+'), 1) > 25
+    SELECT v.*
+    FROM (SELECT DISTINCT artifact_uid, revision_id FROM event_evidence) r
+    CROSS JOIN LATERAL broken_evidence(r.artifact_uid, r.revision_id) b
+    JOIN event_evidence v USING (evidence_id)
+    UNION
+    SELECT v.* FROM event_evidence v
+    WHERE array_length(regexp_split_to_array(btrim(v.quote), '\s+'), 1) > 25
+
+-- name: find_broken_evidence
+SELECT evidence_id, event_id, artifact_uid, revision_id, start_char, end_char
+FROM (
+    -- include: unproved_evidence
+) unproved
 LIMIT %(limit)s;
 
 -- name: find_events_without_evidence
@@ -56,12 +59,9 @@ UPDATE event_jobs j
 SET status = 'PENDING', attempts = 0, generation = j.generation + 1, next_run_at = now(),
     locked_at = NULL, locked_by = NULL, requested_by = %(requested_by)s
 FROM (
-    SELECT v.artifact_uid, v.revision_id
-    FROM event_evidence v
-    JOIN revision_text t USING (artifact_uid, revision_id)
-    WHERE substr(t.content, v.start_char + 1, v.end_char - v.start_char) <> v.quote
-       OR char_length(v.quote) <> v.end_char - v.start_char
-       OR array_length(regexp_split_to_array(btrim(v.quote), '\s+'), 1) > 25
+    SELECT artifact_uid, revision_id FROM (
+    -- include: unproved_evidence
+    ) unproved
     UNION
     SELECT e.artifact_uid, e.revision_id FROM semantic_event e
     WHERE NOT EXISTS (SELECT 1 FROM event_evidence v WHERE v.event_id = e.event_id)

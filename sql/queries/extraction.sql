@@ -1,6 +1,6 @@
 -- name: get_answers
 -- By the number of the key they answer, from 1.
-SELECT k.number, c.answer
+SELECT k.number, c.answer, c.created_at
 FROM unnest(%(chunk_hashes)s::text[], %(context_hashes)s::text[], %(prompt_versions)s::text[],
             %(models)s::text[])
      WITH ORDINALITY AS k (chunk_hash, context_hash, prompt_version, model, number)
@@ -37,13 +37,14 @@ ORDER BY mine.chunk_index, r.ingested_at, r.revision_id;
 -- name: record_calls
 INSERT INTO model_call (job_id, generation, kind, model, outcome, prompt_tokens,
                         completion_tokens, cached_tokens, latency_ms, counted_tokens, backfill_id)
-SELECT %(job_id)s, %(generation)s, c.*,
-       (SELECT backfill_id FROM event_jobs
-        WHERE job_id = %(job_id)s AND generation = %(generation)s)
+SELECT c.*, j.backfill_id
 FROM unnest(
-    %(kinds)s::text[], %(models)s::text[], %(outcomes)s::text[], %(prompt_tokens)s::int[],
-    %(completion_tokens)s::int[], %(cached_tokens)s::int[], %(latencies)s::float8[],
-    %(counted_tokens)s::int[]) AS c;
+    %(job_ids)s::uuid[], %(generations)s::int[], %(kinds)s::text[], %(models)s::text[],
+    %(outcomes)s::text[], %(prompt_tokens)s::int[], %(completion_tokens)s::int[],
+    %(cached_tokens)s::int[], %(latencies)s::float8[], %(counted_tokens)s::int[])
+     AS c (job_id, generation, kind, model, outcome, prompt_tokens, completion_tokens,
+           cached_tokens, latency_ms, counted_tokens)
+LEFT JOIN event_jobs j ON j.job_id = c.job_id AND j.generation = c.generation;
 
 -- name: delete_events_of_revision
 -- Evidence follows by its foreign key.
@@ -73,9 +74,13 @@ FROM unnest(%(ids)s::uuid[], %(chunk_ids)s::text[], %(starts)s::int[], %(ends)s:
 -- name: delete_entities_of_revision
 DELETE FROM revision_entity WHERE artifact_uid = %(uid)s AND revision_id = %(revision)s;
 
--- name: insert_entity
+-- name: insert_entities
+-- Lists of aliases of different lengths: Postgres has no array of those, JSON has.
 INSERT INTO revision_entity (artifact_uid, revision_id, type, name, aliases)
-VALUES (%(uid)s, %(revision)s, %(type)s, %(name)s, %(aliases)s);
+SELECT %(uid)s, %(revision)s, e.type, e.name,
+       ARRAY(SELECT jsonb_array_elements_text(e.aliases))
+FROM unnest(%(types)s::text[], %(names)s::text[], %(aliases)s::jsonb[])
+     AS e (type, name, aliases);
 
 -- name: record_extraction
 INSERT INTO extraction (
@@ -104,6 +109,11 @@ CROSS JOIN LATERAL (
 ) v
 WHERE r.is_latest
 ORDER BY e.category, e.confidence DESC, e.event_time NULLS LAST, e.narrative;
+
+-- name: extraction_of
+-- What the events of a revision were made with.
+SELECT extractor, model, extract_version FROM extraction
+WHERE artifact_uid = %(uid)s AND revision_id = %(revision)s;
 
 -- name: extraction_runs
 -- The Dagster runs behind the events that are there now.

@@ -45,7 +45,8 @@ ON CONFLICT (artifact_uid, revision_id, job_type) DO NOTHING;
 -- works on is left alone.
 UPDATE event_jobs j
 SET status = 'PENDING', attempts = 0, generation = j.generation + 1, next_run_at = now(),
-    locked_at = NULL, locked_by = NULL, requested_by = %(requested_by)s
+    locked_at = NULL, locked_by = NULL, requested_by = %(requested_by)s,
+    bypass_cache = %(fresh)s
 FROM artifact_revision r
 WHERE r.artifact_uid = j.artifact_uid AND r.revision_id = j.revision_id
   AND r.partition_key = ANY(%(keys)s) AND j.job_type = 'extract_events'
@@ -55,7 +56,7 @@ WHERE r.artifact_uid = j.artifact_uid AND r.revision_id = j.revision_id
 -- name: claim_jobs
 -- Two runs never get the same job: rows another run is claiming are skipped.
 WITH due AS (
-    SELECT j.job_id, r.partition_key,
+    SELECT j.job_id, r.partition_key, r.token_count,
            CASE WHEN j.status = 'PROCESSING' THEN j.locked_by END AS dead_run_id
     FROM event_jobs j
     JOIN artifact_revision r USING (artifact_uid, revision_id)
@@ -74,12 +75,22 @@ SET status = 'PROCESSING', locked_at = now(), locked_by = %(run_id)s, attempts =
 FROM due
 WHERE j.job_id = due.job_id
 RETURNING j.job_id, j.artifact_uid, j.revision_id, due.partition_key, j.attempts, j.max_attempts,
-          j.generation, j.requested_by, j.bypass_cache, due.dead_run_id;
+          j.generation, j.requested_by, j.requested_at, j.bypass_cache, due.token_count,
+          due.dead_run_id;
 
 -- name: heartbeat_jobs
-UPDATE event_jobs SET locked_at = now()
-WHERE locked_by = %(run_id)s AND status = 'PROCESSING' AND job_id = ANY(%(job_ids)s)
-RETURNING job_id;
+-- A job whose last transaction is under way is locked: the others do not wait for it. Nobody can
+-- take it meanwhile, and it counts as held.
+WITH free AS (
+    SELECT job_id FROM event_jobs
+    WHERE locked_by = %(run_id)s AND status = 'PROCESSING' AND job_id = ANY(%(job_ids)s)
+    ORDER BY job_id
+    FOR UPDATE SKIP LOCKED
+), refreshed AS (
+    UPDATE event_jobs j SET locked_at = now() FROM free WHERE j.job_id = free.job_id
+)
+SELECT job_id FROM event_jobs
+WHERE locked_by = %(run_id)s AND status = 'PROCESSING' AND job_id = ANY(%(job_ids)s);
 
 -- name: hold_job
 -- Only the holder of the lease may write; the row stays locked until the transaction ends.
@@ -102,6 +113,16 @@ SET status = %(status)s, locked_at = NULL,
 WHERE job_id = %(job_id)s AND locked_by = %(run_id)s AND generation = %(generation)s
   AND status = 'PROCESSING'
 RETURNING status;
+
+-- name: postpone_jobs
+UPDATE event_jobs j
+SET next_run_at = now() + make_interval(secs => %(wait)s),
+    last_error_code = %(code)s, last_error_message = %(message)s
+FROM artifact_revision r
+WHERE r.artifact_uid = j.artifact_uid AND r.revision_id = j.revision_id
+  AND r.partition_key = ANY(%(keys)s) AND j.job_type = 'extract_events'
+  AND j.status = 'PENDING' AND j.next_run_at <= now()
+RETURNING j.job_id;
 
 -- name: silent_runs
 -- Of these runs, those that gave no sign of life for a whole lease: no claim, no heartbeat, no end

@@ -95,7 +95,8 @@ DELETE FROM extraction_cache c
 WHERE c.ctid IN (
     SELECT k.ctid FROM extraction_cache k
     WHERE (k.context_hash <> 'event_merge' AND k.created_at < now() - interval '1 day'
-           AND NOT EXISTS (SELECT 1 FROM revision_chunk r WHERE r.content_hash = k.chunk_hash))
+           AND NOT EXISTS (SELECT 1 FROM revision_chunk r
+                           WHERE r.content_hash = passage_of(k.chunk_hash)))
        OR (k.created_at < now() - make_interval(days => %(days)s)
            AND NOT (k.prompt_version = ANY(%(versions)s) AND k.model = %(model)s)
            AND NOT EXISTS (SELECT 1 FROM extraction e

@@ -150,9 +150,9 @@ SELECT event_id FROM semantic_event WHERE artifact_uid = %(uid)s;
 -- Cached answers for passages that no other artifact holds. Before the chunks are deleted.
 DELETE FROM extraction_cache k
 USING (SELECT DISTINCT content_hash FROM revision_chunk WHERE artifact_uid = %(uid)s) mine
-WHERE k.chunk_hash = mine.content_hash
+WHERE passage_of(k.chunk_hash) = mine.content_hash
   AND NOT EXISTS (SELECT 1 FROM revision_chunk other
-                  WHERE other.content_hash = k.chunk_hash AND other.artifact_uid <> %(uid)s);
+                  WHERE other.content_hash = mine.content_hash AND other.artifact_uid <> %(uid)s);
 
 -- name: delete_evidence_of_artifact
 DELETE FROM event_evidence WHERE artifact_uid = %(uid)s;

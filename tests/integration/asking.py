@@ -5,6 +5,7 @@ import json
 from collections.abc import AsyncIterator, Callable
 from datetime import UTC, datetime
 from typing import Any
+from uuid import uuid4
 
 import pytest
 
@@ -12,9 +13,9 @@ from memory_core.database import Database
 from memory_core.errors import ProviderFault
 from memory_core.extraction.cache import AnswerCache
 from memory_core.extraction.chat import ChatModel
+from memory_core.extraction.ledger import Ledger, ModelCall
 from memory_core.extraction.model import (
     DocumentContext,
-    ModelCall,
     Proposal,
 )
 from memory_core.extraction.openai import OpenAIExtractor, OpenAIGrouper
@@ -42,11 +43,15 @@ class Asking:
 
     def __init__(self, extractor: OpenAIExtractor, grouper: OpenAIGrouper) -> None:
         self.extractor, self.grouper = extractor, grouper
-        self.calls: list[ModelCall] = []
+        self.ledger = Ledger(uuid4(), 1)
 
-    async def __call__(self, text: str = TEXT, *, fresh: bool = False) -> Proposal:
+    @property
+    def calls(self) -> list[ModelCall]:
+        return self.ledger.calls
+
+    async def __call__(self, text: str = TEXT, *, since: datetime | None = None) -> Proposal:
         chunk = Chunk(0, 0, len(text), text, len(text) // 4)
-        return await self.extractor.extract(chunk, CONTEXT, fresh=fresh, log=self.calls.append)
+        return await self.extractor.extract(chunk, CONTEXT, since=since, ledger=self.ledger)
 
     async def fault(self, text: str = TEXT) -> ProviderFault:
         with pytest.raises(ProviderFault) as caught:
@@ -81,7 +86,8 @@ async def opened(
     def open_(**changes: Any) -> Asking:
         chat = ChatModel(with_openai(services, provider, **changes))
         chats.append(chat)
-        return Asking(OpenAIExtractor(chat, AnswerCache(stores)), OpenAIGrouper(chat))
+        cache = AnswerCache(stores)
+        return Asking(OpenAIExtractor(chat, cache), OpenAIGrouper(chat, cache))
 
     yield open_
     for chat in chats:

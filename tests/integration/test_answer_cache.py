@@ -5,6 +5,7 @@ import threading
 
 import pytest
 
+from memory_core.database import Database
 from memory_core.extraction import prompts
 from tests.integration.asking import NOTHING, Opened, narratives, until
 from tests.scripted_provider import (
@@ -28,15 +29,18 @@ async def test_what_is_known_is_not_asked_for_again(
     assert len(provider.chats) == 1
 
 
-async def test_fresh_asks_again_and_is_what_is_known_from_then_on(
-    opened: Opened, provider: ScriptedProvider
+async def test_an_answer_from_before_may_not_do_and_is_what_is_known_no_longer(
+    opened: Opened, stores: Database, provider: ScriptedProvider
 ) -> None:
     extract = opened()
     await extract()
     provider.enqueue(Answer(NOTHING))
+    async with stores.session() as session:
+        [now] = await (await session.connection.execute("SELECT now() AS at")).fetchall()
 
-    assert narratives(await extract(fresh=True)) == []
+    assert narratives(await extract(since=now["at"])) == []
     assert narratives(await extract()) == []
+    assert (await extract(since=now["at"])).from_cache, "it was given since"
     assert len(provider.chats) == 2
 
 
@@ -113,12 +117,12 @@ async def test_a_call_that_everybody_gave_up_is_ended(
 ) -> None:
     gate = threading.Event()
     provider.enqueue(Held(gate))
-    extract = opened()
+    extract = opened(extract_concurrency=1)
     askers = [asyncio.create_task(extract()) for _ in range(3)]
     await until(lambda: provider.in_flight == 1)
     for asker in askers:
         asker.cancel()
     await asyncio.gather(*askers, return_exceptions=True)
 
-    assert len((await extract()).events) == 3, "and somebody else may ask"
+    assert len((await extract()).events) == 3, "somebody else may ask in its place"
     gate.set()

@@ -112,6 +112,32 @@ async def test_a_span_is_not_empty_and_begins_in_the_text(
 # --- the same invariant as a check over everything --------------------------------------------
 
 
+async def test_quotes_of_a_long_text_are_compared_wherever_they_stand(runtime: Runtime) -> None:
+    """A long text is compared in windows: the edges of these are nothing special."""
+    words = [f"wört{number}🚀 " for number in range(60_000)]
+    pipeline = Pipeline(runtime)
+    ingested = await pipeline.remember(f"{TEXT}{''.join(words)}")
+    await pipeline.extract()
+    [stored] = await pipeline.rows("SELECT content FROM revision_text")
+    text = stored["content"]
+    edge = 131_072
+    starts = [0, edge - 1, edge, edge + 1, 2 * edge - 20, 3 * edge - 7, len(text) - 40]
+    assert len(text) > 3 * edge
+    right = [(start, start + 40, text[start : start + 40]) for start in starts]
+    right.append((edge - 5, 2 * edge + 5, text[edge - 5 : 2 * edge + 5]))
+
+    await insert(pipeline, *right)
+
+    for start, end, quote in right:
+        with pytest.raises(psycopg.errors.CheckViolation, match=WRONG):
+            await insert(pipeline, (start + 1, end + 1, quote))
+    await pipeline.rows("DELETE FROM event_evidence WHERE end_char - start_char > 1000")
+    async with unguarded(pipeline):
+        await insert(pipeline, (edge - 1, edge + 39, text[edge : edge + 40]))
+    [broken] = await pipeline.broken_evidence()
+    assert (broken["artifact_uid"], broken["start_char"]) == (ingested.artifact_uid, edge - 1)
+
+
 async def test_a_sound_database_has_no_offenders(proved: Pipeline) -> None:
     database = proved.runtime.database
 

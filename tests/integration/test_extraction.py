@@ -3,18 +3,20 @@
 import asyncio
 import threading
 from collections import Counter
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from memory_core import jobs
 from memory_core.errors import ChromaUnavailable
+from memory_core.events.reextraction import reextract
 from memory_core.ids import sha256
 from memory_core.runtime import Runtime
 from memory_core.vectors import CollectionName
 from tests.integration.asking import until
-from tests.pipeline_client import SMALL_CHUNKS, Pipeline, with_openai
+from tests.pipeline_client import SMALL_CHUNKS, Pipeline, bump, with_openai
 from tests.scripted_provider import (
     Answer,
     AuthError,
@@ -34,6 +36,7 @@ PARAGRAPHS = [
     for n in range(12)
 ]
 LONG = "\n\n".join(PARAGRAPHS)
+MINUTE = timedelta(minutes=1)
 MARCH, APRIL = datetime(2026, 3, 1, tzinfo=UTC), datetime(2026, 4, 1, tzinfo=UTC)
 
 
@@ -42,6 +45,12 @@ def openai(runtime: Runtime, provider: ScriptedProvider) -> Pipeline:
     """A deployment whose documents come in small chunks and go to the scripted provider."""
     settings = with_openai(runtime.settings, provider, **SMALL_CHUNKS)
     return Pipeline(runtime, **settings.model_dump())
+
+
+@pytest.fixture
+def patient(openai: Pipeline) -> Pipeline:
+    """One that waits for an answer as long as the test does."""
+    return Pipeline(openai.runtime, openai_timeout=600.0)
 
 
 async def ids(pipeline: Pipeline) -> list[str]:
@@ -242,21 +251,166 @@ async def test_calls_under_way_when_another_fails_are_not_paid_for_again(
     assert len(again) == 1
 
 
-@pytest.mark.parametrize("how", ["fresh", "bypass_cache"])
+@pytest.mark.parametrize("how", ["ui", "tool"])
 async def test_somebody_who_insists_is_asked_for_anew(
     openai: Pipeline, provider: ScriptedProvider, how: str
 ) -> None:
-    await openai.remember(SHORT)
+    ingested = await openai.remember(SHORT)
     await openai.extract()
     provider.on_extract = lambda text, _: {"events": [], "entities": []}
-    if how == "bypass_cache":
-        await openai.rows("UPDATE event_jobs SET bypass_cache = true")
-    await openai.extract("run-2", redo_as="ui", fresh=how == "fresh")
+    if how == "tool":
+        await reextract(openai.runtime, ingested.artifact_uid, None, force=True)
+        await openai.extract("run-2")
+    else:
+        await openai.extract("run-2", redo_as="ui", fresh=True)
 
     assert len(asked(provider)) == 2
     assert await openai.events() == []
     [job] = await openai.jobs()
     assert job["bypass_cache"] is False, "for once"
+
+
+@pytest.mark.parametrize("how", ["ui", "tool"])
+async def test_somebody_who_insists_pays_once_however_often_it_fails(
+    openai: Pipeline, provider: ScriptedProvider, how: str
+) -> None:
+    ingested = await openai.remember(LONG)
+    await openai.extract()
+    chunks = len(asked(provider))
+    provider.reset()
+    broken = "room 77"
+    provider.enqueue(ServerError(only=lambda body: broken in body["messages"][-1]["content"]))
+    if how == "tool":
+        await reextract(openai.runtime, ingested.artifact_uid, None, force=True)
+        await openai.extract("run-2")
+    else:
+        await openai.extract("run-2", redo_as="ui", fresh=True)
+    before = len(asked(provider))
+    assert 1 < before <= chunks
+    await openai.all_due()
+    [outcome] = await openai.extract("run-3")
+
+    assert outcome.extraction is not None
+    assert len(asked(provider)) == chunks + 1, "each once more, and the failed one again"
+
+
+async def test_what_follows_by_hand_from_a_failed_insistence_pays_for_no_chunk(
+    openai: Pipeline, provider: ScriptedProvider
+) -> None:
+    ingested = await openai.remember(SHORT)
+    await openai.extract()
+    provider.enqueue(AuthError())
+    await reextract(openai.runtime, ingested.artifact_uid, None, force=True)
+    await openai.extract("run-2")
+    [job] = await openai.jobs()
+    assert job["status"] == "FAILED"
+    provider.reset()
+
+    await openai.extract("run-3", redo_as="ui", reuse=True)
+
+    assert provider.chats == []
+    assert [job["status"] for job in await openai.jobs()] == ["DONE"]
+
+
+async def test_what_follows_by_hand_is_made_of_the_extractions_that_are_there(
+    openai: Pipeline, provider: ScriptedProvider, tmp_path: Path
+) -> None:
+    """Whatever prompt they are from: who wants them anew materialises them."""
+    await openai.remember(LONG)
+    await openai.extract()
+    before = await openai.events()
+    [made] = await openai.rows("SELECT extract_version, model FROM extraction")
+    provider.reset()
+    newer = Pipeline(openai.runtime, prompts_dir=bump(tmp_path, extract=2))
+
+    [outcome] = await newer.extract("run-2", redo_as="ui", reuse=True)
+
+    assert outcome.extraction is not None
+    assert asked(provider) == []
+    assert [made] == await openai.rows("SELECT extract_version, model FROM extraction")
+    told = ("event_id", "narrative", "start_char", "end_char")
+    assert [[row[name] for name in told] for row in await openai.events()] == [
+        [row[name] for name in told] for row in before
+    ]
+
+    await openai.rows(
+        "DELETE FROM extraction_cache WHERE prompt_version = %s", made["extract_version"]
+    )
+    await newer.extract("run-3", redo_as="ui", reuse=True)
+    assert len(asked(provider)) == outcome.extraction.cache_hits, (
+        "answers that are gone are asked for"
+    )
+    [now] = await openai.rows("SELECT extract_number FROM extraction")
+    assert now["extract_number"] == 2
+
+
+async def test_calls_are_on_the_books_while_their_document_is_still_in_work(
+    patient: Pipeline, provider: ScriptedProvider
+) -> None:
+    """A run may be killed at any moment; budgets count what it paid for all the same."""
+    held = Held(only=lambda body: "room 77" in body["messages"][-1]["content"])
+    provider.enqueue(held)
+    await patient.remember(LONG)
+    working = asyncio.create_task(patient.extract())
+    try:
+        async with asyncio.timeout(60):
+            while not (written := await patient.calls()):
+                await asyncio.sleep(0.01)
+    finally:
+        held.gate.set()
+        await working
+
+    assert {call["outcome"] for call in written} == {"ok"}
+    assert len(await patient.calls()) == len(provider.chats), "and each is written once"
+
+
+# --- leases -----------------------------------------------------------------------------------
+
+
+async def test_a_document_that_takes_long_keeps_its_lease(
+    patient: Pipeline, provider: ScriptedProvider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(jobs, "HEARTBEAT_SECONDS", 0.02)
+    held = Held()
+    provider.enqueue(held)
+    await patient.remember(SHORT)
+    working = asyncio.create_task(patient.extract())
+    await until(lambda: provider.in_flight == 1)
+    try:
+        await patient.rows("UPDATE event_jobs SET locked_at = locked_at - interval '1 hour'")
+        async with asyncio.timeout(60):
+            while (await patient.jobs())[0]["locked_at"] < await database_time(patient) - MINUTE:
+                await asyncio.sleep(0.01)
+    finally:
+        held.gate.set()
+
+    [outcome] = await working
+    assert outcome.extraction is not None
+
+
+async def test_who_has_lost_the_lease_stops_asking(
+    patient: Pipeline, provider: ScriptedProvider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(jobs, "HEARTBEAT_SECONDS", 0.02)
+    held = Held()
+    provider.enqueue(held)
+    await patient.remember(SHORT)
+    working = asyncio.create_task(patient.extract())
+    await until(lambda: provider.in_flight == 1)
+    await patient.rows("UPDATE event_jobs SET locked_by = 'run-2'")
+
+    async with asyncio.timeout(60):
+        [outcome] = await working  # though nobody has answered
+
+    held.gate.set()
+    assert (outcome.extraction, outcome.failure) == (None, None)
+    assert await patient.events() == []
+
+
+async def database_time(pipeline: Pipeline) -> datetime:
+    [row] = await pipeline.rows("SELECT now() AS at")
+    at: datetime = row["at"]
+    return at
 
 
 async def test_the_same_passage_in_two_documents_is_asked_for_once(

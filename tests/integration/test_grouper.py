@@ -45,7 +45,7 @@ async def grouped(extract: Asking, sizes: list[int], max_calls: int = 10) -> lis
         [candidate(f"b{block}e{number}") for number in range(size)]
         for block, size in enumerate(sizes)
     ]
-    return await extract.grouper.group(blocks, max_calls=max_calls, log=extract.calls.append)
+    return await extract.grouper.group(blocks, max_calls=max_calls, ledger=extract.ledger)
 
 
 async def test_the_grouper_gives_candidates_and_gets_ids(

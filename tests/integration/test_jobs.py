@@ -10,7 +10,7 @@ import pytest
 
 from memory_core import jobs
 from memory_core.database import Database
-from memory_core.errors import ErrorCode, MemoryFault, ProviderFault
+from memory_core.errors import ChromaUnavailable, ErrorCode, MemoryFault, ProviderFault
 from tests.integration.job_queue import CLAIMERS, MANY, RATE_LIMIT, Queue, claimed, may_write
 
 # --- claim ------------------------------------------------------------------------------------
@@ -155,6 +155,21 @@ async def test_a_heartbeat_tells_which_leases_are_gone(stores: Database, queue: 
     assert await jobs.heartbeat(stores, "run-1", [lost, done, gone, kept]) == {kept}
 
 
+async def test_a_heartbeat_does_not_wait_for_a_job_that_is_being_stored(
+    stores: Database, queue: Queue
+) -> None:
+    stored, other = await jobs.claim(stores, queue.add(2), "run-1")
+    queue.let_leases_expire()
+    async with stores.transaction() as session, asyncio.timeout(60):
+        await jobs.hold(session, stored)
+        held = await jobs.heartbeat(stores, "run-1", [stored.job_id, other.job_id])
+
+    assert held == {stored.job_id, other.job_id}, "nobody can take what is locked"
+    assert [job.job_id for job in await jobs.claim(stores, ["key-1", "key-2"], "run-2")] == [
+        stored.job_id
+    ], "the other lease was refreshed"
+
+
 async def test_heartbeat_and_claim_never_both_win_an_expired_job(
     crowd: Database, queue: Queue
 ) -> None:
@@ -169,9 +184,31 @@ async def test_heartbeat_and_claim_never_both_win_an_expired_job(
     kept: set[UUID] = set().union(*results[:MANY])  # type: ignore[arg-type]
     taken = [job.job_id for batch in results[MANY:] for job in batch]  # type: ignore[union-attr]
 
+    holders = {row["job_id"]: row["locked_by"] for row in queue.all()}
+
     assert len(taken) == len(set(taken))
-    assert kept.isdisjoint(taken)
-    assert kept | set(taken) == old
+    still_old = {id_ for id_, holder in holders.items() if holder == "old"}
+    assert still_old == old - set(taken) <= kept
+
+
+# --- an outage --------------------------------------------------------------------------------
+
+
+async def test_who_waits_for_a_store_says_so_and_loses_no_attempt(
+    stores: Database, queue: Queue
+) -> None:
+    keys = queue.add(2)
+    [worked_on] = await jobs.claim(stores, keys[1:], "run-1")
+
+    postponed = await jobs.postpone(stores, keys, ChromaUnavailable("Chroma does not answer."))
+
+    waits, works = queue.all()
+    assert [row["job_id"] for row in postponed] == [waits["job_id"]]
+    assert (waits["status"], waits["attempts"]) == ("PENDING", 0)
+    assert waits["last_error_code"] == "CHROMA_CONNECTION_ERROR"
+    assert waits["wait"].total_seconds() == pytest.approx(jobs.BACKOFF_FIRST_SECONDS, abs=1)
+    assert (works["job_id"], works["last_error_code"]) == (worked_on.job_id, None)
+    assert await jobs.claim(stores, keys, "run-2") == []
 
 
 # --- attempts ---------------------------------------------------------------------------------

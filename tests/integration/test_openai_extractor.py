@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from memory_core import provider as provider_module
+from memory_core.database import Database
 from memory_core.errors import ErrorCode
 from memory_core.extraction import prompts
 from memory_core.extraction.model import (
@@ -333,6 +334,50 @@ async def test_quotes_of_halves_are_proved_in_the_whole_chunk(
         evidence = event.evidence
         assert LONG[evidence.start_char - 1000 : evidence.end_char - 1000] == evidence.quote
     assert len({event.evidence.start_char for event in proved}) == 20
+
+
+async def test_equal_words_in_both_halves_are_two_places(
+    opened: Opened, provider: ScriptedProvider
+) -> None:
+    words = "Decision: the budget is approved."
+    text = f"{words}\n{LONG}\n{words}\n"
+    provider.enqueue(Truncated())
+    proposal = await opened()(text)
+    proved, _ = prove(Chunk(0, 0, len(text), text, 1), None, proposal.events)
+
+    starts = [event.evidence.start_char for event in proved if event.evidence.quote == words]
+    assert starts == [0, text.rindex(words)]
+
+
+async def test_a_half_that_fails_costs_nothing_but_itself(
+    opened: Opened, provider: ScriptedProvider
+) -> None:
+    provider.enqueue(
+        Truncated(), ServerError(only=lambda body: "Line 19:" in body["messages"][-1]["content"])
+    )
+    extract = opened()
+    await extract.fault(LONG)
+    before = [call.body["messages"][-1]["content"] for call in provider.chats]
+    proposal = await extract(LONG)
+
+    after = [call.body["messages"][-1]["content"] for call in provider.chats][len(before) :]
+    assert after == [before[-1]], "neither the whole nor the first half"
+    assert len(proposal.events) == 20
+    assert not proposal.from_cache
+    assert (await extract(LONG)).from_cache
+
+
+async def test_what_halves_answered_goes_with_their_passage(
+    opened: Opened, provider: ScriptedProvider, stores: Database
+) -> None:
+    provider.enqueue(Truncated())
+    await opened()(LONG)
+    async with stores.session() as session:
+        cursor = await session.connection.execute(
+            "SELECT count(*) AS n, count(DISTINCT passage_of(chunk_hash)) AS passages "
+            "FROM extraction_cache"
+        )
+        assert await cursor.fetchone() == {"n": 3, "passages": 1}
 
 
 async def test_a_passage_too_small_to_halve_is_a_result_with_a_reason(

@@ -425,6 +425,9 @@ class TestJobs:
 
 class TestCascades:
     def test_evidence_goes_with_its_event(self, connection: psycopg.Connection) -> None:
+        _revision(connection)
+        words = {"artifact_uid": "uid_1", "revision_id": "rev_1", "content": "quoted words"}
+        _insert(connection, "revision_text", **words)
         gone, kept = _event(connection), _event(connection)
         _evidence(connection, gone)
         _evidence(connection, gone)
@@ -432,6 +435,10 @@ class TestCascades:
         connection.execute("DELETE FROM semantic_event WHERE event_id = %s", [gone])
         rows = connection.execute("SELECT event_id FROM event_evidence").fetchall()
         assert rows == [(kept,)]
+
+    def test_evidence_needs_a_text(self, connection: psycopg.Connection) -> None:
+        with pytest.raises(psycopg.errors.CheckViolation, match="not the text that stands there"):
+            _evidence(connection, _event(connection))
 
     def test_evidence_needs_an_event(self, connection: psycopg.Connection) -> None:
         with pytest.raises(psycopg.errors.ForeignKeyViolation):

@@ -8,12 +8,12 @@ import dagster as dg
 import pytest
 
 from memory_assets.metadata import materialisation
+from memory_core.extraction.ledger import Ledger, ModelCall
 from memory_core.extraction.model import (
     CanonicalEvent,
     Category,
     ChunkEvent,
     Evidence,
-    ModelCall,
     Rejected,
     Subject,
     SubjectType,
@@ -59,8 +59,12 @@ def extraction(narrative: str = "Alice launched it.", **changes: Any) -> Extract
         "source_url": "https://notes.example/1",
         "artifact_uid": "uid_1",
         "revision_id": "rev_1",
-        "content": "Alice launched it. Bob will test it.",
     }
+    calls = [
+        ModelCall("extract", "m", "ok", 12.0, prompt_tokens=100, completion_tokens=10),
+        ModelCall("extract", "m", "OPENAI_TIMEOUT", 30.0),
+        ModelCall("merge", "m", "ok", 9.0, prompt_tokens=50, completion_tokens=5),
+    ]
     return Extraction(
         **{
             "job": job,
@@ -70,11 +74,10 @@ def extraction(narrative: str = "Alice launched it.", **changes: Any) -> Extract
             "rejections": [Rejected("not_found", "no such words: 'moon'", 1)],
             "refusals": ["no"],
             "cache_hits": 1,
-            "calls": [
-                ModelCall("extract", "m", "ok", 12.0, prompt_tokens=100, completion_tokens=10),
-                ModelCall("extract", "m", "OPENAI_TIMEOUT", 30.0),
-                ModelCall("merge", "m", "ok", 9.0, prompt_tokens=50, completion_tokens=5),
-            ],
+            "ledger": Ledger(job.job_id, job.generation, changes.pop("calls", calls)),
+            "extract_version": "1-abc",
+            "model": "m",
+            "characters": 36,
             "events": [_event(narrative)],
             "seconds": {CHUNK_EXTRACTIONS: 1.5, CANONICAL_EVENTS: 0.25},
             **changes,

@@ -1,17 +1,20 @@
 """Canonicalisation: every occurrence told once, nothing invented, nothing lost."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
+from uuid import uuid4
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memory_core.events.identity import event_id
+from memory_core.extraction import canonical as canonical_module
 from memory_core.extraction.canonical import canonicalise
+from memory_core.extraction.ledger import Ledger
 from memory_core.extraction.model import (
     Actor,
     ActorRole,
-    CallLog,
     CanonicalEvent,
     Category,
     ChunkEvent,
@@ -67,7 +70,12 @@ class Told:
         self.max_calls = 0
 
     async def group(
-        self, blocks: list[list[ChunkEvent]], *, max_calls: int, log: CallLog
+        self,
+        blocks: list[list[ChunkEvent]],
+        *,
+        max_calls: int,
+        since: datetime | None = None,
+        ledger: Ledger,
     ) -> list[list[str]]:
         self.asked = [sorted(event.id for event in block) for block in blocks]
         self.max_calls = max_calls
@@ -82,7 +90,7 @@ async def canonical(
     entities: tuple[Entity, ...] = (),
 ) -> list[CanonicalEvent]:
     return await canonicalise(
-        events, entities, chunks=chunks, grouper=grouper, log=lambda call: None
+        events, entities, chunks=chunks, grouper=grouper, ledger=Ledger(uuid4(), 1)
     )
 
 
@@ -117,6 +125,95 @@ async def test_two_categories_of_one_span_are_two_events() -> None:
     found = await canonical([event("c0e0", 10, 40), event("c0e1", 10, 40, category=COMMITMENT)])
 
     assert {item.category for item in found} == {DECISION, COMMITMENT}
+
+
+ALICE, BOB = (Actor(name, ActorRole.OWNER) for name in ("Alice Chen", "Bob Roth"))
+
+
+def promise(id_: str, who: Actor, what: str, chunk: int = 0) -> ChunkEvent:
+    return replace(
+        event(id_, 0, 60, chunk=chunk),
+        actors=(who,),
+        narrative=f"{who.ref} committed to {what}.",
+        subject=Subject(SubjectType.OBJECT, what),
+    )
+
+
+async def test_two_promises_in_one_sentence_are_two_events_with_ids_of_their_own() -> None:
+    both = [promise("c0e0", ALICE, "write the docs"), promise("c0e1", BOB, "test the release")]
+
+    found = await canonical(both, chunks=1)
+
+    assert members(found) == [{"c0e0"}, {"c0e1"}]
+    assert [[actor.ref for actor in told.actors] for told in found] == [
+        ["Alice Chen"],
+        ["Bob Roth"],
+    ]
+    ids = {event_id("uid", "rev", told) for told in found}
+    assert len(ids) == 2
+    again = await canonical(both[::-1], chunks=1)
+    assert {event_id("uid", "rev", told) for told in again} == ids, "whatever their order"
+
+
+async def test_two_promises_in_one_sentence_of_two_chunks_are_still_two_events() -> None:
+    found = await canonical(
+        [
+            promise("c0e0", ALICE, "write the docs"),
+            promise("c0e1", BOB, "test the release"),
+            promise("c1e0", BOB, "test the new release", chunk=1),
+            promise("c1e1", Actor("Alice", ActorRole.OWNER), "write the docs", chunk=1),
+        ]
+    )
+
+    assert members(found) == [{"c0e0", "c1e1"}, {"c0e1", "c1e0"}]
+
+
+async def test_a_sentence_that_one_chunk_gives_to_alice_and_the_next_to_bob_is_two_events() -> None:
+    found = await canonical(
+        [
+            promise("c0e0", ALICE, "write the docs"),
+            promise("c1e0", BOB, "test the release", chunk=1),
+        ]
+    )
+
+    assert members(found) == [{"c0e0"}, {"c1e0"}]
+
+
+async def test_what_one_chunk_says_twice_in_the_same_words_is_one_event() -> None:
+    found = await canonical(
+        [promise("c0e0", ALICE, "write the docs"), promise("c0e1", ALICE, "write the docs")]
+    )
+
+    assert members(found) == [{"c0e0", "c0e1"}]
+
+
+async def test_a_long_document_does_not_compare_all_with_all(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    compared = 0
+    plausible = canonical_module._plausible
+
+    def counted(a: ChunkEvent, b: ChunkEvent) -> bool:
+        nonlocal compared
+        compared += 1
+        return plausible(a, b)
+
+    monkeypatch.setattr(canonical_module, "_plausible", counted)
+    many = [
+        replace(
+            event(f"c{n}e0", 100 * n, 100 * n + 60, chunk=n),
+            narrative=f"The team decided to change part {n // 2} of the plan to kind{n // 2}.",
+        )
+        for n in range(3000)
+    ]
+    grouper = Told()
+
+    await canonical(many, grouper=grouper, chunks=3000)
+
+    assert compared < 20 * len(many)
+    assert sorted(grouper.asked) == sorted(
+        sorted([f"c{n}e0", f"c{n + 1}e0"]) for n in range(0, 3000, 2)
+    ), "and yet finds every pair"
 
 
 async def test_a_span_found_in_chunks_nine_and_ten_is_evidence_from_chunk_nine() -> None:

@@ -1,14 +1,16 @@
 """What holds for every text, and for the hostile ones."""
 
+from uuid import uuid4
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from memory_core.extraction.ledger import Ledger
 from memory_core.extraction.model import (
     MAX_QUOTE_WORDS,
     DocumentContext,
     Extractor,
-    ModelCall,
     Proposal,
 )
 from memory_core.extraction.rules import VERSION, RulesExtractor, propose
@@ -126,12 +128,12 @@ def test_narrative_has_no_marks() -> None:
 async def test_extractor_gives_the_proposal_of_the_chunk() -> None:
     text = "We decided to use Postgres."
     extractor: Extractor = RulesExtractor()
-    calls: list[ModelCall] = []
+    ledger = Ledger(uuid4(), 1)
     proposal = await extractor.extract(
-        Chunk(0, 0, len(text), text, 6), DocumentContext("note"), fresh=False, log=calls.append
+        Chunk(0, 0, len(text), text, 6), DocumentContext("note"), ledger=ledger
     )
     assert proposal == propose(text, DocumentContext("note"))
-    assert calls == []
+    assert ledger.calls == []
 
 
 def test_version_names_the_extractor() -> None:

@@ -1,8 +1,10 @@
 """The rules extractor: deterministic, without model, key or network."""
 
 import asyncio
+from datetime import datetime
 
-from memory_core.extraction.model import CallLog, DocumentContext, Proposal, ProposedEvent
+from memory_core.extraction.ledger import Ledger
+from memory_core.extraction.model import DocumentContext, Proposal, ProposedEvent
 from memory_core.extraction.rules import (
     attendance,
     blocks,
@@ -29,10 +31,21 @@ class RulesExtractor:
     version = VERSION
 
     async def extract(
-        self, chunk: Chunk, context: DocumentContext, *, fresh: bool, log: CallLog
+        self,
+        chunk: Chunk,
+        context: DocumentContext,
+        *,
+        since: datetime | None = None,
+        ledger: Ledger,
     ) -> Proposal:
         await asyncio.sleep(0)  # the work is all CPU: let others have their turn in between
         return propose(chunk.text, context)
+
+    async def recall(
+        self, chunk: Chunk, context: DocumentContext, *, version: str, model: str
+    ) -> Proposal | None:
+        """Nothing is kept: finding it again costs nothing."""
+        return None
 
 
 def propose(text: str, context: DocumentContext) -> Proposal:

@@ -18,7 +18,7 @@ from psycopg.types.json import Jsonb
 from memory_core import ids
 from memory_core.database import Database
 from memory_core.errors import PostgresUnavailable
-from memory_core.extraction.ledger import Ledger, taken, write
+from memory_core.extraction.ledger import Ledger, columns, taken
 from memory_core.extraction.model import DocumentContext
 from memory_core.together import Together
 
@@ -105,14 +105,13 @@ class AnswerCache:
         """What was paid for outlasts a restart of Postgres, and is on the books."""
         # A statement may touch a row once only; the last answer counts.
         latest = {key: answer for key, answer, _ in answers}
-        columns = _columns(latest) | {"answers": [Jsonb(json.dumps(a)) for a in latest.values()]}
+        known = _columns(latest) | {"answers": [Jsonb(json.dumps(a)) for a in latest.values()]}
         deadline = time.monotonic() + _KEEP_SECONDS
         while True:
             try:
                 with taken(ledger for _, _, ledger in answers) as calls:
-                    async with self._database.transaction() as session:
-                        await session.run("keep_answers", **columns)
-                        await write(session, calls)
+                    async with self._database.session() as session:
+                        await session.run("keep_answers", **known, **columns(calls))
                 return [None] * len(answers)
             except PostgresUnavailable:
                 if time.monotonic() >= deadline:

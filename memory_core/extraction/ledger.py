@@ -6,6 +6,7 @@ A run may be killed at any moment: what it paid for must count against budgets a
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import Any
 from uuid import UUID
 
 from memory_core.database import Session
@@ -58,19 +59,22 @@ def taken(ledgers: Iterable[Ledger]) -> Iterator[Entries]:
 
 
 async def write(session: Session, entries: Entries) -> None:
-    if not entries:
-        return
+    if entries:
+        await session.run("record_calls", **columns(entries))
+
+
+def columns(entries: Entries) -> dict[str, list[Any]]:
+    """As the queries take them."""
     calls = [call for _, call in entries]
-    await session.run(
-        "record_calls",
-        job_ids=[ledger.job_id for ledger, _ in entries],
-        generations=[ledger.generation for ledger, _ in entries],
-        kinds=[call.kind for call in calls],
-        models=[call.model for call in calls],
-        outcomes=[call.outcome for call in calls],
-        prompt_tokens=[call.prompt_tokens for call in calls],
-        completion_tokens=[call.completion_tokens for call in calls],
-        cached_tokens=[call.cached_tokens for call in calls],
-        latencies=[call.latency_ms for call in calls],
-        counted_tokens=[call.counted_tokens for call in calls],
-    )
+    return {
+        "job_ids": [ledger.job_id for ledger, _ in entries],
+        "generations": [ledger.generation for ledger, _ in entries],
+        "kinds": [call.kind for call in calls],
+        "call_models": [call.model for call in calls],
+        "outcomes": [call.outcome for call in calls],
+        "prompt_tokens": [call.prompt_tokens for call in calls],
+        "completion_tokens": [call.completion_tokens for call in calls],
+        "cached_tokens": [call.cached_tokens for call in calls],
+        "latencies": [call.latency_ms for call in calls],
+        "counted_tokens": [call.counted_tokens for call in calls],
+    }

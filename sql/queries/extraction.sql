@@ -6,12 +6,33 @@ FROM unnest(%(chunk_hashes)s::text[], %(context_hashes)s::text[], %(prompt_versi
      WITH ORDINALITY AS k (chunk_hash, context_hash, prompt_version, model, number)
 JOIN extraction_cache c USING (chunk_hash, context_hash, prompt_version, model);
 
+-- fragment: new_calls
+INSERT INTO model_call (job_id, generation, kind, model, outcome, prompt_tokens,
+                        completion_tokens, cached_tokens, latency_ms, counted_tokens, backfill_id)
+SELECT c.*, j.backfill_id
+FROM unnest(
+    %(job_ids)s::uuid[], %(generations)s::int[], %(kinds)s::text[], %(call_models)s::text[],
+    %(outcomes)s::text[], %(prompt_tokens)s::int[], %(completion_tokens)s::int[],
+    %(cached_tokens)s::int[], %(latencies)s::float8[], %(counted_tokens)s::int[])
+     AS c (job_id, generation, kind, model, outcome, prompt_tokens, completion_tokens,
+           cached_tokens, latency_ms, counted_tokens)
+LEFT JOIN event_jobs j ON j.job_id = c.job_id AND j.generation = c.generation
+
+-- name: record_calls
+-- include: new_calls
+;
+
 -- name: keep_answers
-INSERT INTO extraction_cache (chunk_hash, context_hash, prompt_version, model, answer)
-SELECT * FROM unnest(%(chunk_hashes)s::text[], %(context_hashes)s::text[],
-                     %(prompt_versions)s::text[], %(models)s::text[], %(answers)s::jsonb[])
-ON CONFLICT (chunk_hash, context_hash, prompt_version, model)
-    DO UPDATE SET answer = excluded.answer, created_at = now();
+-- What was paid for, and what was paid for it: both or neither.
+WITH kept AS (
+    INSERT INTO extraction_cache (chunk_hash, context_hash, prompt_version, model, answer)
+    SELECT * FROM unnest(%(chunk_hashes)s::text[], %(context_hashes)s::text[],
+                         %(prompt_versions)s::text[], %(models)s::text[], %(answers)s::jsonb[])
+    ON CONFLICT (chunk_hash, context_hash, prompt_version, model)
+        DO UPDATE SET answer = excluded.answer, created_at = now()
+)
+-- include: new_calls
+;
 
 -- name: revision_to_extract
 SELECT r.artifact_uid, r.revision_id, r.artifact_id, r.artifact_type, r.title, r.author,
@@ -33,18 +54,6 @@ JOIN revision_chunk same ON same.artifact_uid = mine.artifact_uid
 JOIN artifact_revision r ON r.artifact_uid = same.artifact_uid AND r.revision_id = same.revision_id
 WHERE mine.artifact_uid = %(uid)s AND mine.revision_id = %(revision)s
 ORDER BY mine.chunk_index, r.ingested_at, r.revision_id;
-
--- name: record_calls
-INSERT INTO model_call (job_id, generation, kind, model, outcome, prompt_tokens,
-                        completion_tokens, cached_tokens, latency_ms, counted_tokens, backfill_id)
-SELECT c.*, j.backfill_id
-FROM unnest(
-    %(job_ids)s::uuid[], %(generations)s::int[], %(kinds)s::text[], %(models)s::text[],
-    %(outcomes)s::text[], %(prompt_tokens)s::int[], %(completion_tokens)s::int[],
-    %(cached_tokens)s::int[], %(latencies)s::float8[], %(counted_tokens)s::int[])
-     AS c (job_id, generation, kind, model, outcome, prompt_tokens, completion_tokens,
-           cached_tokens, latency_ms, counted_tokens)
-LEFT JOIN event_jobs j ON j.job_id = c.job_id AND j.generation = c.generation;
 
 -- name: delete_events_of_revision
 -- Evidence follows by its foreign key.

@@ -66,3 +66,7 @@ CREATE FUNCTION passage_of(chunk_hash TEXT) RETURNS TEXT
 CREATE INDEX idx_extraction_cache_passage ON extraction_cache (passage_of(chunk_hash));
 
 ALTER TABLE extraction_cache DROP COLUMN usage;
+
+-- In which revision of its artifact a passage first stood, for thousands of passages at once: before
+-- a new document's statistics are known, no other index is taken for that.
+CREATE INDEX idx_revision_chunk_passage ON revision_chunk (artifact_uid, content_hash);

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from memory_core import jobs
+from memory_core import jobs, queries
 from memory_core.errors import ChromaUnavailable
 from memory_core.events.reextraction import reextract
 from memory_core.ids import sha256
@@ -362,6 +362,19 @@ async def test_calls_are_on_the_books_while_their_document_is_still_in_work(
 
     assert {call["outcome"] for call in written} == {"ok"}
     assert len(await patient.calls()) == len(provider.chats), "and each is written once"
+
+
+async def test_a_document_of_thousands_of_chunks_is_opened_by_index_before_statistics_are_known(
+    runtime: Runtime,
+) -> None:
+    pipeline = Pipeline(runtime)
+    await pipeline.remember(SHORT)
+    plan = await pipeline.rows(
+        b"EXPLAIN "
+        + queries.get("first_contexts").replace(b"%(uid)s", b"'u'").replace(b"%(revision)s", b"'r'")
+    )
+
+    assert "idx_revision_chunk_passage" in "\n".join(row["QUERY PLAN"] for row in plan)
 
 
 # --- leases -----------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from memory_core.artifacts import reading
 from memory_core.importing import history, prune
 from memory_core.importing.places import admit
 from memory_core.importing.report import OUTCOMES, Entry, Report
-from memory_core.importing.roots import Registry
+from memory_core.importing.roots import Place, Registry
 from memory_core.importing.run import Import, Options, survey
 from memory_core.runtime import Runtime
 
@@ -22,6 +22,7 @@ class Importer:
         data_dir.mkdir(exist_ok=True)
         self.runtime, self.data_dir = runtime, data_dir
         self.stop = asyncio.Event()
+        self.warnings: list[str] = []
 
     async def __call__(self, *paths: Path, source: str | None = None, **options: Any) -> Report:
         report, _ = await self.with_gone(*paths, source=source, **options)
@@ -36,10 +37,16 @@ class Importer:
             self.runtime, registry, list(paths), source=source,
             remember=not options.get("dry_run"),
         )  # fmt: skip
+        return await self.sync(places, registry, **options)
+
+    async def sync(
+        self, places: list[Place], registry: Registry, **options: Any
+    ) -> tuple[Report, list[Entry]]:
+        """As a watch does it, with places that may be narrowed."""
         found = survey(places, registry, self.data_dir)
         done = Import(self._runtime(), Options(**options), self.stop)
         report = await done.run(found)
-        gone, _ = await prune.gone(self.runtime, places, found, done)
+        gone, self.warnings = await prune.gone(self.runtime, registry, found, done)
         return report, gone
 
     async def git(self, path: Path, **options: Any) -> Report:

@@ -126,7 +126,7 @@ class _Command:
         with self._bar.shown("importing", total=found.weight, report=done.report) as advance:
             report = await done.run(found, advance)
         if self._request.prune and report.stopped is None and not report.interrupted:
-            await self._prune(places, found, done)
+            await self._prune(registry, found, done)
         return report
 
     async def _history(self, places: list[Place]) -> Report:
@@ -165,8 +165,8 @@ class _Command:
         # Ctrl-C is how watching ends: nothing was interrupted.
         return Report()
 
-    async def _prune(self, places: list[Place], found: Survey, done: Import) -> None:
-        entries, warnings = await prune.gone(self._runtime, places, found, done)
+    async def _prune(self, registry: Registry, found: Survey, done: Import) -> None:
+        entries, warnings = await prune.gone(self._runtime, registry, found, done)
         for warning in warnings:
             tally.say(f"[yellow]{escape(warning)}[/]")
         if not entries:

@@ -3,42 +3,55 @@
 from memory_core.artifacts.deletion import delete_artifact
 from memory_core.errors import NotFound
 from memory_core.importing import identity
+from memory_core.importing.presence import Presence
 from memory_core.importing.report import Entry
-from memory_core.importing.roots import Place
+from memory_core.importing.roots import Registry
 from memory_core.importing.run import Import, Survey
 from memory_core.runtime import Runtime
 
 
 async def gone(
-    runtime: Runtime, places: list[Place], found: Survey, done: Import
+    runtime: Runtime, registry: Registry, found: Survey, done: Import
 ) -> tuple[list[Entry], list[str]]:
     """What could be deleted, and warnings about what is left alone."""
     entries: dict[str, Entry] = {}
     warnings = []
     seen = done.seen
-    present = {_name(one.root.name, one.relative) for one in found.files}
-    sure = {_name(*place) for place in done.understood - done.doubtful}
-    unknown = {one.name for one in found.passed if one.name}
-    scopes = {_name(place.root.name, place.relative) for place in places}
-    scopes |= {one.root.name for one in found.files} - {place.root.name for place in places}
-    for scope in sorted(scopes):
-        if not any(name == scope or name.startswith(f"{scope}/") for name in present):
+    look = _Look(registry, found, done)
+    for scope in sorted({_name(place.root.name, place.relative) for place in found.scopes}):
+        if not look.any_below(scope):
             warnings.append(
                 f"No file was found below {scope!r}: is its disk there? Nothing of it is deleted."
             )
             continue
         for row in await _imported(runtime, scope):
-            name = identity.path_of(row["source_url"])
-            if row["artifact_uid"] in seen or not _within(name, scope):
-                continue
-            if _at_or_above(name) & unknown:
-                continue
-            if name in present and name not in sure:
-                continue
-            reason = "no longer in its file" if name in present else "its file is gone"
-            uid = row["artifact_uid"]
-            entries[uid] = Entry(name, row["source_id"], uid, reason)
+            uid, name = row["artifact_uid"], identity.path_of(row["source_url"])
+            if uid not in seen and _within(name, scope) and (reason := look.gone(name)):
+                entries[uid] = Entry(name, row["source_id"], uid, reason)
     return sorted(entries.values(), key=lambda entry: entry.path), warnings
+
+
+class _Look:
+    """What one import saw, and the disk as it is now."""
+
+    def __init__(self, registry: Registry, found: Survey, done: Import) -> None:
+        self._present = {_name(one.root.name, one.relative) for one in found.files}
+        self._sure = {_name(*place) for place in done.understood - done.doubtful}
+        self._unknown = {one.name for one in found.passed if one.name}
+        walked = {place.root.name: place.root.path for place in found.scopes}
+        self._disk = Presence({**registry.paths, **walked})
+
+    def any_below(self, scope: str) -> bool:
+        return any(_within(name, scope) for name in self._present)
+
+    def gone(self, name: str) -> str | None:
+        """Why a document that was not met is no longer there, or None if it may be."""
+        if _at_or_above(name) & self._unknown:
+            return None
+        if name in self._present:
+            return "no longer in its file" if name in self._sure else None
+        # The walk should have met it; the disk has the last word all the same.
+        return "its file is gone" if self._disk.at(name) is False else None
 
 
 async def delete(runtime: Runtime, entries: list[Entry]) -> list[Entry]:

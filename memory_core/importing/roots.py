@@ -111,6 +111,15 @@ def locate(registry: Registry, path: Path, source: str | None, within: Path | No
     return Place(root, real.relative_to(root.path).as_posix(), is_file=not real.is_dir())
 
 
+def settled(place: Place, registry: Registry) -> Place:
+    """A place below a root within its root belongs to the inner one."""
+    path = place.root.path / place.relative
+    inner = registry.root_above(path.parent if place.is_file else path)
+    if inner is None or len(inner.path.parts) <= len(place.root.path.parts):
+        return place
+    return Place(inner, path.relative_to(inner.path).as_posix(), place.is_file)
+
+
 def _named(registry: Registry, folder: Path, source: str) -> Root:
     name = check_name(source)
     known = registry.paths.get(name)

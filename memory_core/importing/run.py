@@ -15,7 +15,7 @@ from memory_core.artifacts.document import ArtifactType
 from memory_core.importing.memo import Memo
 from memory_core.importing.reader import Parsed, Reader
 from memory_core.importing.report import Entry, Report
-from memory_core.importing.roots import Place, Registry
+from memory_core.importing.roots import Place, Registry, Root, settled
 from memory_core.importing.storing import Storing
 from memory_core.importing.walking import Found, Passed, walk
 from memory_core.runtime import Runtime
@@ -43,6 +43,8 @@ class Survey:
 
     files: list[Found] = field(default_factory=list)
     passed: list[Passed] = field(default_factory=list)
+    # What was walked in full, each in its own root: only here can `prune` tell what is gone.
+    scopes: list[Place] = field(default_factory=list)
 
     @property
     def weight(self) -> int:
@@ -52,12 +54,14 @@ class Survey:
 def survey(places: list[Place], registry: Registry, data_dir: Path) -> Survey:
     found = Survey()
     seen: set[str] = set()
-    for place in places:
+    for place in (settled(place, registry) for place in places):
+        found.scopes.append(place)
         for one in walk(place, registry, without=data_dir):
-            if one.path in seen:  # places may overlap
-                continue
-            seen.add(one.path)
-            (found.files if isinstance(one, Found) else found.passed).append(one)  # type: ignore[arg-type]
+            if isinstance(one, Root):
+                found.scopes.append(Place(one, ".", is_file=False))
+            elif one.path not in seen:  # places may overlap
+                seen.add(one.path)
+                (found.files if isinstance(one, Found) else found.passed).append(one)  # type: ignore[arg-type]
     return found
 
 

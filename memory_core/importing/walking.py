@@ -47,9 +47,13 @@ class Passed:
     name: str = ""
 
 
-def walk(place: Place, registry: Registry, without: Path | None = None) -> Iterator[Found | Passed]:
-    """`without`: our own data dir, should it lie inside."""
-    place = _in_its_own_root(place, registry)
+def walk(
+    place: Place, registry: Registry, without: Path | None = None
+) -> Iterator[Found | Passed | Root]:
+    """`place` is in its own root. A root within it is named when its folder is entered.
+
+    `without`: our own data dir, should it lie inside.
+    """
     if place.is_file:
         try:
             size = (place.root.path / place.relative).lstat().st_size
@@ -63,15 +67,6 @@ def walk(place: Place, registry: Registry, without: Path | None = None) -> Itera
     yield from _Walker(registry, without).folder(place.root, start, depth=0, in_maildir=False)
 
 
-def _in_its_own_root(place: Place, registry: Registry) -> Place:
-    """A place below a root within the root belongs to the inner one."""
-    path = place.root.path / place.relative
-    inner = registry.root_above(path.parent if place.is_file else path)
-    if inner is None or len(inner.path.parts) <= len(place.root.path.parts):
-        return place
-    return Place(inner, path.relative_to(inner.path).as_posix(), place.is_file)
-
-
 class _Walker:
     def __init__(self, registry: Registry, without: Path | None) -> None:
         self._roots = {str(path): Root(name, path) for name, path in registry.paths.items()}
@@ -79,7 +74,7 @@ class _Walker:
 
     def folder(
         self, root: Root, relative: str, *, depth: int, in_maildir: bool
-    ) -> Iterator[Found | Passed]:
+    ) -> Iterator[Found | Passed | Root]:
         path = os.path.join(root.path, relative)  # noqa: PTH118
         if path.rstrip("/") == self._without:
             yield _passed(root, relative, "our own data")
@@ -92,6 +87,7 @@ class _Walker:
         own = self._roots.get(path)
         if own is not None and own != root:
             root, relative = own, ""
+            yield own
         try:
             with os.scandir(path) as entries:
                 listed = sorted(entries, key=lambda entry: os.fsencode(entry.name))
@@ -110,7 +106,7 @@ class _Walker:
         depth: int,
         is_maildir: bool,
         in_maildir: bool,
-    ) -> Iterator[Found | Passed]:
+    ) -> Iterator[Found | Passed | Root]:
         relative = f"{folder}/{entry.name}" if folder else entry.name
         if is_passed_over(entry.name) and not (is_maildir and _has_mail(entry)):
             yield _passed(root, relative, "hidden, or a program's own")

@@ -195,6 +195,61 @@ async def test_messages_that_left_their_mailbox_are_pruned_and_an_empty_disk_pru
     assert gone == []
 
 
+@pytest.fixture
+async def nested(importer: Importer, notes: Path) -> Path:
+    """A folder with another inside that has a name of its own."""
+    await importer(notes / "sub")
+    await importer(notes)
+    return notes
+
+
+async def test_a_change_in_a_folder_within_the_watched_one_prunes_nothing_beside_it(
+    importer: Importer, runtime: Runtime, nested: Path
+) -> None:
+    registry = Registry(importer.data_dir)
+    places = await admit(runtime, registry, [nested])
+    changed = nested / "sub" / "c.md"
+    changed.write_text("Changed.")
+
+    report, gone = await importer.sync(watch._narrowed(places, {str(changed)}), registry)
+
+    assert (counts(report), gone, importer.warnings) == ({"revised": 1}, [], [])
+    changed.unlink()
+    _, gone = await importer.sync(watch._narrowed(places, {str(nested / "sub")}), registry)
+    assert [entry.path for entry in gone] == ["sub/c.md"]
+
+
+async def test_a_part_given_by_the_name_of_the_folder_above_prunes_only_itself(
+    importer: Importer, nested: Path
+) -> None:
+    (nested / "sub" / "deep").mkdir()
+    for name in ("e.md", "f.md"):
+        (nested / "sub" / "deep" / name).write_text(f"Deep {name}.")
+    await importer(nested)
+    (nested / "sub" / "deep" / "e.md").unlink()
+    (nested / "sub" / "c.md").unlink()
+
+    _, gone = await importer.with_gone(nested / "sub" / "deep", source="notes")
+
+    assert [entry.path for entry in gone] == ["sub/deep/e.md"]
+    assert importer.warnings == []
+    _, gone = await importer.with_gone(nested)
+    assert [entry.path for entry in gone] == ["sub/c.md", "sub/deep/e.md"], "walked from its top"
+
+
+async def test_what_lies_at_its_address_is_never_offered(
+    importer: Importer, notes: Path, tmp_path: Path
+) -> None:
+    """Named by the outer folder once, by the inner one now."""
+    (notes / "sub" / "cafe\u0301.md").write_text("Its accent is written in two characters.")
+    await importer(notes)
+    await importer(notes / "sub", source="inner")
+
+    report, gone = await importer.with_gone(notes)
+
+    assert (counts(report), gone) == ({"unchanged": 5}, [])
+
+
 # --- watching --------------------------------------------------------------------------------
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from memory_core.errors import Conflict, InvalidInput
 from memory_core.importing import formats
 from memory_core.importing.roots import Place, Registry, Root
-from memory_core.importing.walking import Found, walk
+from memory_core.importing.run import survey
 from memory_core.runtime import Runtime
 from tests.importing import Importer, contents, counts, names
 
@@ -69,8 +69,7 @@ async def test_a_folder_and_the_parts_of_it_agree(importer: Importer, notes: Pat
     assert counts(await importer(notes / "sub" / "risks.txt")) == {"unchanged": 1}
     assert counts(await importer(notes.parent)) == {"unchanged": 2}
     outer = Place(Root("home", notes.parent), "notes/sub/risks.txt", is_file=True)
-    [found] = walk(outer, Registry(importer.data_dir))
-    assert isinstance(found, Found)
+    [found] = survey([outer], Registry(importer.data_dir), importer.data_dir).files
     assert (found.root.name, found.relative) == ("notes", "sub/risks.txt")
     assert counts(await importer(notes, notes / "sub", notes / "kickoff.md")) == {"unchanged": 2}
 

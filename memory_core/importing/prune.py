@@ -1,6 +1,7 @@
 """Pruning: artifacts whose file is gone. In doubt, an artifact stays."""
 
 from memory_core.artifacts.deletion import delete_artifact
+from memory_core.database import Row
 from memory_core.errors import NotFound
 from memory_core.importing import identity
 from memory_core.importing.presence import Presence
@@ -18,16 +19,21 @@ async def gone(
     warnings = []
     seen = done.seen
     look = _Look(registry, found, done)
-    for scope in sorted({_name(place.root.name, place.relative) for place in found.scopes}):
+    scopes = {identity.name_of(place.root.name, place.relative) for place in found.scopes}
+    for scope in sorted(scopes):
         if not look.any_below(scope):
             warnings.append(
                 f"No file was found below {scope!r}: is its disk there? Nothing of it is deleted."
             )
             continue
         for row in await _imported(runtime, scope):
-            uid, name = row["artifact_uid"], identity.path_of(row["source_url"])
-            if uid not in seen and _within(name, scope) and (reason := look.gone(name)):
-                entries[uid] = Entry(name, row["source_id"], uid, reason)
+            uid = row["artifact_uid"]
+            names = [identity.path_of(url) for url in (row["source_url"], *row["addresses"])]
+            if uid in seen or not any(_within(name, scope) for name in names):
+                continue
+            reasons = [look.gone(name) for name in names]
+            if None not in reasons:
+                entries[uid] = Entry(names[0], row["source_id"], uid, reasons[0])
     return sorted(entries.values(), key=lambda entry: entry.path), warnings
 
 
@@ -35,8 +41,8 @@ class _Look:
     """What one import saw, and the disk as it is now."""
 
     def __init__(self, registry: Registry, found: Survey, done: Import) -> None:
-        self._present = {_name(one.root.name, one.relative) for one in found.files}
-        self._sure = {_name(*place) for place in done.understood - done.doubtful}
+        self._present = {identity.name_of(one.root.name, one.relative) for one in found.files}
+        self._sure = {identity.name_of(*place) for place in done.understood - done.doubtful}
         self._unknown = {one.name for one in found.passed if one.name}
         walked = {place.root.name: place.root.path for place in found.scopes}
         self._disk = Presence({**registry.paths, **walked})
@@ -65,14 +71,10 @@ async def delete(runtime: Runtime, entries: list[Entry]) -> list[Entry]:
     return deleted
 
 
-async def _imported(runtime: Runtime, scope: str) -> list[dict[str, str]]:
+async def _imported(runtime: Runtime, scope: str) -> list[Row]:
     prefix = identity.address(*scope.split("/", 1)) if "/" in scope else identity.address(scope, "")
     async with runtime.database.session() as session:
         return await session.all("list_imported", prefix=prefix)
-
-
-def _name(root: str, relative: str) -> str:
-    return root if relative == "." else f"{root}/{identity.readable(relative)}"
 
 
 def _at_or_above(name: str) -> set[str]:

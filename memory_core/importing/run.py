@@ -16,7 +16,7 @@ from memory_core.importing.memo import Memo
 from memory_core.importing.reader import Parsed, Reader
 from memory_core.importing.report import Entry, Report
 from memory_core.importing.roots import Place, Registry, Root, settled
-from memory_core.importing.storing import Storing
+from memory_core.importing.storing import Stored, Storing
 from memory_core.importing.walking import Found, Passed, walk
 from memory_core.runtime import Runtime
 
@@ -79,7 +79,7 @@ class Import:
     @property
     def seen(self) -> set[str]:
         """The artifacts that were met, stored or not."""
-        return set(self._storing.seen)
+        return self._storing.seen
 
     async def run(self, found: Survey, advance: Advance = lambda _: None) -> Report:
         for passed in found.passed:
@@ -134,7 +134,10 @@ class Import:
         for parsed in group:
             if self._stopping:
                 return
-            differs = any(known.get(item.uid) != item.content_hash for item in parsed.items)
+            differs = any(
+                item.uid not in known or known[item.uid].content_hash != item.content_hash
+                for item in parsed.items
+            )
             if parsed.documents is None and differs:
                 parsed = await asyncio.to_thread(self._reader.read, parsed.found, afresh=True)
             await self._keep(parsed, known)
@@ -157,14 +160,14 @@ class Import:
         await asyncio.to_thread(messages.close)
         advance(found.size - share + FILE_WEIGHT)
 
-    async def _keep(self, parsed: Parsed, known: dict[str, str]) -> None:
+    async def _keep(self, parsed: Parsed, known: dict[str, Stored]) -> None:
         for problem in parsed.problems:
             self.report.add(problem.kind, Entry(problem.path, reason=problem.reason))
         place = (parsed.found.root.name, parsed.found.relative)
         (self.doubtful if parsed.problems else self.understood).add(place)
         for number, item in enumerate(parsed.items):
             document = parsed.documents[number] if parsed.documents is not None else None
-            await self._storing.keep(parsed.found.path, item, document, known)
+            await self._storing.keep(parsed.found, item, document, known)
         if parsed.digest and parsed.documents is not None:
             memo = self._memos[parsed.found.root.name]
             memo.note(parsed.found.relative, parsed.digest, parsed.items)

@@ -16,7 +16,9 @@ from memory_core.importing import files, sandbox
 from memory_core.importing.limits import Limits
 from memory_core.importing.memo import Known
 from memory_core.importing.report import Report
+from memory_core.importing.roots import Root
 from memory_core.importing.storing import Storing
+from memory_core.importing.walking import Found
 from memory_core.runtime import Runtime
 from tests.importing import Importer, counts, names
 
@@ -235,5 +237,6 @@ async def test_what_was_known_and_vanished_meanwhile_is_said_to_have_changed(
 ) -> None:
     report = Report()
     storing = Storing(runtime, report)
-    await storing.keep("/x/a.md", Known("uid_1", "x/a.md", "hash"), None, {})
+    found = Found(Root("x", Path("/x")), "a.md", 1)
+    await storing.keep(found, Known("uid_1", "x/a.md", "hash"), None, {})
     assert "changes while it is read" in (report.failed[0].reason or "")

@@ -195,6 +195,71 @@ async def test_messages_that_left_their_mailbox_are_pruned_and_an_empty_disk_pru
     assert gone == []
 
 
+def mail(number: int, words: str = "Hello.") -> bytes:
+    head = f"From: a@example.com\nSubject: s\nMessage-ID: <{number}@x>\n\n"
+    return f"{head}{words}\n".encode()
+
+
+async def test_a_message_is_gone_when_it_is_at_none_of_its_addresses(
+    importer: Importer, runtime: Runtime, tmp_path: Path, sql: psycopg.Connection
+) -> None:
+    one, other = tmp_path / "one", tmp_path / "other"
+    for folder in (one, other):
+        folder.mkdir()
+        (folder / "m.eml").write_bytes(mail(1))
+        (folder / "stays.md").write_text(f"In {folder.name}.")
+    assert counts(await importer(one)) == {"created": 2}
+    assert counts(await importer(other)) == {"created": 1, "skipped": 1}
+
+    (one / "m.eml").unlink()
+    assert (await importer.with_gone(one))[1] == []
+    other.rename(tmp_path / "unplugged")
+    assert (await importer.with_gone(one))[1] == [], "nobody can tell"
+    (tmp_path / "unplugged").rename(other)
+    (other / "m.eml").unlink()
+    _, gone = await importer.with_gone(one)
+    assert [entry.source_id for entry in gone] == ["1@x"]
+    assert (await importer.with_gone(other))[1] == gone, "wherever one looks"
+    await prune.delete(runtime, gone)
+    assert sql.execute("SELECT count(*) FROM import_address").fetchone() == (0,)
+
+
+async def test_a_message_that_moved_is_not_gone_from_where_it_was(
+    importer: Importer, tmp_path: Path
+) -> None:
+    inbox, archive = tmp_path / "mail" / "inbox", tmp_path / "mail" / "archive"
+    for folder in (inbox, archive):
+        folder.mkdir(parents=True)
+    for number in (1, 2):
+        (inbox / f"{number}.eml").write_bytes(mail(number))
+    await importer(inbox.parent)
+    (inbox / "1.eml").rename(archive / "1.eml")
+
+    assert counts(await importer(inbox.parent)) == {"unchanged": 2}
+    assert (await importer.with_gone(inbox))[1] == []
+
+
+async def test_the_first_copy_of_a_message_counts_as_long_as_it_is_there(
+    importer: Importer, runtime: Runtime, tmp_path: Path
+) -> None:
+    direct, listed = tmp_path / "direct", tmp_path / "listed"
+    for folder, words in ((direct, "Hello."), (listed, "Hello.\n--\nThe list's footer")):
+        folder.mkdir()
+        (folder / "m.eml").write_bytes(mail(1, words))
+
+    done = [await importer(folder) for folder in (direct, listed, direct, listed)]
+
+    assert [counts(report) for report in done] == [
+        {"created": 1}, {"skipped": 1}, {"unchanged": 1}, {"skipped": 1},
+    ]  # fmt: skip
+    assert "direct/m.eml" in (done[1].skipped[0].reason or "")
+    (direct / "m.eml").write_bytes(mail(1, "Hello again."))
+    assert counts(await importer(listed, direct)) == {"skipped": 1, "revised": 1}
+    (direct / "m.eml").unlink()
+    (direct / "other.md").write_text("The disk is there.")
+    assert counts(await importer(listed)) == {"revised": 1}
+
+
 @pytest.fixture
 async def nested(importer: Importer, notes: Path) -> Path:
     """A folder with another inside that has a name of its own."""

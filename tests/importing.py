@@ -53,7 +53,8 @@ class Importer:
         registry = Registry(self.data_dir)
         [place] = await admit(self.runtime, registry, [path])
         past = history.History(self._runtime(), Options(**options), self.stop)
-        return await past.run(place, history.versions(place))
+        listed = history.versions(place, registry, without=self.data_dir, stopped=self.stop.is_set)
+        return await past.run(place, listed)
 
     def _runtime(self) -> Runtime:
         """The test session's stores, with what is remembered of files kept apart per test."""
@@ -90,7 +91,7 @@ def git(folder: Path, *arguments: str, when: int = 1_700_000_000, author: str = 
         "PATH": os.environ["PATH"], "HOME": str(folder), "GIT_CONFIG_NOSYSTEM": "1",
         "GIT_AUTHOR_NAME": author, "GIT_AUTHOR_EMAIL": f"{author.lower()}@example.com",
         "GIT_COMMITTER_NAME": "Committer", "GIT_COMMITTER_EMAIL": "c@example.com",
-        "GIT_AUTHOR_DATE": f"{when} +0000", "GIT_COMMITTER_DATE": f"{when} +0000",
+        "GIT_AUTHOR_DATE": f"@{when} +0000", "GIT_COMMITTER_DATE": f"@{when} +0000",
     }  # fmt: skip
     done = subprocess.run(
         ["git", *arguments], cwd=folder, env=environment, check=True, capture_output=True, text=True

@@ -113,7 +113,7 @@ class _Command:
             remember=not request.dry_run,
         )
         if request.git:
-            return await self._history(places)
+            return await self._history(places, registry)
         if request.watch:
             return await self._watch(places, registry)
         return await self._sync(places, registry)
@@ -129,11 +129,14 @@ class _Command:
             await self._prune(registry, found, done)
         return report
 
-    async def _history(self, places: list[Place]) -> Report:
+    async def _history(self, places: list[Place], registry: Registry) -> Report:
         total = Report(dry_run=self._request.dry_run)
+        data_dir, stopped = self._runtime.settings.data_dir, self._stop.is_set
         for place in places:
             with self._bar.shown("reading history"):
-                listed = await asyncio.to_thread(history.versions, place)
+                listed = await asyncio.to_thread(
+                    history.versions, place, registry, without=data_dir, stopped=stopped
+                )
             past = history.History(self._runtime, self._request.options, self._stop)
             with self._bar.shown("importing", total=len(listed), report=past.report) as advance:
                 total.join(await past.run(place, listed, advance))

@@ -22,7 +22,7 @@ _BATCH = 256
 _BATCH_CHARS = 4_000_000
 _AT_ONCE = 2
 # About one document. Everything else that is ours to raise stops the import: it would fail again.
-_OF_ONE_DOCUMENT = {ErrorCode.VALIDATION_ERROR, ErrorCode.OPENAI_ERROR}
+OF_ONE_DOCUMENT = {ErrorCode.VALIDATION_ERROR, ErrorCode.OPENAI_ERROR}
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +136,7 @@ class Storing:
         try:
             results = await ingest_many(self._runtime, [document for _, document in batch])
         except Exception as error:
-            if isinstance(error, MemoryFault) and error.code not in _OF_ONE_DOCUMENT:
+            if isinstance(error, MemoryFault) and error.code not in OF_ONE_DOCUMENT:
                 self._report.stopped = self._report.stopped or error.message
             elif len(batch) == 1:
                 self._fail(batch[0], error)

@@ -1,11 +1,13 @@
 """git history as revisions, pruning, and watching."""
 
 import asyncio
+import os
 from pathlib import Path
 
 import psycopg
 import pytest
 
+from memory_core.errors import ErrorCode, InvalidInput, ProviderFault
 from memory_core.importing import prune, watch
 from memory_core.importing.places import admit
 from memory_core.importing.roots import Place, Registry
@@ -142,6 +144,123 @@ async def test_a_binary_in_history_is_skipped_and_its_text_imported(
 
     report = await importer.git(repository)
     assert counts(report) == {"created": 2, "skipped": 1}
+
+
+async def test_files_keep_their_roots_above_and_within_the_repository(
+    importer: Importer, repository: Path, tmp_path: Path
+) -> None:
+    commit(repository, "one")
+    commit(repository, "inner one", "docs/inner.md")
+    await importer(repository / "docs", source="handbook")
+    (tmp_path / "beside.md").write_text("Makes the folder above a root.")
+    await importer(tmp_path)
+
+    commit(repository, "two")
+    commit(repository, "inner two", "docs/inner.md")
+    whole = await importer.git(repository)
+
+    assert sorted(entry.source_id or "" for entry in whole.revised) == [
+        "handbook/inner.md", f"{tmp_path.name}/project/plan.md",
+    ]  # fmt: skip
+    assert whole.created == []
+    assert counts(await importer(tmp_path)) == {"unchanged": 3, "skipped": 2}
+
+
+async def test_what_came_by_merges_is_there_whatever_the_configuration_says(
+    importer: Importer, runtime: Runtime, repository: Path
+) -> None:
+    commit(repository, "one")
+    git(repository, "checkout", "-q", "-b", "side")
+    commit(repository, "from the side", "side.md")
+    commit(repository, "from the side, again", "side.md")
+    git(repository, "checkout", "-q", "main")
+    commit(repository, "two")
+    git(repository, "merge", "-q", "--no-ff", "-m", "merge", "side")
+    for way in ("off", "combined", "dense-combined", "separate"):
+        git(repository, "config", "log.diffMerges", way)
+        report = await importer.git(repository, dry_run=True)
+        assert names(report, "created") == ["plan.md", "side.md"], way
+    report = await importer.git(repository)
+    uid = {Path(entry.path).name: entry.artifact_uid or "" for entry in report.created}
+    assert await contents(runtime, uid["side.md"]) == ["from the side, again"], (
+        "a merge is one step"
+    )
+
+
+@pytest.mark.parametrize("part", [".", "plan.md"])
+async def test_a_file_that_was_away_brings_its_earlier_life_along(
+    importer: Importer, runtime: Runtime, repository: Path, part: str
+) -> None:
+    commit(repository, "one")
+    commit(repository, "beside", "beside.md")
+    commit(repository, "two")
+    (repository / "plan.md").unlink()
+    commit(repository, None)
+    commit(repository, "three")
+
+    report = await importer.git(repository / part)
+
+    [uid] = [e.artifact_uid for e in report.created if e.path.endswith("plan.md")]
+    assert await contents(runtime, uid or "") == ["one", "two", "three"]
+
+
+async def test_names_times_and_authors_may_be_anything(
+    importer: Importer, repository: Path, sql: psycopg.Connection
+) -> None:
+    odd = ["a\x1eb.md", "c\x1fd.md", "line\nbreak.md", ":100644 trap.md"]
+    for number, name in enumerate(odd):
+        commit(repository, f"Text {number}.", name, author="A\x1f\x1e B")
+    commit(repository, "late", "late.md", when=1_000_000_000_000)
+    git(repository, "config", "i18n.commitEncoding", "latin1")
+    commit(repository, "old", "old.md", author=os.fsdecode("Jörg".encode("latin-1")))
+
+    report = await importer.git(repository)
+
+    assert names(report, "created") == sorted([*odd, "late.md", "old.md"])
+    assert not report.failed
+    rows = sql.execute("SELECT title, author, source_ts FROM artifact_revision").fetchall()
+    about = {title: (author, when) for title, author, when in rows}
+    assert about["late"][1].year == 9999
+    assert about["old"][0] == "Jörg"
+    assert counts(await importer.git(repository)) == {"unchanged": 6}
+
+
+async def test_a_state_that_cannot_be_stored_fails_alone(
+    importer: Importer, runtime: Runtime, repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for text in ("one", "refused", "three"):
+        commit(repository, text)
+    embed = runtime.embedder.embed
+
+    async def picky(texts: list[str]) -> list[list[float]]:
+        if "refused" in texts:
+            raise ProviderFault("This text is refused.", code=ErrorCode.OPENAI_ERROR)
+        return await embed(texts)
+
+    monkeypatch.setattr(runtime.embedder, "embed", picky)
+    report = await importer.git(repository)
+
+    assert counts(report) == {"created": 1, "revised": 1, "failed": 1}
+    assert await contents(runtime, report.created[0].artifact_uid or "") == ["one", "three"]
+
+
+async def test_a_repository_that_keeps_its_files_elsewhere_is_refused(
+    importer: Importer, repository: Path, tmp_path: Path
+) -> None:
+    commit(repository, "one")
+    (tmp_path / "elsewhere").mkdir()
+    git(repository, "config", "core.worktree", str(tmp_path / "elsewhere"))
+    with pytest.raises(InvalidInput, match="elsewhere"):
+        await importer.git(repository)
+
+
+async def test_reading_a_history_ends_when_asked_to(importer: Importer, repository: Path) -> None:
+    for number in range(3):
+        commit(repository, f"{number}")
+    importer.stop.set()
+    report = await importer.git(repository)
+    assert report.interrupted
+    assert counts(report) == {}
 
 
 # --- pruning ---------------------------------------------------------------------------------

@@ -54,16 +54,20 @@ class Reader:
             return Parsed(found, problems=[Passed(found.path, reason, "failed")])
 
     def messages(self, found: Found) -> Generator[Parsed, None, None]:
-        """A mailbox in parts, one message each."""
+        """A mailbox in parts, one message each. What was read of one that changes meanwhile is
+        kept, but it may have been cut or moved: the problem makes the whole file doubtful."""
         try:
             with (
                 files.opened(str(found.root.path), found.relative) as descriptor,
                 os.fdopen(os.dup(descriptor), "rb") as file,
             ):
+                before = os.fstat(descriptor)
                 for number, data in enumerate(mbox.messages(file), start=1):
                     if number > LIMITS.mailbox_messages:
                         raise Unusable("a mailbox of more messages than are read: split it")
                     yield self._message(found, number, data)
+                if not files.same(before, os.fstat(descriptor)):
+                    raise Unusable(files.CHANGES)
         except Unusable as problem:
             yield Parsed(found, problems=[Passed(found.path, str(problem), problem.kind)])
         except OSError as error:

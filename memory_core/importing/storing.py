@@ -8,7 +8,7 @@ from memory_core.artifacts.document import Document
 from memory_core.artifacts.ingest import IngestResult, ingest_many
 from memory_core.database import Row
 from memory_core.errors import ErrorCode, MemoryFault
-from memory_core.importing import identity
+from memory_core.importing import files, identity
 from memory_core.importing.memo import Known
 from memory_core.importing.presence import Presence
 from memory_core.importing.report import Entry, Outcome, Report
@@ -77,8 +77,7 @@ class Storing:
         if stored is not None and stored.content_hash == item.content_hash:
             self._report.unchanged.append(entry)
         elif document is None:  # its file changed between two looks: the next import sees it
-            reason = "changes while it is read: import it again when its writer has finished"
-            self._report.failed.append(replace(entry, reason=reason))
+            self._report.failed.append(replace(entry, reason=files.CHANGES))
         elif self._dry_run:
             self._report.add("created" if stored is None else "revised", entry)
         else:

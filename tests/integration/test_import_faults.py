@@ -15,6 +15,7 @@ from memory_core.errors import ChromaUnavailable, ErrorCode, ProviderFault
 from memory_core.importing import files, sandbox
 from memory_core.importing.limits import Limits
 from memory_core.importing.memo import Known
+from memory_core.importing.reader import Parsed, Reader
 from memory_core.importing.report import Report
 from memory_core.importing.roots import Root
 from memory_core.importing.storing import Storing
@@ -131,6 +132,36 @@ async def test_a_file_that_changes_while_it_is_read_is_read_again_and_then_repor
     assert "changes while it is read" in (report.failed[0].reason or "")
     monkeypatch.setattr(files, "_read_all", really)
     assert counts(await importer(folder)) == {"created": 1, "unchanged": 1}
+
+
+async def test_a_mailbox_that_changes_while_it_is_read_is_reported_and_prunes_nothing(
+    importer: Importer, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    box = folder / "in.mbox"
+    mails = [
+        b"From a Mon Mar  9 09:26:00 2026\nFrom: a@x\nMessage-ID: <%d@x>\n\n%s\n\n"
+        % (number, b"words " * 2_000)
+        for number in range(20)
+    ]
+    box.write_bytes(b"".join(mails))
+    assert counts(await importer(folder)) == {"created": 21}
+    really = Reader._message
+
+    def while_reading(reader: Reader, found: Found, number: int, data: bytes | None) -> Parsed:
+        if number == 1:
+            os.truncate(box, box.stat().st_size // 2)
+        return really(reader, found, number, data)
+
+    monkeypatch.setattr(Reader, "_message", while_reading)
+    report, gone = await importer.with_gone(folder)
+
+    assert names(report, "failed") == ["in.mbox"]
+    assert "changes while it is read" in (report.failed[0].reason or "")
+    assert gone == []
+    monkeypatch.undo()
+    report, gone = await importer.with_gone(folder)
+    assert not report.failed
+    assert len(gone) == 20 - (len(report.unchanged) + len(report.revised) - 1) > 0
 
 
 async def test_a_folder_exchanged_for_a_link_is_not_entered(tmp_path: Path) -> None:

@@ -13,14 +13,16 @@ import pytest
 from mcp import Client
 
 from mcp_server.server import build_server
+from memory_core import ids
+from memory_core.importing import storing
 from memory_core.runtime import Runtime
 from memory_core.settings import Settings
 from memory_core.vectors import CollectionName
 from tests.tool_client import Json, ToolClient, in_one_task
 
-NOTES = 4_000
-# Two batches may be on their way when a process ends.
-IN_FLIGHT = 512
+BATCH = storing._BATCH
+# One batch gets through, two are on their way, one waits for them, and some are left.
+NOTES = 4 * BATCH + 100
 PATIENCE_SECONDS = 600.0
 
 
@@ -106,37 +108,70 @@ def test_what_cannot_be_is_refused_in_words(
     assert words in command(notes, *arguments, code=1)
 
 
+class Gate:
+    """Holds some notes' locks, which whoever stores them needs: an import waits there."""
+
+    _WAITING = "pg_locks WHERE locktype = 'advisory' AND NOT granted"
+
+    def __init__(self, sql: psycopg.Connection, notes: list[str]) -> None:
+        self._sql = sql
+        self._keys = [ids.artifact_uid("files", note) for note in notes]
+        for key in self._keys:
+            sql.execute("SELECT pg_advisory_lock(hashtextextended(%s, 0))", [key])
+
+    def wait_for(self, waiting: int) -> None:
+        """Until that many batches stand before it."""
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while _number(self._sql, self._WAITING) < waiting:
+            assert time.monotonic() < deadline, "nobody came to the gate"
+
+    def forget_the_dead(self) -> None:
+        """A killed client's connection goes on waiting for as long as Postgres does not notice."""
+        self._sql.execute(f"SELECT pg_terminate_backend(pid, 60000) FROM {self._WAITING}")
+
+    def open(self) -> None:
+        for key in self._keys:
+            self._sql.execute("SELECT pg_advisory_unlock(hashtextextended(%s, 0))", [key])
+
+
 async def test_killed_and_interrupted_it_is_completed_by_running_it_again(
     command: Command, runtime: Runtime, tmp_path: Path, sql: psycopg.Connection
 ) -> None:
     folder = tmp_path / "many"
     folder.mkdir()
     for number in range(NOTES):
-        (folder / f"{number}.md").write_text(f"Note {number}: the otters moved {number} times.\n")
+        text = f"Note {number}: the otters moved {number} times.\n"
+        (folder / f"{number:04d}.md").write_text(text)
+    # One note of the second batch, one of the third: the first gets through, then nothing.
+    gate = Gate(sql, [f"many/{number:04d}.md" for number in (BATCH, 2 * BATCH)])
 
     killed = command.start(folder, "--json")
-    _wait_for_rows(sql, more_than=0)
+    gate.wait_for(2)
     killed.kill()
     killed.communicate()
-    stored = _rows(sql)
+    gate.forget_the_dead()
+    assert _rows(sql) == BATCH
+
     interrupted = command.start(folder, "--json")
-    _wait_for_rows(sql, more_than=stored + IN_FLIGHT)
+    gate.wait_for(2)
     interrupted.send_signal(signal.SIGINT)
+    assert interrupted.stderr is not None
+    while "stopping" not in (said := interrupted.stderr.readline()):
+        assert said, "it ended before it was asked to"
+    gate.open()
     out, _ = interrupted.communicate(timeout=PATIENCE_SECONDS)
 
-    assert stored < NOTES
     assert interrupted.returncode == 130
     report = json.loads(out)
     assert report["interrupted"] is True
+    assert len(report["unchanged"]) == BATCH
+    assert 2 * BATCH <= len(report["created"]) <= 3 * BATCH, "what was under way is finished"
     assert len(report["created"]) + len(report["unchanged"]) == _rows(sql) < NOTES
 
     report = command.json(folder)
     assert len(report["created"]) + len(report["unchanged"]) == NOTES
     assert _rows(sql) == NOTES
-    [(jobs, texts)] = sql.execute(
-        "SELECT (SELECT count(*) FROM event_jobs), (SELECT count(*) FROM revision_text)"
-    ).fetchall()
-    assert jobs == texts == NOTES
+    assert _number(sql, "event_jobs") == _number(sql, "revision_text") == NOTES
     assert await runtime.vectors.count(CollectionName.ARTIFACTS) == NOTES
 
 
@@ -154,7 +189,11 @@ def test_watching_ends_with_ctrl_c(command: Command, notes: Path, sql: psycopg.C
 
 
 def _rows(sql: psycopg.Connection) -> int:
-    row = sql.execute("SELECT count(*) FROM artifact_revision WHERE is_latest").fetchone()
+    return _number(sql, "artifact_revision WHERE is_latest")
+
+
+def _number(sql: psycopg.Connection, rows: str) -> int:
+    row = sql.execute(f"SELECT count(*) FROM {rows}").fetchone()
     assert row is not None
     return int(row[0])
 

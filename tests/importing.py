@@ -22,6 +22,7 @@ class Importer:
         data_dir.mkdir(exist_ok=True)
         self.runtime, self.data_dir = runtime, data_dir
         self.stop = asyncio.Event()
+        self.told: list[str] = []
         self.warnings: list[str] = []
 
     async def __call__(self, *paths: Path, source: str | None = None, **options: Any) -> Report:
@@ -34,8 +35,8 @@ class Importer:
         """Also what `--prune` would delete."""
         registry = Registry(self.data_dir)
         places = await admit(
-            self.runtime, registry, list(paths), source=source,
-            remember=not options.get("dry_run"),
+            self._runtime(), registry, list(paths), source=source,
+            remember=not options.get("dry_run"), tell=self.told.append,
         )  # fmt: skip
         return await self.sync(places, registry, **options)
 
@@ -51,7 +52,7 @@ class Importer:
 
     async def git(self, path: Path, **options: Any) -> Report:
         registry = Registry(self.data_dir)
-        [place] = await admit(self.runtime, registry, [path])
+        [place] = await admit(self._runtime(), registry, [path])
         past = history.History(self._runtime(), Options(**options), self.stop)
         listed = history.versions(place, registry, without=self.data_dir, stopped=self.stop.is_set)
         return await past.run(place, listed)

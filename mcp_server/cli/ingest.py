@@ -111,6 +111,7 @@ class _Command:
             request.paths,
             source=request.source,
             remember=not request.dry_run,
+            tell=lambda words: tally.say(f"[yellow]{escape(words)}[/]"),
         )
         if request.git:
             return await self._history(places, registry)

@@ -212,6 +212,12 @@ WHERE artifact_uid = ANY (%(uids)s::text[]);
 SELECT EXISTS (SELECT 1 FROM artifact_revision
                WHERE is_latest AND starts_with(source_url, %(prefix)s)) AS found;
 
+-- name: sample_imported
+-- Some documents of a root, always the same ones: uids are hashes, so their order is like chance.
+SELECT source_url FROM artifact_revision
+WHERE is_latest AND starts_with(source_url, %(prefix)s)
+ORDER BY artifact_uid LIMIT %(limit)s;
+
 -- name: list_imported
 -- What was imported and met below an address. `--prune` compares it with what is there.
 SELECT r.artifact_uid, r.source_id, r.source_url,

@@ -58,7 +58,75 @@ async def test_a_moved_folder_does_not_duplicate(
     moved.parent.mkdir()
     shutil.move(notes, moved)
 
+    assert counts(await importer(moved, dry_run=True)) == {"unchanged": 2}
     assert counts(await importer(moved)) == {"unchanged": 2}
+    assert "notes" in importer.told[-1]
+
+
+async def test_a_renamed_folder_is_known_by_what_it_holds(
+    importer: Importer, notes: Path, tmp_path: Path
+) -> None:
+    """Also when some of it was edited meanwhile. Folders within it that have names keep them."""
+    await importer(notes)
+    await importer(notes.parent)
+    (notes.parent / "own.md").write_text("Of the outer folder.")
+    (notes.parent / "more.md").write_text("Of the outer folder, too.")
+    await importer(notes.parent)
+    renamed = notes.parent.rename(tmp_path / "house")
+    (renamed / "more.md").write_text("Edited.")
+
+    report = await importer(renamed)
+
+    assert counts(report) == {"unchanged": 3, "revised": 1}
+    assert report.revised[0].source_id == "home/more.md"
+    assert "it is 'home'" in importer.told[-1]
+
+
+async def test_another_folder_does_not_take_over_the_name_of_a_vanished_one(
+    importer: Importer, notes: Path, tmp_path: Path, sql: psycopg.Connection
+) -> None:
+    await importer(notes)
+    notes.parent.rename(tmp_path / "unplugged")
+    other = tmp_path / "work" / "notes"
+    other.mkdir(parents=True)
+    (other / "kickoff.md").write_text("Another kick-off altogether.\n")
+
+    with pytest.raises(Conflict, match="--source notes"):
+        await importer(other)
+    assert sql.execute("SELECT count(*) FROM artifact_revision").fetchone() == (2,)
+    assert counts(await importer(other, source="work notes")) == {"created": 1}
+    (tmp_path / "unplugged").rename(notes.parent)
+    assert counts(await importer(notes)) == {"unchanged": 2}
+
+
+async def test_a_file_that_many_folders_have_does_not_make_them_one(
+    importer: Importer, tmp_path: Path
+) -> None:
+    small, large = tmp_path / "small", tmp_path / "large"
+    for folder in (small, large):
+        folder.mkdir()
+        (folder / "LICENSE").write_text("Do as you like.\n")
+    await importer(small)
+    small.rename(tmp_path / ".gone")
+    for number in range(10):
+        (large / f"{number}.md").write_text(f"Note {number}.")
+
+    assert counts(await importer(large)) == {"created": 11}
+
+
+async def test_a_folder_that_cannot_be_told_from_a_vanished_one_is_hinted_at(
+    importer: Importer, notes: Path, tmp_path: Path
+) -> None:
+    """Nothing is remembered of the bytes of a chat: its path alone proves nothing."""
+    for file in (notes / "kickoff.md", notes / "sub" / "risks.txt"):
+        file.unlink()
+    (notes / "other.json").write_text('{"a": "json"}')
+    await importer(notes)
+    renamed = notes.rename(notes.parent / "papers")
+
+    await importer(renamed)
+
+    assert "--source notes" in importer.told[-1]
 
 
 async def test_a_folder_and_the_parts_of_it_agree(importer: Importer, notes: Path) -> None:

@@ -165,7 +165,8 @@ class _Command:
                 tally.line(last)
             return last.stopped is None
 
-        await watch(places, sync, self._stop, deletions=self._request.prune)
+        data_dir = self._runtime.settings.data_dir
+        await watch(places, sync, self._stop, deletions=self._request.prune, without=data_dir)
         # Ctrl-C is how watching ends: nothing was interrupted.
         return Report()
 

@@ -22,7 +22,7 @@ from memory_core.importing.report import Entry, Outcome, Report
 from memory_core.importing.roots import Place, Registry
 from memory_core.importing.run import Advance, Options
 from memory_core.importing.storing import OF_ONE_DOCUMENT
-from memory_core.importing.walking import Found, is_passed_over
+from memory_core.importing.walking import Found, is_own, is_passed_over
 from memory_core.runtime import Runtime
 
 _BATCH = 128
@@ -60,8 +60,7 @@ def versions(
     files = {
         path: _found(repository.top / path, place, registry)
         for path in repository.files(below)
-        if _wanted(path, below)
-        and not (without and (repository.top / path).is_relative_to(without))
+        if _wanted(path, below) and not is_own(repository.top / path, without)
     }
     names = {path: path for path in files}
     found: list[Version] = []

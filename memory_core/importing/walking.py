@@ -16,6 +16,7 @@ _JUNK = {
     "desktop.ini", "dovecot-uidlist", "maildirfolder",
 }  # fmt: skip
 MAILDIR = {"cur", "new"}
+_OWN = "our own data"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +55,9 @@ def walk(
 
     `without`: our own data dir, should it lie inside.
     """
+    if is_own(place.root.path / place.relative, without):
+        yield _passed(place.root, place.relative, _OWN)
+        return
     if place.is_file:
         try:
             size = (place.root.path / place.relative).lstat().st_size
@@ -77,7 +81,7 @@ class _Walker:
     ) -> Iterator[Found | Passed | Root]:
         path = os.path.join(root.path, relative)  # noqa: PTH118
         if path.rstrip("/") == self._without:
-            yield _passed(root, relative, "our own data")
+            yield _passed(root, relative, _OWN)
             return
         if depth > LIMITS.folder_depth:
             reason = f"nested deeper than {LIMITS.folder_depth} folders"
@@ -127,6 +131,11 @@ class _Walker:
             yield Found(root, relative, size, maildir=in_maildir)
         else:
             yield _passed(root, relative, _what(entry))
+
+
+def is_own(path: Path, data_dir: Path | None) -> bool:
+    """Whether this is in our own data dir, where every import writes."""
+    return data_dir is not None and path.is_relative_to(data_dir)
 
 
 def is_passed_over(name: str) -> bool:

@@ -21,12 +21,18 @@ Sync = Callable[[list[Place] | None], Awaitable[bool]]
 
 
 async def watch(
-    places: list[Place], sync: Sync, stop: asyncio.Event, *, deletions: bool = False
+    places: list[Place],
+    sync: Sync,
+    stop: asyncio.Event,
+    *,
+    deletions: bool = False,
+    without: Path | None = None,
 ) -> None:
     """Until `stop`. Watching begins before the first import, so that nothing falls between; a
     store that is missing for a while costs a full import when it is back.
 
-    `deletions`: also look where something has gone, for `--prune`.
+    `deletions`: also look where something has gone, for `--prune`. `without`: our own data dir,
+    which every import writes to.
     """
     changes = _changes(places, stop, deletions)
     coming = asyncio.create_task(anext(changes, None))
@@ -34,7 +40,7 @@ async def watch(
         await _until_done(sync, None, stop)
         while (changed := await coming) is not None and not stop.is_set():
             coming = asyncio.create_task(anext(changes, None))
-            if narrowed := _narrowed(places, changed):
+            if narrowed := _narrowed(places, changed, without):
                 await _until_done(sync, narrowed, stop)
     finally:
         coming.cancel()
@@ -69,11 +75,13 @@ async def _changes(
             yield changed
 
 
-def _narrowed(places: list[Place], changed: set[str]) -> list[Place]:
+def _narrowed(places: list[Place], changed: set[str], without: Path | None = None) -> list[Place]:
     """The files and folders in which something happened, as far as they are ours to look at."""
     found: dict[Path, Place] = {}
     for name in changed:
         path = Path(name)
+        if walking.is_own(path, without):
+            continue
         for place in places:
             base = place.root.path / place.relative
             if place.is_file:

@@ -210,11 +210,12 @@ def _wait_for_rows(sql: psycopg.Connection, *, more_than: int) -> None:
 async def test_a_file_is_ingested_only_below_the_allowed_folders(
     settings: Settings, runtime: Runtime, notes: Path, tmp_path: Path
 ) -> None:
-    data_dir = tmp_path / "data"
+    data_dir = notes / "data"
     data_dir.mkdir()
     (tmp_path / "secret.md").write_text("SECRET")
     (notes / "link.md").symlink_to(tmp_path / "secret.md")
     own = settings.model_copy(update={"ingest_roots": f"{notes}:/nowhere", "data_dir": data_dir})
+    (data_dir / "own.md").write_text("Our own data.")
     async with in_one_task(Client(build_server(own, stdio=True))) as client:
         tools = ToolClient(client)
         first = await tools("artifact_ingest_file", path=str(notes / "kickoff.md"))
@@ -225,7 +226,7 @@ async def test_a_file_is_ingested_only_below_the_allowed_folders(
             for path in (
                 str(tmp_path / "secret.md"), str(notes / "link.md"), str(notes / "missing.md"),
                 f"{notes}/../secret.md", "/etc/passwd", str(notes), "kickoff.md",
-                f"{notes}x/kickoff.md", "/nowhere/x.md",
+                f"{notes}x/kickoff.md", "/nowhere/x.md", str(data_dir / "own.md"),
             )
         ]  # fmt: skip
 

@@ -10,7 +10,7 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from memory_core.errors import Conflict, InvalidInput
-from memory_core.importing import formats
+from memory_core.importing import formats, watch
 from memory_core.importing.roots import Place, Registry, Root
 from memory_core.importing.run import survey
 from memory_core.runtime import Runtime
@@ -182,6 +182,22 @@ async def test_a_name_that_cannot_be_part_of_an_id_is_refused(
 async def test_what_does_not_exist_is_refused(importer: Importer, tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="cannot be found"):
         await importer(tmp_path / "missing")
+
+
+async def test_our_own_data_is_never_imported(importer: Importer, tmp_path: Path) -> None:
+    own = importer.data_dir
+    (own / "imports").mkdir()
+    (own / "imports" / "x.json").write_text('{"ours": true}')
+    (tmp_path / "mine.md").write_text("Mine.")
+
+    for path in (own, own / "imports", own / "imports" / "x.json"):
+        report = await importer(path, source=path.name, dry_run=True)
+        assert counts(report) == {"skipped": 1}
+        assert report.skipped[0].reason == "our own data"
+    assert counts(await importer(tmp_path)) == {"created": 1, "skipped": 1}
+    place = Place(Root("all", tmp_path), ".", is_file=False)
+    changed = {str(own / "imports" / "x.json"), str(own / "imports.json"), str(own)}
+    assert watch._narrowed([place], changed, without=own) == [], "no import starts the next one"
 
 
 # --- revisions -------------------------------------------------------------------------------

@@ -55,7 +55,8 @@ def tools(runtime: Runtime) -> list[Tool]:
         registry = Registry(runtime.settings.data_dir)
         places = await admit(runtime, registry, [real], within=root)
         found = await asyncio.to_thread(survey, places, registry, runtime.settings.data_dir)
-        report = await Import(runtime, Options(jobs=1), asyncio.Event()).run(found)
+        options = Options(jobs=1, within=root)
+        report = await Import(runtime, options, asyncio.Event()).run(found)
         if report.stopped is not None:
             raise MemoryFault(report.stopped)
         content = report.as_json()

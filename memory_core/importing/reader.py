@@ -5,7 +5,7 @@ import json
 import os
 from collections.abc import Generator, Mapping
 from dataclasses import dataclass, field, replace
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 
 from memory_core import ids
 from memory_core.artifacts.document import ArtifactType, Document
@@ -35,9 +35,16 @@ class Parsed:
 
 
 class Reader:
-    def __init__(self, memos: Mapping[str, Memo], override: ArtifactType | None = None) -> None:
+    def __init__(
+        self,
+        memos: Mapping[str, Memo],
+        override: ArtifactType | None = None,
+        within: Path | None = None,
+    ) -> None:
+        """`within`: nothing above this folder is read, also where a root begins higher up."""
         self._memos = memos
         self._override = override
+        self._within = within
         self._users: dict[tuple[str, str], Mapping[str, str]] = {}
 
     def read(self, found: Found, *, afresh: bool = False) -> Parsed:
@@ -136,6 +143,8 @@ class Reader:
     def _names(self, found: Found) -> Mapping[str, str]:
         """users.json in the file's folder or one above it, never above the root."""
         for folder in PurePosixPath(found.relative).parents:
+            if self._within and not (found.root.path / folder).is_relative_to(self._within):
+                break
             key = (found.root.name, str(folder))
             if key not in self._users:
                 self._users[key] = self._load_names(found, folder)

@@ -35,6 +35,8 @@ class Options:
     artifact_type: ArtifactType | None = None
     jobs: int = 2
     dry_run: bool = False
+    # Nothing above this folder is read.
+    within: Path | None = None
 
 
 @dataclass(slots=True)
@@ -70,7 +72,7 @@ class Import:
         self._runtime, self._options, self._stop = runtime, options, stop
         self.report = Report(dry_run=options.dry_run)
         self._memos: dict[str, Memo] = {}
-        self._reader = Reader(self._memos, options.artifact_type)
+        self._reader = Reader(self._memos, options.artifact_type, options.within)
         self._storing = Storing(runtime, self.report, dry_run=options.dry_run)
         # For `prune`: files that were read, and those of them that were not understood in full.
         self.understood: set[tuple[str, str]] = set()

@@ -15,6 +15,7 @@ from mcp import Client
 from mcp_server.server import build_server
 from memory_core import ids
 from memory_core.importing import storing
+from memory_core.importing.roots import Registry, Root
 from memory_core.runtime import Runtime
 from memory_core.settings import Settings
 from memory_core.vectors import CollectionName
@@ -237,6 +238,30 @@ async def test_a_file_is_ingested_only_below_the_allowed_folders(
     assert len({error["error"].partition("' ")[2] for error in refused}) == 1, (
         "nothing is given away"
     )
+
+
+async def test_names_are_not_looked_up_above_the_allowed_folders(
+    settings: Settings, runtime: Runtime, tmp_path: Path, sql: psycopg.Connection
+) -> None:
+    """Although the export is known from higher up."""
+    channel = tmp_path / "export" / "general"
+    channel.mkdir(parents=True)
+    (channel.parent / "users.json").write_text('[{"id": "U1", "real_name": "Alice Secret"}]')
+    said = [{"type": "message", "user": "U1", "text": "We ship in May.", "ts": "1772445660.0"}]
+    (channel / "2026-03-02.json").write_text(json.dumps(said))
+    data_dir = tmp_path / "data"
+    data_dir.mkdir()
+    Registry(data_dir).remember(Root("export", channel.parent))
+    own = settings.model_copy(update={"ingest_roots": str(channel), "data_dir": data_dir})
+
+    async with in_one_task(Client(build_server(own, stdio=True))) as client:
+        path = str(channel / "2026-03-02.json")
+        done = await ToolClient(client)("artifact_ingest_file", path=path)
+
+    assert done["counts"]["created"] == 1
+    [(text,)] = sql.execute("SELECT content FROM revision_text").fetchall()
+    assert "We ship in May." in text
+    assert "Alice" not in text
 
 
 async def test_without_allowed_folders_or_over_http_no_file_is_read(

@@ -73,7 +73,9 @@ class Import:
         self.report = Report(dry_run=options.dry_run)
         self._memos: dict[str, Memo] = {}
         self._reader = Reader(self._memos, options.artifact_type, options.within)
-        self._storing = Storing(runtime, self.report, dry_run=options.dry_run)
+        self._storing = Storing(
+            runtime, self.report, dry_run=options.dry_run, artifact_type=options.artifact_type
+        )
         # For `prune`: files that were read, and those of them that were not understood in full.
         self.understood: set[tuple[str, str]] = set()
         self.doubtful: set[tuple[str, str]] = set()

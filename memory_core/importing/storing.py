@@ -4,7 +4,7 @@ import asyncio
 import logging
 from dataclasses import dataclass, replace
 
-from memory_core.artifacts.document import Document
+from memory_core.artifacts.document import ArtifactType, Document
 from memory_core.artifacts.ingest import IngestResult, ingest_many
 from memory_core.database import Row
 from memory_core.errors import ErrorCode, MemoryFault
@@ -30,6 +30,7 @@ class Stored:
     """The latest revision of an artifact. `names`: where imports met it, the first one first."""
 
     content_hash: str
+    artifact_type: str
     is_mail: bool
     names: tuple[str, ...]
 
@@ -37,12 +38,22 @@ class Stored:
     def of(cls, row: Row) -> "Stored":
         urls = [url for url in (row["source_url"], *row["addresses"]) if url]
         ours = [identity.path_of(url) for url in urls if url.startswith(identity.SCHEME)]
-        return cls(row["content_hash"], row["source_system"] == "email", tuple(ours))
+        is_mail = row["source_system"] == "email"
+        return cls(row["content_hash"], row["artifact_type"], is_mail, tuple(ours))
 
 
 class Storing:
-    def __init__(self, runtime: Runtime, report: Report, *, dry_run: bool = False) -> None:
+    def __init__(
+        self,
+        runtime: Runtime,
+        report: Report,
+        *,
+        dry_run: bool = False,
+        artifact_type: ArtifactType | None = None,
+    ) -> None:
+        """`artifact_type`: the one that was asked for."""
         self._runtime, self._report, self._dry_run = runtime, report, dry_run
+        self._type = artifact_type
         self._batch: list[tuple[str, Document]] = []
         self._chars = 0
         self._under_way: set[asyncio.Task[None]] = set()
@@ -75,13 +86,18 @@ class Storing:
             return
         self._counts[item.uid] = found.path
         if stored is not None and stored.content_hash == item.content_hash:
-            self._report.unchanged.append(entry)
+            self._report.unchanged.append(replace(entry, reason=self._kept_type(stored)))
         elif document is None:  # its file changed between two looks: the next import sees it
             self._report.failed.append(replace(entry, reason=files.CHANGES))
         elif self._dry_run:
             self._report.add("created" if stored is None else "revised", entry)
         else:
             await self._add(found.path, document)
+
+    def _kept_type(self, stored: Stored) -> str | None:
+        if self._type is None or stored.artifact_type == self._type:
+            return None
+        return f"stays {stored.artifact_type}: --type is for what is new or has changed"
 
     def _note_address(self, found: Found, item: Known, stored: Stored | None) -> None:
         name = identity.name_of(found.root.name, found.relative)

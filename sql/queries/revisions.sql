@@ -190,7 +190,7 @@ SELECT count(*) AS chunks FROM revision_chunk;
 
 -- name: latest_hashes
 -- For importing: is a document as it was, and where was it met?
-SELECT r.artifact_uid, r.content_hash, r.source_system, r.source_url,
+SELECT r.artifact_uid, r.content_hash, r.artifact_type, r.source_system, r.source_url,
        ARRAY(SELECT a.address FROM import_address a
              WHERE a.artifact_uid = r.artifact_uid) AS addresses
 FROM artifact_revision r

@@ -73,7 +73,7 @@ def notes(tmp_path: Path) -> Path:
 def test_one_folder_from_first_look_to_pruning(command: Command, notes: Path) -> None:
     would = command.json(notes, "--dry-run", code=1)
     done = command.json(notes, code=1)
-    shown = command(notes, "--jobs", "4", code=1)
+    shown = command(notes, "--jobs", "4", "--type", "doc", code=1)
 
     for answer in (would, done):
         assert len(answer["created"]) == 2
@@ -81,7 +81,7 @@ def test_one_folder_from_first_look_to_pruning(command: Command, notes: Path) ->
         assert [Path(one["path"]).name for one in answer["failed"]] == ["broken.pdf"]
         assert {"source_id", "artifact_uid", "path"} == set(answer["created"][0])
     assert (would["dry_run"], done["dry_run"]) == (True, False)
-    for words in ("unchanged", "2", "a picture", "not a readable PDF"):
+    for words in ("unchanged", "2", "a picture", "not a readable PDF", "stays note: --type"):
         assert words in shown
     assert "\x1b[31mred" not in shown, "a file's name cannot paint the terminal"
 

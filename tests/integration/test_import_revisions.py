@@ -9,6 +9,7 @@ from hypothesis import HealthCheck, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
+from memory_core.artifacts.document import ArtifactType
 from memory_core.errors import Conflict, InvalidInput
 from memory_core.importing import formats, watch
 from memory_core.importing.roots import Place, Registry, Root
@@ -220,6 +221,23 @@ async def test_an_edit_makes_a_revision_and_a_revert_restores(
     assert first.artifact_uid is not None
     texts = await contents(runtime, first.artifact_uid)
     assert texts == [before, "# Kick-off\n\nDecision: we launch in June.\n"]
+
+
+async def test_an_unchanged_file_keeps_its_type_and_that_is_said(
+    importer: Importer, notes: Path, sql: psycopg.Connection
+) -> None:
+    await importer(notes)
+    (notes / "kickoff.md").write_text("Alice: we launch in June.\n")
+    report = await importer(notes, artifact_type=ArtifactType.TRANSCRIPT)
+
+    assert counts(report) == {"revised": 1, "unchanged": 1}
+    assert (report.unchanged[0].reason or "").startswith("stays note: --type")
+    rows = sql.execute("SELECT source_id, artifact_type FROM artifact_revision WHERE is_latest")
+    assert dict(rows.fetchall()) == {
+        "notes/kickoff.md": "transcript", "notes/sub/risks.txt": "note",
+    }  # fmt: skip
+    again = await importer(notes)
+    assert [entry.reason for entry in again.unchanged] == [None, None]
 
 
 async def test_an_unchanged_file_is_neither_parsed_nor_embedded(

@@ -7,6 +7,7 @@ Stopped at any moment, it is continued by running it again: what is stored is un
 import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -23,6 +24,8 @@ from memory_core.runtime import Runtime
 _GROUP_FILES = 256
 _GROUP_BYTES = 16_000_000
 _MESSAGES = 64
+# Parsed in a process of their own, so that several are parsed at once.
+_SLOW = {".pdf", ".docx"}
 # What opening and closing a file costs, beside its bytes: for the estimate of the remaining time.
 FILE_WEIGHT = 4_000
 
@@ -111,18 +114,21 @@ class Import:
 
     async def _groups(self, files: list[Found]) -> AsyncIterator[list[Parsed]]:
         """In the order of the files, a few groups ahead."""
-        waiting: deque[asyncio.Task[list[Parsed]]] = deque()
+        waiting: deque[asyncio.Future[list[Parsed]]] = deque()
         groups = _grouped(files)
+        loop = asyncio.get_running_loop()
+        threads = ThreadPoolExecutor(self._options.jobs, thread_name_prefix="reading")
         try:
             while True:
                 for group in islice(groups, self._options.jobs - len(waiting)):
-                    waiting.append(asyncio.create_task(asyncio.to_thread(self._read, group)))
+                    waiting.append(loop.run_in_executor(threads, self._read, group))
                 if not waiting:
                     return
                 yield await waiting.popleft()
         finally:
-            for task in waiting:
-                task.cancel()
+            for reading in waiting:
+                reading.cancel()
+            threads.shutdown(wait=False, cancel_futures=True)
 
     def _read(self, group: list[Found]) -> list[Parsed]:
         parsed = []
@@ -198,12 +204,18 @@ def _next(messages: Iterator[Parsed]) -> list[Parsed]:
 
 
 def _grouped(files: list[Found]) -> Iterator[list[Found]]:
+    """A file that may take a minute is a group of its own: others need not wait behind it."""
     group: list[Found] = []
     size = 0
     for found in files:
-        if group and (len(group) >= _GROUP_FILES or size + found.size > _GROUP_BYTES):
+        is_slow = found.name.suffix.lower() in _SLOW
+        is_full = len(group) >= _GROUP_FILES or size + found.size > _GROUP_BYTES
+        if group and (is_slow or is_full):
             yield group
             group, size = [], 0
+        if is_slow:
+            yield [found]
+            continue
         group.append(found)
         size += found.size
     if group:

@@ -6,6 +6,7 @@ import os
 import stat
 import subprocess
 import sys
+import threading
 import zipfile
 from pathlib import Path
 
@@ -23,6 +24,8 @@ from memory_core.importing.storing import Storing
 from memory_core.importing.walking import Found
 from memory_core.runtime import Runtime
 from tests.importing import Importer, counts, names
+
+PATIENCE_SECONDS = 60.0
 
 
 @pytest.fixture
@@ -139,6 +142,23 @@ async def test_a_parser_that_runs_away_is_stopped(
     assert names(report, "created") == ["good.md"]
     [failed] = report.failed
     assert "takes longer" in (failed.reason or "")
+
+
+async def test_as_many_slow_files_are_read_at_once_as_jobs_are_given(
+    importer: Importer, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(6):
+        (folder / f"{number}.pdf").write_text("Not really.")
+    together = threading.Barrier(3)
+    really = Reader.read
+
+    def read(reader: Reader, found: Found, **how: bool) -> Parsed:
+        if found.relative.endswith(".pdf"):
+            together.wait(PATIENCE_SECONDS)  # for two others
+        return really(reader, found, **how)
+
+    monkeypatch.setattr(Reader, "read", read)
+    assert counts(await importer(folder, jobs=3)) == {"created": 1, "skipped": 6}
 
 
 async def test_a_file_that_changes_while_it_is_read_is_read_again_and_then_reported(

@@ -122,7 +122,7 @@ class _Command:
     async def _sync(self, places: list[Place], registry: Registry) -> Report:
         data_dir = self._runtime.settings.data_dir
         with self._bar.shown("looking for files"):
-            found = await asyncio.to_thread(survey, places, registry, data_dir)
+            found = await asyncio.to_thread(survey, places, registry, data_dir, self._stop.is_set)
         done = Import(self._runtime, self._request.options, self._stop)
         with self._bar.shown("importing", total=found.weight, report=done.report) as advance:
             report = await done.run(found, advance)

@@ -106,9 +106,10 @@ class Repository:
     def _open(
         self, folder: Path, *arguments: str, stdin: int = subprocess.DEVNULL
     ) -> "subprocess.Popen[bytes]":
+        # In a group of its own: Ctrl-C is for us, who end it when we are done with it.
         return subprocess.Popen(
             ["git", *_SAFE, *arguments], cwd=folder, env=_environment(), stdin=stdin,
-            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, process_group=0,
         )  # fmt: skip
 
 

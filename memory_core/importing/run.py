@@ -56,12 +56,20 @@ class Survey:
         return sum(found.size + FILE_WEIGHT for found in self.files)
 
 
-def survey(places: list[Place], registry: Registry, data_dir: Path) -> Survey:
+def survey(
+    places: list[Place],
+    registry: Registry,
+    data_dir: Path,
+    stopped: Callable[[], bool] = lambda: False,
+) -> Survey:
+    """Asked to stop, it ends with what it has found so far."""
     found = Survey()
     seen: set[str] = set()
     for place in (settled(place, registry) for place in places):
         found.scopes.append(place)
         for one in walk(place, registry, without=data_dir):
+            if stopped():
+                return found
             if isinstance(one, Root):
                 found.scopes.append(Place(one, ".", is_file=False))
             elif one.path not in seen:  # places may overlap

@@ -55,20 +55,22 @@ def walk(
 
     `without`: our own data dir, should it lie inside.
     """
-    if is_own(place.root.path / place.relative, without):
+    path = place.root.path / place.relative
+    if is_own(path, without):
         yield _passed(place.root, place.relative, _OWN)
         return
     if place.is_file:
         try:
-            size = (place.root.path / place.relative).lstat().st_size
+            size = path.lstat().st_size
         except OSError as error:
             reason = f"cannot be read: {error.strerror}"
             yield _passed(place.root, place.relative, reason, "failed")
             return
-        yield Found(place.root, place.relative, size)
+        yield Found(place.root, place.relative, size, maildir=_holds_mail(path.parent))
         return
     start = "" if place.relative == "." else place.relative
-    yield from _Walker(registry, without).folder(place.root, start, depth=0, in_maildir=False)
+    in_maildir = _holds_mail(path)
+    yield from _Walker(registry, without).folder(place.root, start, depth=0, in_maildir=in_maildir)
 
 
 class _Walker:
@@ -131,6 +133,15 @@ class _Walker:
             yield Found(root, relative, size, maildir=in_maildir)
         else:
             yield _passed(root, relative, _what(entry))
+
+
+def is_maildir(folder: Path) -> bool:
+    return all((folder / name).is_dir() for name in MAILDIR)
+
+
+def _holds_mail(folder: Path) -> bool:
+    """The cur or new of a Maildir, where a walk may begin."""
+    return folder.name in MAILDIR and is_maildir(folder.parent)
 
 
 def is_own(path: Path, data_dir: Path | None) -> bool:

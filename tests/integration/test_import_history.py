@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import shutil
 from pathlib import Path
 
 import psycopg
@@ -10,7 +11,8 @@ import pytest
 from memory_core.errors import ErrorCode, InvalidInput, ProviderFault
 from memory_core.importing import prune, watch
 from memory_core.importing.places import admit
-from memory_core.importing.roots import Place, Registry
+from memory_core.importing.roots import Place, Registry, Root
+from memory_core.importing.run import survey
 from memory_core.runtime import Runtime
 from tests.importing import Importer, contents, counts, git, names
 
@@ -435,6 +437,63 @@ async def test_what_lies_at_its_address_is_never_offered(
 
 
 # --- watching --------------------------------------------------------------------------------
+
+
+async def test_the_last_files_of_a_folder_are_missed_while_watching(
+    importer: Importer, runtime: Runtime, notes: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watch, "_DEBOUNCE_MS", 50)
+    for folder in ("box/cur", "box/new", "box/.Sent/cur", "box/.Sent/new", "box/.Old/cur"):
+        (notes / folder).mkdir(parents=True)
+    for number, name in enumerate(("cur/1:2,S", ".Sent/cur/2:2,S", ".Old/cur/3:2,S")):
+        (notes / "box" / name).write_bytes(mail(number))
+    registry = Registry(importer.data_dir)
+    places = await admit(runtime, registry, [notes])
+    stop, looked = asyncio.Event(), asyncio.Queue[set[str]]()
+
+    async def sync(wanted: list[Place] | None) -> bool:
+        _, gone = await importer.sync(wanted or places, registry)
+        await looked.put({entry.path for entry in gone})
+        return True
+
+    async def missed(*wanted: str) -> None:
+        missing = set(wanted)
+        async with asyncio.timeout(60):
+            while missing:
+                missing -= await looked.get()
+
+    watching = asyncio.create_task(watch.watch(places, sync, stop, deletions=True))
+    await looked.get()
+    for name in ("c.md", "d.md"):
+        (notes / "sub" / name).unlink()
+    await missed("notes/sub/c.md", "notes/sub/d.md")
+    (notes / "box" / ".Sent" / "cur" / "2:2,S").unlink()
+    await missed("notes/box/.Sent/cur/2:2,S")
+    shutil.rmtree(notes / "box")
+    await missed("notes/box/cur/1:2,S", "notes/box/.Old/cur/3:2,S")
+    stop.set()
+    async with asyncio.timeout(60):
+        await watching
+
+
+async def test_a_message_below_a_maildir_is_what_it_is_in_the_whole(
+    importer: Importer, notes: Path
+) -> None:
+    """Without a Message-ID its name is its id, less the flags that change."""
+    for folder in ("cur", "new"):
+        (notes / "box" / folder).mkdir(parents=True)
+    message = notes / "box" / "cur" / "1.host:2,S"
+    message.write_bytes(b"From: a@example.com\nSubject: no id\n\nWords.\n")
+    await importer(notes)
+    for path in (message, message.parent):
+        assert counts(await importer(path)) == {"unchanged": 1}
+
+
+async def test_looking_for_files_ends_when_asked_to(importer: Importer, notes: Path) -> None:
+    asked = iter([False, False, True])
+    place = Place(Root("notes", notes), ".", is_file=False)
+    registry = Registry(importer.data_dir)
+    assert len(survey([place], registry, importer.data_dir, lambda: next(asked)).files) == 2
 
 
 async def test_a_watched_folder_is_kept_in_step(

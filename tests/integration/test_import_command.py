@@ -34,12 +34,12 @@ class Command:
         data_dir.mkdir()
         own = settings.model_copy(update={"data_dir": data_dir})
         self._environment = {**os.environ, **own.environment(), "COLUMNS": "200"}
-        self._folder = data_dir
+        self.data_dir = data_dir
 
     def start(self, *arguments: str | Path) -> "subprocess.Popen[str]":
         return subprocess.Popen(
             [sys.executable, "-m", "mcp_server.cli", "ingest", *map(str, arguments)],
-            env=self._environment, cwd=self._folder, text=True,
+            env=self._environment, cwd=self.data_dir, text=True,
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         )  # fmt: skip
 
@@ -107,6 +107,14 @@ def test_what_cannot_be_is_refused_in_words(
     command: Command, notes: Path, arguments: list[str], words: str
 ) -> None:
     assert words in command(notes, *arguments, code=1)
+
+
+def test_unknown_options_and_unusable_settings_have_a_code_of_their_own(
+    command: Command, notes: Path
+) -> None:
+    assert "--no-such-option" in command(notes, "--no-such-option", code=2)
+    command.data_dir.joinpath("imports.json").write_text("no JSON")
+    assert "imports.json" in command(notes, code=2)
 
 
 class Gate:

@@ -32,7 +32,7 @@ _SYMLINK, _SUBMODULE = "120000", "160000"
 class Commit:
     id: str
     author: str
-    when: datetime
+    when: datetime | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,11 +193,15 @@ def _commit(commit_id: bytes, author: bytes, seconds: bytes) -> Commit:
         name = author.decode()
     except UnicodeDecodeError:  # it claims to be UTF-8, and is of an age when nothing was
         name = author.decode("latin-1")
-    return Commit(commit_id.decode(), name, _time(int(seconds)))
+    return Commit(commit_id.decode(), name, _time(seconds))
 
 
-def _time(seconds: int) -> datetime:
-    """A commit may claim any time at all."""
+def _time(told: bytes) -> datetime | None:
+    """A commit may claim any time at all, or none that can be read."""
+    try:
+        seconds = int(told)
+    except ValueError:
+        return None
     return datetime.fromtimestamp(min(max(seconds, 0), _LAST_SECOND), tz=UTC)
 
 

@@ -189,7 +189,7 @@ class History:
         made = []
         for item in self._reader.items(version.found, form, data):
             if item.artifact_type not in _DATED:
-                item = replace(item, ts=commit.when, author=commit.author or item.author)
+                item = replace(item, ts=commit.when or item.ts, author=commit.author or item.author)
             made.append(self._reader.document(version.found, item, commit=commit.id))
         return made
 

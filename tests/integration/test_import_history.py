@@ -227,6 +227,25 @@ async def test_names_times_and_authors_may_be_anything(
     assert counts(await importer.git(repository)) == {"unchanged": 6}
 
 
+async def test_a_commit_without_a_readable_time_is_a_state_like_any_other(
+    importer: Importer, runtime: Runtime, repository: Path, tmp_path: Path
+) -> None:
+    commit(repository, "one")
+    before = git(repository, "rev-parse", "HEAD").strip()
+    (repository / "plan.md").write_text("two")
+    git(repository, "add", "-A")
+    tree = git(repository, "write-tree").strip()
+    raw = tmp_path / "commit"
+    raw.write_text(f"tree {tree}\nparent {before}\nauthor nobody\ncommitter nobody\n\nx\n")
+    made = git(repository, "hash-object", "-t", "commit", "-w", "--literally", str(raw)).strip()
+    git(repository, "update-ref", "refs/heads/main", made)
+
+    report = await importer.git(repository)
+
+    assert counts(report) == {"created": 1, "revised": 1}
+    assert await contents(runtime, report.created[0].artifact_uid or "") == ["one", "two"]
+
+
 async def test_a_state_that_cannot_be_stored_fails_alone(
     importer: Importer, runtime: Runtime, repository: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

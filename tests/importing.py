@@ -10,7 +10,7 @@ from memory_core.artifacts import reading
 from memory_core.importing import history, prune
 from memory_core.importing.places import admit
 from memory_core.importing.report import OUTCOMES, Entry, Report
-from memory_core.importing.roots import Registry
+from memory_core.importing.roots import Place, Registry
 from memory_core.importing.run import Import, Options, survey
 from memory_core.runtime import Runtime
 
@@ -22,6 +22,8 @@ class Importer:
         data_dir.mkdir(exist_ok=True)
         self.runtime, self.data_dir = runtime, data_dir
         self.stop = asyncio.Event()
+        self.told: list[str] = []
+        self.warnings: list[str] = []
 
     async def __call__(self, *paths: Path, source: str | None = None, **options: Any) -> Report:
         report, _ = await self.with_gone(*paths, source=source, **options)
@@ -33,20 +35,27 @@ class Importer:
         """Also what `--prune` would delete."""
         registry = Registry(self.data_dir)
         places = await admit(
-            self.runtime, registry, list(paths), source=source,
-            remember=not options.get("dry_run"),
+            self._runtime(), registry, list(paths), source=source,
+            remember=not options.get("dry_run"), tell=self.told.append,
         )  # fmt: skip
+        return await self.sync(places, registry, **options)
+
+    async def sync(
+        self, places: list[Place], registry: Registry, **options: Any
+    ) -> tuple[Report, list[Entry]]:
+        """As a watch does it, with places that may be narrowed."""
         found = survey(places, registry, self.data_dir)
         done = Import(self._runtime(), Options(**options), self.stop)
         report = await done.run(found)
-        gone, _ = await prune.gone(self.runtime, places, found, done)
+        gone, self.warnings = await prune.gone(self.runtime, registry, found, done)
         return report, gone
 
     async def git(self, path: Path, **options: Any) -> Report:
         registry = Registry(self.data_dir)
-        [place] = await admit(self.runtime, registry, [path])
+        [place] = await admit(self._runtime(), registry, [path])
         past = history.History(self._runtime(), Options(**options), self.stop)
-        return await past.run(place, history.versions(place))
+        listed = history.versions(place, registry, without=self.data_dir, stopped=self.stop.is_set)
+        return await past.run(place, listed)
 
     def _runtime(self) -> Runtime:
         """The test session's stores, with what is remembered of files kept apart per test."""
@@ -83,7 +92,7 @@ def git(folder: Path, *arguments: str, when: int = 1_700_000_000, author: str = 
         "PATH": os.environ["PATH"], "HOME": str(folder), "GIT_CONFIG_NOSYSTEM": "1",
         "GIT_AUTHOR_NAME": author, "GIT_AUTHOR_EMAIL": f"{author.lower()}@example.com",
         "GIT_COMMITTER_NAME": "Committer", "GIT_COMMITTER_EMAIL": "c@example.com",
-        "GIT_AUTHOR_DATE": f"{when} +0000", "GIT_COMMITTER_DATE": f"{when} +0000",
+        "GIT_AUTHOR_DATE": f"@{when} +0000", "GIT_COMMITTER_DATE": f"@{when} +0000",
     }  # fmt: skip
     done = subprocess.run(
         ["git", *arguments], cwd=folder, env=environment, check=True, capture_output=True, text=True

@@ -111,9 +111,10 @@ class _Command:
             request.paths,
             source=request.source,
             remember=not request.dry_run,
+            tell=lambda words: tally.say(f"[yellow]{escape(words)}[/]"),
         )
         if request.git:
-            return await self._history(places)
+            return await self._history(places, registry)
         if request.watch:
             return await self._watch(places, registry)
         return await self._sync(places, registry)
@@ -121,19 +122,22 @@ class _Command:
     async def _sync(self, places: list[Place], registry: Registry) -> Report:
         data_dir = self._runtime.settings.data_dir
         with self._bar.shown("looking for files"):
-            found = await asyncio.to_thread(survey, places, registry, data_dir)
+            found = await asyncio.to_thread(survey, places, registry, data_dir, self._stop.is_set)
         done = Import(self._runtime, self._request.options, self._stop)
         with self._bar.shown("importing", total=found.weight, report=done.report) as advance:
             report = await done.run(found, advance)
         if self._request.prune and report.stopped is None and not report.interrupted:
-            await self._prune(places, found, done)
+            await self._prune(registry, found, done)
         return report
 
-    async def _history(self, places: list[Place]) -> Report:
+    async def _history(self, places: list[Place], registry: Registry) -> Report:
         total = Report(dry_run=self._request.dry_run)
+        data_dir, stopped = self._runtime.settings.data_dir, self._stop.is_set
         for place in places:
             with self._bar.shown("reading history"):
-                listed = await asyncio.to_thread(history.versions, place)
+                listed = await asyncio.to_thread(
+                    history.versions, place, registry, without=data_dir, stopped=stopped
+                )
             past = history.History(self._runtime, self._request.options, self._stop)
             with self._bar.shown("importing", total=len(listed), report=past.report) as advance:
                 total.join(await past.run(place, listed, advance))
@@ -161,12 +165,13 @@ class _Command:
                 tally.line(last)
             return last.stopped is None
 
-        await watch(places, sync, self._stop, deletions=self._request.prune)
+        data_dir = self._runtime.settings.data_dir
+        await watch(places, sync, self._stop, deletions=self._request.prune, without=data_dir)
         # Ctrl-C is how watching ends: nothing was interrupted.
         return Report()
 
-    async def _prune(self, places: list[Place], found: Survey, done: Import) -> None:
-        entries, warnings = await prune.gone(self._runtime, places, found, done)
+    async def _prune(self, registry: Registry, found: Survey, done: Import) -> None:
+        entries, warnings = await prune.gone(self._runtime, registry, found, done)
         for warning in warnings:
             tally.say(f"[yellow]{escape(warning)}[/]")
         if not entries:

@@ -63,7 +63,8 @@ def show(report: Report) -> None:
     if report.pruned:
         table.add_row("[red]pruned[/]", str(len(report.pruned)))
     console.print(table)
-    _show_reasons(console, report.skipped)
+    _show_reasons(console, "skipped", report.skipped)
+    _show_reasons(console, "unchanged", [entry for entry in report.unchanged if entry.reason])
     _show_failures(console, report.failed)
     if report.interrupted:
         console.print("Stopped. What is stored is complete; run it again to continue.")
@@ -95,12 +96,12 @@ def say(markup: str) -> None:
     Console(stderr=True).print(markup)
 
 
-def _show_reasons(console: Console, skipped: list[Entry]) -> None:
-    if not skipped:
+def _show_reasons(console: Console, outcome: str, entries: list[Entry]) -> None:
+    if not entries:
         return
-    reasons = Counter(_text(entry.reason) for entry in skipped)
-    example = {_text(entry.reason): _path(entry) for entry in reversed(skipped)}
-    table = Table("skipped", "because", "such as")
+    reasons = Counter(_text(entry.reason) for entry in entries)
+    example = {_text(entry.reason): _path(entry) for entry in reversed(entries)}
+    table = Table(outcome, "because", "such as")
     for reason, number in reasons.most_common(_REASONS):
         table.add_row(str(number), escape(reason), escape(example[reason]))
     console.print(table)

@@ -13,6 +13,7 @@ from memory_core.importing.places import admit
 from memory_core.importing.report import OUTCOMES
 from memory_core.importing.roots import Registry
 from memory_core.importing.run import Import, Options, survey
+from memory_core.importing.walking import is_own
 from memory_core.runtime import Runtime
 
 _LISTED = 100
@@ -48,12 +49,14 @@ def tools(runtime: Runtime) -> list[Tool]:
         again after a change, a file becomes a new revision. For text that you have at hand use
         artifact_ingest. Example: artifact_ingest_file(path="/home/me/notes/kickoff.md")
         """
-        real, root = allowed(path, runtime.settings.allowed_roots)
+        settings = runtime.settings
+        real, root = allowed(path, settings.allowed_roots, without=settings.data_dir)
         await runtime.open()
         registry = Registry(runtime.settings.data_dir)
         places = await admit(runtime, registry, [real], within=root)
         found = await asyncio.to_thread(survey, places, registry, runtime.settings.data_dir)
-        report = await Import(runtime, Options(jobs=1), asyncio.Event()).run(found)
+        options = Options(jobs=1, within=root)
+        report = await Import(runtime, options, asyncio.Event()).run(found)
         if report.stopped is not None:
             raise MemoryFault(report.stopped)
         content = report.as_json()
@@ -63,9 +66,11 @@ def tools(runtime: Runtime) -> list[Tool]:
     return [write_tool("Ingest a file", artifact_ingest_file)]
 
 
-def allowed(path: str, roots: tuple[Path, ...]) -> tuple[Path, Path]:
+def allowed(
+    path: str, roots: tuple[Path, ...], *, without: Path | None = None
+) -> tuple[Path, Path]:
     """The file's real path and the allowed folder it lies in. What is elsewhere, whether it exists
-    or not, is refused in the same words."""
+    or not, is refused in the same words. `without`: our own data dir."""
     if not roots:
         raise InvalidInput(
             "No folder may be read: the user allows some with INGEST_ROOTS. Nothing was imported.",
@@ -78,7 +83,7 @@ def allowed(path: str, roots: tuple[Path, ...]) -> tuple[Path, Path]:
         real = None
     for root in roots:
         if given.is_absolute() and real is not None and real.is_relative_to(root):
-            if real.is_file():
+            if real.is_file() and not is_own(real, without):
                 return real, root
             break
     raise InvalidInput(

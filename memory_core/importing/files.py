@@ -11,6 +11,7 @@ from memory_core.importing.item import Skip, Unusable
 _NOFOLLOW = os.O_NOFOLLOW | os.O_CLOEXEC
 _ATTEMPTS = 3
 HEAD_BYTES = 4_096
+CHANGES = "changes while it is read: import it again when its writer has finished"
 
 
 @contextmanager
@@ -51,9 +52,9 @@ def read(root: str, relative: str, limit: Callable[[bytes], int]) -> bytes:
             most = limit(start)
             refuse_size(before.st_size, most)
             data = start + _read_all(descriptor, most + 1 - len(start))
-            if _same(before, os.fstat(descriptor)) and len(data) == before.st_size:
+            if same(before, os.fstat(descriptor)) and len(data) == before.st_size:
                 return data
-    raise Unusable("changes while it is read: import it again when its writer has finished")
+    raise Unusable(CHANGES)
 
 
 def refuse_size(size: int, limit: int) -> None:
@@ -76,7 +77,7 @@ def _read_all(descriptor: int, limit: int) -> bytes:
     return b"".join(parts)
 
 
-def _same(before: os.stat_result, after: os.stat_result) -> bool:
+def same(before: os.stat_result, after: os.stat_result) -> bool:
     return (before.st_size, before.st_mtime_ns) == (after.st_size, after.st_mtime_ns)
 
 

@@ -1,8 +1,9 @@
 """git, asked so that a repository cannot make it run or fetch anything."""
 
 import os
+import select
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,9 +19,12 @@ _SAFE = (
     "-c", "core.sshCommand=false", "-c", "core.askPass=false", "-c", "credential.helper=",
     "-c", "log.follow=false", "-c", "log.mailmap=false", "-c", "diff.renameLimit=2000",
     "-c", "color.ui=false", "-c", "diff.ignoreSubmodules=all", "-c", "submodule.recurse=false",
+    "-c", "diff.orderFile=/dev/null",
 )  # fmt: skip
 _SECONDS = 600
-_RECORD, _FIELD = "\x1e", "\x1f"
+# How often a log that is silent for long is left for a look at whether to stop.
+_LOOK_SECONDS = 0.2
+_LAST_SECOND = int(datetime(9999, 12, 30, tzinfo=UTC).timestamp())
 _SYMLINK, _SUBMODULE = "120000", "160000"
 
 
@@ -28,7 +32,7 @@ _SYMLINK, _SUBMODULE = "120000", "160000"
 class Commit:
     id: str
     author: str
-    when: datetime
+    when: datetime | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +43,11 @@ class Change:
     blob: str
     kind: str  # A, M, D, R, T
     before: str | None = None
+
+
+Step = tuple[Commit, list[Change]]
+# Asked now and then: whether to end before the end.
+Stopped = Callable[[], bool]
 
 
 class Repository:
@@ -57,20 +66,23 @@ class Repository:
                 found.append(os.fsdecode(path))
         return found
 
-    def log(self, below: str, *, follow: bool) -> Iterator[tuple[Commit, list[Change]]]:
+    def log(self, below: str, *, follow: bool, stopped: Stopped) -> Iterator[Step]:
         """Newest first, along the first parents: what the branch held, one state after the
         other. A merge is one step."""
         arguments = [
-            "log", "--first-parent", "-m", "--raw", "-z", "--no-abbrev", "--find-renames=50%",
-            "--no-ext-diff", "--no-textconv", "--no-show-signature", "--no-color",
-            f"--format={_RECORD}%H{_FIELD}%an{_FIELD}%ct{_FIELD}",
+            "log", "--first-parent", "--diff-merges=first-parent", "--raw", "-z", "--no-abbrev",
+            "--find-renames=50%", "--no-ext-diff", "--no-textconv", "--no-show-signature",
+            "--no-color", "--encoding=UTF-8", "--format=%H%x00%an%x00%ct%x00",
             *(["--follow"] if follow else []), "HEAD", "--", below,
         ]  # fmt: skip
         with self._open(self.top, *arguments) as process:
             assert process.stdout is not None
-            for record in _records(process.stdout):
-                yield _commit(record)
-        if process.returncode != 0:
+            try:
+                yield from _steps(_parts(process.stdout, stopped))
+            finally:
+                if process.poll() is None and stopped():
+                    process.kill()  # it may have long to go until it writes again
+        if process.returncode != 0 and not stopped():
             raise InvalidInput(f"git log failed in {self.top}: is the repository sound?")
 
     def blobs(self) -> "Blobs":
@@ -94,9 +106,10 @@ class Repository:
     def _open(
         self, folder: Path, *arguments: str, stdin: int = subprocess.DEVNULL
     ) -> "subprocess.Popen[bytes]":
+        # In a group of its own: Ctrl-C is for us, who end it when we are done with it.
         return subprocess.Popen(
             ["git", *_SAFE, *arguments], cwd=folder, env=_environment(), stdin=stdin,
-            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, process_group=0,
         )  # fmt: skip
 
 
@@ -145,37 +158,59 @@ def _environment() -> dict[str, str]:
     }
 
 
-def _records(stream: IO[bytes]) -> Iterator[bytes]:
-    """What stands between record separators, without holding the whole log."""
+def _parts(stream: IO[bytes], stopped: Stopped) -> Iterator[bytes]:
+    """What stands between NULs, which neither names nor paths can hold, without holding the
+    whole log."""
     rest = b""
-    mark = _RECORD.encode()
-    while part := stream.read(1 << 16):
-        *whole, rest = (rest + part).split(mark)
-        yield from filter(None, whole)
-    if rest:
-        yield rest
-
-
-def _commit(record: bytes) -> tuple[Commit, list[Change]]:
-    commit_id, author, seconds, rest = record.split(_FIELD.encode(), 3)
-    commit = Commit(
-        commit_id.decode(),
-        author.decode(errors="replace"),
-        datetime.fromtimestamp(int(seconds), tz=UTC),
-    )
-    return commit, list(_changes(rest.lstrip(b"\x00\n").split(b"\x00")))
-
-
-def _changes(parts: list[bytes]) -> Iterator[Change]:
-    """`:oldmode newmode oldid newid KIND` NUL path [NUL path]."""
-    queue = iter(parts)
-    for about in queue:
-        if not about.startswith(b":"):
+    while not stopped():
+        if not select.select([stream], [], [], _LOOK_SECONDS)[0]:
             continue
-        _, mode, _, blob, kind = about.decode().split()
-        path = os.fsdecode(next(queue))
-        before = None
-        if kind[0] in "RC":
-            before, path = path, os.fsdecode(next(queue))
-        if mode not in (_SYMLINK, _SUBMODULE):
-            yield Change(path, blob, kind[0], before if kind[0] == "R" else None)
+        part = os.read(stream.fileno(), 1 << 16)
+        if not part:
+            return
+        *whole, rest = (rest + part).split(b"\x00")
+        yield from whole
+
+
+def _steps(parts: Iterator[bytes]) -> Iterator[Step]:
+    """Fields are told apart by their place alone: whatever they say, they stay what they are."""
+    commit: Commit | None = None
+    changes: list[Change] = []
+    for part in parts:
+        about = part.lstrip(b"\n")
+        if about.startswith(b":"):
+            changes += _change(about, parts)
+        elif about:
+            if commit is not None:
+                yield commit, changes
+            commit, changes = _commit(about, next(parts, b""), next(parts, b"")), []
+    if commit is not None:
+        yield commit, changes
+
+
+def _commit(commit_id: bytes, author: bytes, seconds: bytes) -> Commit:
+    try:
+        name = author.decode()
+    except UnicodeDecodeError:  # it claims to be UTF-8, and is of an age when nothing was
+        name = author.decode("latin-1")
+    return Commit(commit_id.decode(), name, _time(seconds))
+
+
+def _time(told: bytes) -> datetime | None:
+    """A commit may claim any time at all, or none that can be read."""
+    try:
+        seconds = int(told)
+    except ValueError:
+        return None
+    return datetime.fromtimestamp(min(max(seconds, 0), _LAST_SECOND), tz=UTC)
+
+
+def _change(about: bytes, parts: Iterator[bytes]) -> Iterator[Change]:
+    """`:oldmode newmode oldid newid KIND` NUL path [NUL path]."""
+    _, mode, _, blob, kind = about.decode().split()
+    path = os.fsdecode(next(parts, b""))
+    before = None
+    if kind[0] in "RC":
+        before, path = path, os.fsdecode(next(parts, b""))
+    if path and mode not in (_SYMLINK, _SUBMODULE):
+        yield Change(path, blob, kind[0], before if kind[0] == "R" else None)

@@ -6,6 +6,7 @@ What is stored already is found by its content: an import that runs again adds o
 import asyncio
 from collections import defaultdict
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from memory_core.artifacts.document import ArtifactType, Document
 from memory_core.artifacts.ingest import ingest_many
@@ -13,14 +14,15 @@ from memory_core.errors import InvalidInput, MemoryFault
 from memory_core.importing import formats
 from memory_core.importing.files import HEAD_BYTES
 from memory_core.importing.formats import Format
-from memory_core.importing.git import Blobs, Commit, Repository
+from memory_core.importing.git import Blobs, Commit, Repository, Stopped
 from memory_core.importing.item import Skip, Unusable
 from memory_core.importing.memo import Known, Memo
 from memory_core.importing.reader import Reader, identify
 from memory_core.importing.report import Entry, Outcome, Report
-from memory_core.importing.roots import Place
+from memory_core.importing.roots import Place, Registry
 from memory_core.importing.run import Advance, Options
-from memory_core.importing.walking import Found, is_passed_over
+from memory_core.importing.storing import OF_ONE_DOCUMENT
+from memory_core.importing.walking import Found, is_own, is_passed_over
 from memory_core.runtime import Runtime
 
 _BATCH = 128
@@ -38,19 +40,35 @@ class Version:
     commit: Commit
 
 
-def versions(place: Place) -> list[Version]:
-    """Oldest first. Of the files that HEAD has; a renamed one brings its past along."""
+def versions(
+    place: Place,
+    registry: Registry,
+    *,
+    without: Path | None = None,
+    stopped: Stopped = lambda: False,
+) -> list[Version]:
+    """Oldest first. Of the files that HEAD has; a renamed one brings its past along, and so does
+    one that was away for a while.
+
+    `without`: our own data dir, should it lie inside.
+    """
     base = place.root.path / place.relative
     repository = Repository(base)
-    below = base.resolve().relative_to(repository.top).as_posix()
-    prefix = place.root.path.relative_to(repository.top).as_posix()
-    names = {path: path for path in repository.files(below) if _wanted(path, below)}
+    if not base.is_relative_to(repository.top):
+        raise InvalidInput(f"The repository of {base} keeps its files elsewhere: {repository.top}.")
+    below = base.relative_to(repository.top).as_posix()
+    files = {
+        path: _found(repository.top / path, place, registry)
+        for path in repository.files(below)
+        if _wanted(path, below) and not is_own(repository.top / path, without)
+    }
+    names = {path: path for path in files}
     found: list[Version] = []
-    for commit, changes in repository.log(below, follow=place.is_file):
+    for commit, changes in repository.log(below, follow=place.is_file, stopped=stopped):
         # All names of this commit first: two files may have swapped theirs.
         current = {change.path: names.get(change.path) for change in changes}
         for change in changes:
-            if change.kind in "AR":
+            if change.kind == "R":
                 names.pop(change.path, None)
         for change in changes:
             name = current[change.path]
@@ -58,9 +76,15 @@ def versions(place: Place) -> list[Version]:
                 continue
             if change.before is not None:
                 names[change.before] = name
-            relative = name if prefix == "." else name.removeprefix(f"{prefix}/")
-            found.append(Version(Found(place.root, relative, 0), change.blob, commit))
+            found.append(Version(files[name], change.blob, commit))
     return found[::-1]
+
+
+def _found(path: Path, place: Place, registry: Registry) -> Found:
+    """In the deepest root that holds it, as a walk has it."""
+    inner = registry.root_above(path.parent)
+    root = inner if inner and inner.path.is_relative_to(place.root.path) else place.root
+    return Found(root, path.relative_to(root.path).as_posix(), 0)
 
 
 def _wanted(path: str, below: str) -> bool:
@@ -80,6 +104,7 @@ class History:
         self._batch: list[tuple[Version, Document]] = []
         self._last: dict[str, tuple[Version, Known]] = {}
         self._outcomes: dict[str, Entry] = {}
+        self._failed: set[str] = set()
 
     async def run(
         self, place: Place, listed: list[Version], advance: Advance = lambda _: None
@@ -109,7 +134,7 @@ class History:
         return self.report
 
     async def _version(self, version: Version, blobs: Blobs, memo: Memo) -> None:
-        key = f"{version.found.relative}@{version.blob}"
+        key = f"{version.found.root.name}/{version.found.relative}@{version.blob}"
         known = memo.recall(key, version.blob)
         documents: list[Document] | None = None
         if known is None:
@@ -164,7 +189,7 @@ class History:
         made = []
         for item in self._reader.items(version.found, form, data):
             if item.artifact_type not in _DATED:
-                item = replace(item, ts=commit.when, author=commit.author or item.author)
+                item = replace(item, ts=commit.when or item.ts, author=commit.author or item.author)
             made.append(self._reader.document(version.found, item, commit=commit.id))
         return made
 
@@ -200,9 +225,27 @@ class History:
                 self._note(version, identify(document), "dry run")
             return
         if batch:
+            await self._store(batch)
+
+    async def _store(self, batch: list[tuple[Version, Document]]) -> None:
+        """In order. A document that cannot be stored fails alone."""
+        try:
             results = await ingest_many(self._runtime, [document for _, document in batch])
-            for (version, document), result in zip(batch, results, strict=True):
-                self._note(version, identify(document), result.status)
+        except Exception as error:
+            if isinstance(error, MemoryFault) and error.code not in OF_ONE_DOCUMENT:
+                raise
+            if len(batch) > 1:
+                middle = len(batch) // 2
+                await self._store(batch[:middle])
+                await self._store(batch[middle:])
+                return
+            reason = error.message if isinstance(error, MemoryFault) else type(error).__name__
+            version, document = batch[0]
+            self._complain(version, "failed", f"could not be stored: {reason}")
+            self._failed.add(identify(document).uid)
+            return
+        for (version, document), result in zip(batch, results, strict=True):
+            self._note(version, identify(document), result.status)
 
     def _note(self, version: Version, item: Known, status: str) -> None:
         entry = Entry(version.found.path, item.source_id, item.uid, version.commit.id[:10])
@@ -213,6 +256,6 @@ class History:
 
     def _summarise(self) -> None:
         for uid, (version, item) in self._last.items():
-            if uid not in self._outcomes:
+            if uid not in self._outcomes and uid not in self._failed:
                 entry = Entry(version.found.path, item.source_id, uid)
                 self.report.unchanged.append(entry)

@@ -22,12 +22,17 @@ def readable(relative: str) -> str:
 
 def address(root: str, relative: str) -> str:
     """Where an artifact was imported from: what `--prune` goes by."""
-    return SCHEME + quote(f"{root}/{readable(relative)}" if relative else root)
+    return SCHEME + quote(name_of(root, relative))
 
 
 def path_of(url: str) -> str:
     """ "root/path" of such an address."""
     return unquote(url.removeprefix(SCHEME).partition("?")[0])
+
+
+def name_of(root: str, relative: str) -> str:
+    """ "root/path", or the root alone."""
+    return root if relative in ("", ".") else f"{root}/{readable(relative)}"
 
 
 def document(

@@ -29,9 +29,7 @@ class Known:
 class Memo:
     def __init__(self, data_dir: Path, root: str, options: str) -> None:
         """`options`: whatever else decides what a file becomes."""
-        name = hashlib.sha256(root.encode()).hexdigest()[:16]
-        self._folder = data_dir / "imports"
-        self._file = self._folder / f"{name}.json"
+        self._file = _file(data_dir, root)
         self._label = f"{formats.VERSION} {options}"
         self._files: dict[str, Any] = self._load()
         self._changed = False
@@ -56,7 +54,7 @@ class Memo:
         content = {"label": self._label, "files": self._files}
         temporary = self._file.with_suffix(f".{os.getpid()}")
         try:
-            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             temporary.write_text(json.dumps(content, ensure_ascii=False), encoding="utf-8")
             temporary.replace(self._file)
         except OSError as error:  # a full disk: the next import parses what it finds
@@ -64,13 +62,27 @@ class Memo:
         self._changed = False
 
     def _load(self) -> dict[str, Any]:
-        try:
-            content = json.loads(self._file.read_text(encoding="utf-8"))
-            if content["label"] != self._label:
-                return {}
-            return {
-                str(path): (str(digest), [tuple(map(str, item)) for item in items])
-                for path, (digest, items) in content["files"].items()
-            }
-        except (OSError, ValueError, KeyError, TypeError, AttributeError):
-            return {}
+        label, files = _read(self._file)
+        return files if label == self._label else {}
+
+
+def digests(data_dir: Path, root: str) -> list[tuple[str, str]]:
+    """The files of a root and the hashes of their bytes, whatever they became."""
+    _, files = _read(_file(data_dir, root))
+    return [(relative, digest) for relative, (digest, _) in files.items()]
+
+
+def _file(data_dir: Path, root: str) -> Path:
+    name = hashlib.sha256(root.encode()).hexdigest()[:16]
+    return data_dir / "imports" / f"{name}.json"
+
+
+def _read(file: Path) -> tuple[str, dict[str, Any]]:
+    try:
+        content = json.loads(file.read_text(encoding="utf-8"))
+        return str(content["label"]), {
+            str(path): (str(digest), [tuple(map(str, item)) for item in items])
+            for path, (digest, items) in content["files"].items()
+        }
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return "", {}

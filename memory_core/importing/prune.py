@@ -1,44 +1,63 @@
 """Pruning: artifacts whose file is gone. In doubt, an artifact stays."""
 
 from memory_core.artifacts.deletion import delete_artifact
+from memory_core.database import Row
 from memory_core.errors import NotFound
 from memory_core.importing import identity
+from memory_core.importing.presence import Presence
 from memory_core.importing.report import Entry
-from memory_core.importing.roots import Place
+from memory_core.importing.roots import Registry
 from memory_core.importing.run import Import, Survey
 from memory_core.runtime import Runtime
 
 
 async def gone(
-    runtime: Runtime, places: list[Place], found: Survey, done: Import
+    runtime: Runtime, registry: Registry, found: Survey, done: Import
 ) -> tuple[list[Entry], list[str]]:
     """What could be deleted, and warnings about what is left alone."""
     entries: dict[str, Entry] = {}
     warnings = []
     seen = done.seen
-    present = {_name(one.root.name, one.relative) for one in found.files}
-    sure = {_name(*place) for place in done.understood - done.doubtful}
-    unknown = {one.name for one in found.passed if one.name}
-    scopes = {_name(place.root.name, place.relative) for place in places}
-    scopes |= {one.root.name for one in found.files} - {place.root.name for place in places}
+    look = _Look(registry, found, done)
+    scopes = {identity.name_of(place.root.name, place.relative) for place in found.scopes}
     for scope in sorted(scopes):
-        if not any(name == scope or name.startswith(f"{scope}/") for name in present):
+        if not look.any_below(scope):
             warnings.append(
                 f"No file was found below {scope!r}: is its disk there? Nothing of it is deleted."
             )
             continue
         for row in await _imported(runtime, scope):
-            name = identity.path_of(row["source_url"])
-            if row["artifact_uid"] in seen or not _within(name, scope):
-                continue
-            if _at_or_above(name) & unknown:
-                continue
-            if name in present and name not in sure:
-                continue
-            reason = "no longer in its file" if name in present else "its file is gone"
             uid = row["artifact_uid"]
-            entries[uid] = Entry(name, row["source_id"], uid, reason)
+            names = [identity.path_of(url) for url in (row["source_url"], *row["addresses"])]
+            if uid in seen or not any(_within(name, scope) for name in names):
+                continue
+            reasons = [look.gone(name) for name in names]
+            if None not in reasons:
+                entries[uid] = Entry(names[0], row["source_id"], uid, reasons[0])
     return sorted(entries.values(), key=lambda entry: entry.path), warnings
+
+
+class _Look:
+    """What one import saw, and the disk as it is now."""
+
+    def __init__(self, registry: Registry, found: Survey, done: Import) -> None:
+        self._present = {identity.name_of(one.root.name, one.relative) for one in found.files}
+        self._sure = {identity.name_of(*place) for place in done.understood - done.doubtful}
+        self._unknown = {one.name for one in found.passed if one.name}
+        walked = {place.root.name: place.root.path for place in found.scopes}
+        self._disk = Presence({**registry.paths, **walked})
+
+    def any_below(self, scope: str) -> bool:
+        return any(_within(name, scope) for name in self._present)
+
+    def gone(self, name: str) -> str | None:
+        """Why a document that was not met is no longer there, or None if it may be."""
+        if _at_or_above(name) & self._unknown:
+            return None
+        if name in self._present:
+            return "no longer in its file" if name in self._sure else None
+        # The walk should have met it; the disk has the last word all the same.
+        return "its file is gone" if self._disk.at(name) is False else None
 
 
 async def delete(runtime: Runtime, entries: list[Entry]) -> list[Entry]:
@@ -52,14 +71,10 @@ async def delete(runtime: Runtime, entries: list[Entry]) -> list[Entry]:
     return deleted
 
 
-async def _imported(runtime: Runtime, scope: str) -> list[dict[str, str]]:
+async def _imported(runtime: Runtime, scope: str) -> list[Row]:
     prefix = identity.address(*scope.split("/", 1)) if "/" in scope else identity.address(scope, "")
     async with runtime.database.session() as session:
         return await session.all("list_imported", prefix=prefix)
-
-
-def _name(root: str, relative: str) -> str:
-    return root if relative == "." else f"{root}/{identity.readable(relative)}"
 
 
 def _at_or_above(name: str) -> set[str]:

@@ -5,7 +5,7 @@ import json
 import os
 from collections.abc import Generator, Mapping
 from dataclasses import dataclass, field, replace
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 
 from memory_core import ids
 from memory_core.artifacts.document import ArtifactType, Document
@@ -35,9 +35,16 @@ class Parsed:
 
 
 class Reader:
-    def __init__(self, memos: Mapping[str, Memo], override: ArtifactType | None = None) -> None:
+    def __init__(
+        self,
+        memos: Mapping[str, Memo],
+        override: ArtifactType | None = None,
+        within: Path | None = None,
+    ) -> None:
+        """`within`: nothing above this folder is read, also where a root begins higher up."""
         self._memos = memos
         self._override = override
+        self._within = within
         self._users: dict[tuple[str, str], Mapping[str, str]] = {}
 
     def read(self, found: Found, *, afresh: bool = False) -> Parsed:
@@ -54,16 +61,20 @@ class Reader:
             return Parsed(found, problems=[Passed(found.path, reason, "failed")])
 
     def messages(self, found: Found) -> Generator[Parsed, None, None]:
-        """A mailbox in parts, one message each."""
+        """A mailbox in parts, one message each. What was read of one that changes meanwhile is
+        kept, but it may have been cut or moved: the problem makes the whole file doubtful."""
         try:
             with (
                 files.opened(str(found.root.path), found.relative) as descriptor,
                 os.fdopen(os.dup(descriptor), "rb") as file,
             ):
+                before = os.fstat(descriptor)
                 for number, data in enumerate(mbox.messages(file), start=1):
                     if number > LIMITS.mailbox_messages:
                         raise Unusable("a mailbox of more messages than are read: split it")
                     yield self._message(found, number, data)
+                if not files.same(before, os.fstat(descriptor)):
+                    raise Unusable(files.CHANGES)
         except Unusable as problem:
             yield Parsed(found, problems=[Passed(found.path, str(problem), problem.kind)])
         except OSError as error:
@@ -132,6 +143,8 @@ class Reader:
     def _names(self, found: Found) -> Mapping[str, str]:
         """users.json in the file's folder or one above it, never above the root."""
         for folder in PurePosixPath(found.relative).parents:
+            if self._within and not (found.root.path / folder).is_relative_to(self._within):
+                break
             key = (found.root.name, str(folder))
             if key not in self._users:
                 self._users[key] = self._load_names(found, folder)

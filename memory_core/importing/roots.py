@@ -5,8 +5,8 @@ folders of the same name are never taken for one:
 
 - a path inside a folder that was imported before belongs to that folder (the deepest of them);
 - else the folder's own name is its name, or the one that `--source` gives;
-- a name that stands for another folder which still exists is refused; if that one is gone, the
-  folder was moved, and the name moves with it.
+- a folder that holds what a vanished one held was moved or renamed, and keeps its name;
+- a name that stands for another folder is refused.
 
 Where roots are is a fact of this machine, and kept in DATA_DIR.
 """
@@ -59,8 +59,12 @@ class Registry:
                 return root
         return None
 
-    def remember(self, root: Root) -> None:
+    def remember(self, root: Root, *, save: bool = True) -> None:
+        """Roots within a folder that moved have moved with it."""
         if self.paths.get(root.name) == root.path:
+            return
+        if not save:
+            self.paths = _with(self.paths, root)
             return
         self._file.parent.mkdir(parents=True, exist_ok=True)
         with FileLock(self._lock) as lock:
@@ -69,8 +73,8 @@ class Registry:
             current = self._load()
             elsewhere = current.get(root.name)
             if elsewhere not in (None, root.path, self.paths.get(root.name)):
-                raise _taken(root.name, elsewhere)
-            current[root.name] = root.path
+                raise taken(root.name, elsewhere)
+            current = _with(current, root)
             content = {"roots": {name: str(path) for name, path in sorted(current.items())}}
             temporary = self._file.with_suffix(f".{os.getpid()}")
             temporary.touch(mode=0o600)
@@ -92,7 +96,8 @@ class Registry:
 
 
 def locate(registry: Registry, path: Path, source: str | None, within: Path | None = None) -> Place:
-    """Where a path given by a person belongs. Nothing is remembered yet.
+    """Where a path given by a person belongs. Nothing is remembered yet, and a root that is new is
+    not yet sure of its name.
 
     `within`: the folder that an id should be relative to, if no root is known (else the folder
     itself, or the one the file lies in).
@@ -107,8 +112,17 @@ def locate(registry: Registry, path: Path, source: str | None, within: Path | No
     root = _named(registry, folder, source) if source else registry.root_above(folder)
     if root is None:
         base = within if within is not None and real.is_relative_to(within) else folder
-        root = _new(registry, base)
+        root = Root(check_name(base.name or "root"), base)
     return Place(root, real.relative_to(root.path).as_posix(), is_file=not real.is_dir())
+
+
+def settled(place: Place, registry: Registry) -> Place:
+    """A place below a root within its root belongs to the inner one."""
+    path = place.root.path / place.relative
+    inner = registry.root_above(path.parent if place.is_file else path)
+    if inner is None or len(inner.path.parts) <= len(place.root.path.parts):
+        return place
+    return Place(inner, path.relative_to(inner.path).as_posix(), place.is_file)
 
 
 def _named(registry: Registry, folder: Path, source: str) -> Root:
@@ -117,16 +131,20 @@ def _named(registry: Registry, folder: Path, source: str) -> Root:
     if known is not None and known != folder and known.is_dir():
         if folder.is_relative_to(known):
             return Root(name, known)
-        raise _taken(name, known)
+        raise taken(name, known)
     return Root(name, folder)
 
 
-def _new(registry: Registry, folder: Path) -> Root:
-    name = check_name(folder.name or "root")
-    known = registry.paths.get(name)
-    if known is not None and known.is_dir():
-        raise _taken(name, known)
-    return Root(name, folder)
+def _with(paths: dict[str, Path], root: Root) -> dict[str, Path]:
+    before = paths.get(root.name)
+    found = {**paths, root.name: root.path}
+    for name, path in paths.items():
+        if before is None or path == before or not path.is_relative_to(before) or path.is_dir():
+            continue
+        there = root.path / path.relative_to(before)
+        if there.is_dir():
+            found[name] = there
+    return found
 
 
 def check_name(name: str) -> str:
@@ -139,7 +157,7 @@ def check_name(name: str) -> str:
     return bare
 
 
-def _taken(name: str, path: Path | None) -> Conflict:
+def taken(name: str, path: Path | None) -> Conflict:
     return Conflict(
         f"Documents named {name!r} come from {path}, which still exists: their ids would mix with "
         "those of this folder. Nothing was imported. Give this folder a name of its own with "

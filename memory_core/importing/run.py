@@ -7,6 +7,7 @@ Stopped at any moment, it is continued by running it again: what is stored is un
 import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -15,14 +16,16 @@ from memory_core.artifacts.document import ArtifactType
 from memory_core.importing.memo import Memo
 from memory_core.importing.reader import Parsed, Reader
 from memory_core.importing.report import Entry, Report
-from memory_core.importing.roots import Place, Registry
-from memory_core.importing.storing import Storing
+from memory_core.importing.roots import Place, Registry, Root, settled
+from memory_core.importing.storing import Stored, Storing
 from memory_core.importing.walking import Found, Passed, walk
 from memory_core.runtime import Runtime
 
 _GROUP_FILES = 256
 _GROUP_BYTES = 16_000_000
 _MESSAGES = 64
+# Parsed in a process of their own, so that several are parsed at once.
+_SLOW = {".pdf", ".docx"}
 # What opening and closing a file costs, beside its bytes: for the estimate of the remaining time.
 FILE_WEIGHT = 4_000
 
@@ -35,6 +38,8 @@ class Options:
     artifact_type: ArtifactType | None = None
     jobs: int = 2
     dry_run: bool = False
+    # Nothing above this folder is read.
+    within: Path | None = None
 
 
 @dataclass(slots=True)
@@ -43,21 +48,33 @@ class Survey:
 
     files: list[Found] = field(default_factory=list)
     passed: list[Passed] = field(default_factory=list)
+    # What was walked in full, each in its own root: only here can `prune` tell what is gone.
+    scopes: list[Place] = field(default_factory=list)
 
     @property
     def weight(self) -> int:
         return sum(found.size + FILE_WEIGHT for found in self.files)
 
 
-def survey(places: list[Place], registry: Registry, data_dir: Path) -> Survey:
+def survey(
+    places: list[Place],
+    registry: Registry,
+    data_dir: Path,
+    stopped: Callable[[], bool] = lambda: False,
+) -> Survey:
+    """Asked to stop, it ends with what it has found so far."""
     found = Survey()
     seen: set[str] = set()
-    for place in places:
+    for place in (settled(place, registry) for place in places):
+        found.scopes.append(place)
         for one in walk(place, registry, without=data_dir):
-            if one.path in seen:  # places may overlap
-                continue
-            seen.add(one.path)
-            (found.files if isinstance(one, Found) else found.passed).append(one)  # type: ignore[arg-type]
+            if stopped():
+                return found
+            if isinstance(one, Root):
+                found.scopes.append(Place(one, ".", is_file=False))
+            elif one.path not in seen:  # places may overlap
+                seen.add(one.path)
+                (found.files if isinstance(one, Found) else found.passed).append(one)  # type: ignore[arg-type]
     return found
 
 
@@ -66,8 +83,10 @@ class Import:
         self._runtime, self._options, self._stop = runtime, options, stop
         self.report = Report(dry_run=options.dry_run)
         self._memos: dict[str, Memo] = {}
-        self._reader = Reader(self._memos, options.artifact_type)
-        self._storing = Storing(runtime, self.report, dry_run=options.dry_run)
+        self._reader = Reader(self._memos, options.artifact_type, options.within)
+        self._storing = Storing(
+            runtime, self.report, dry_run=options.dry_run, artifact_type=options.artifact_type
+        )
         # For `prune`: files that were read, and those of them that were not understood in full.
         self.understood: set[tuple[str, str]] = set()
         self.doubtful: set[tuple[str, str]] = set()
@@ -75,7 +94,7 @@ class Import:
     @property
     def seen(self) -> set[str]:
         """The artifacts that were met, stored or not."""
-        return set(self._storing.seen)
+        return self._storing.seen
 
     async def run(self, found: Survey, advance: Advance = lambda _: None) -> Report:
         for passed in found.passed:
@@ -103,18 +122,21 @@ class Import:
 
     async def _groups(self, files: list[Found]) -> AsyncIterator[list[Parsed]]:
         """In the order of the files, a few groups ahead."""
-        waiting: deque[asyncio.Task[list[Parsed]]] = deque()
+        waiting: deque[asyncio.Future[list[Parsed]]] = deque()
         groups = _grouped(files)
+        loop = asyncio.get_running_loop()
+        threads = ThreadPoolExecutor(self._options.jobs, thread_name_prefix="reading")
         try:
             while True:
                 for group in islice(groups, self._options.jobs - len(waiting)):
-                    waiting.append(asyncio.create_task(asyncio.to_thread(self._read, group)))
+                    waiting.append(loop.run_in_executor(threads, self._read, group))
                 if not waiting:
                     return
                 yield await waiting.popleft()
         finally:
-            for task in waiting:
-                task.cancel()
+            for reading in waiting:
+                reading.cancel()
+            threads.shutdown(wait=False, cancel_futures=True)
 
     def _read(self, group: list[Found]) -> list[Parsed]:
         parsed = []
@@ -130,7 +152,10 @@ class Import:
         for parsed in group:
             if self._stopping:
                 return
-            differs = any(known.get(item.uid) != item.content_hash for item in parsed.items)
+            differs = any(
+                item.uid not in known or known[item.uid].content_hash != item.content_hash
+                for item in parsed.items
+            )
             if parsed.documents is None and differs:
                 parsed = await asyncio.to_thread(self._reader.read, parsed.found, afresh=True)
             await self._keep(parsed, known)
@@ -153,14 +178,14 @@ class Import:
         await asyncio.to_thread(messages.close)
         advance(found.size - share + FILE_WEIGHT)
 
-    async def _keep(self, parsed: Parsed, known: dict[str, str]) -> None:
+    async def _keep(self, parsed: Parsed, known: dict[str, Stored]) -> None:
         for problem in parsed.problems:
             self.report.add(problem.kind, Entry(problem.path, reason=problem.reason))
         place = (parsed.found.root.name, parsed.found.relative)
         (self.doubtful if parsed.problems else self.understood).add(place)
         for number, item in enumerate(parsed.items):
             document = parsed.documents[number] if parsed.documents is not None else None
-            await self._storing.keep(parsed.found.path, item, document, known)
+            await self._storing.keep(parsed.found, item, document, known)
         if parsed.digest and parsed.documents is not None:
             memo = self._memos[parsed.found.root.name]
             memo.note(parsed.found.relative, parsed.digest, parsed.items)
@@ -187,12 +212,18 @@ def _next(messages: Iterator[Parsed]) -> list[Parsed]:
 
 
 def _grouped(files: list[Found]) -> Iterator[list[Found]]:
+    """A file that may take a minute is a group of its own: others need not wait behind it."""
     group: list[Found] = []
     size = 0
     for found in files:
-        if group and (len(group) >= _GROUP_FILES or size + found.size > _GROUP_BYTES):
+        is_slow = found.name.suffix.lower() in _SLOW
+        is_full = len(group) >= _GROUP_FILES or size + found.size > _GROUP_BYTES
+        if group and (is_slow or is_full):
             yield group
             group, size = [], 0
+        if is_slow:
+            yield [found]
+            continue
         group.append(found)
         size += found.size
     if group:

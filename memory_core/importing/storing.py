@@ -2,12 +2,18 @@
 
 import asyncio
 import logging
+from dataclasses import dataclass, replace
 
-from memory_core.artifacts.document import Document
+from memory_core.artifacts.document import ArtifactType, Document
 from memory_core.artifacts.ingest import IngestResult, ingest_many
+from memory_core.database import Row
 from memory_core.errors import ErrorCode, MemoryFault
+from memory_core.importing import files, identity
 from memory_core.importing.memo import Known
+from memory_core.importing.presence import Presence
 from memory_core.importing.report import Entry, Outcome, Report
+from memory_core.importing.roots import Registry
+from memory_core.importing.walking import Found
 from memory_core.runtime import Runtime
 
 log = logging.getLogger(__name__)
@@ -16,46 +22,99 @@ _BATCH = 256
 _BATCH_CHARS = 4_000_000
 _AT_ONCE = 2
 # About one document. Everything else that is ours to raise stops the import: it would fail again.
-_OF_ONE_DOCUMENT = {ErrorCode.VALIDATION_ERROR, ErrorCode.OPENAI_ERROR}
+OF_ONE_DOCUMENT = {ErrorCode.VALIDATION_ERROR, ErrorCode.OPENAI_ERROR}
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """The latest revision of an artifact. `names`: where imports met it, the first one first."""
+
+    content_hash: str
+    artifact_type: str
+    is_mail: bool
+    names: tuple[str, ...]
+
+    @classmethod
+    def of(cls, row: Row) -> "Stored":
+        urls = [url for url in (row["source_url"], *row["addresses"]) if url]
+        ours = [identity.path_of(url) for url in urls if url.startswith(identity.SCHEME)]
+        is_mail = row["source_system"] == "email"
+        return cls(row["content_hash"], row["artifact_type"], is_mail, tuple(ours))
 
 
 class Storing:
-    def __init__(self, runtime: Runtime, report: Report, *, dry_run: bool = False) -> None:
+    def __init__(
+        self,
+        runtime: Runtime,
+        report: Report,
+        *,
+        dry_run: bool = False,
+        artifact_type: ArtifactType | None = None,
+    ) -> None:
+        """`artifact_type`: the one that was asked for."""
         self._runtime, self._report, self._dry_run = runtime, report, dry_run
+        self._type = artifact_type
         self._batch: list[tuple[str, Document]] = []
         self._chars = 0
         self._under_way: set[asyncio.Task[None]] = set()
-        # By artifact: the file it was found in first, which is the one that counts.
-        self.seen: dict[str, str] = {}
+        # The artifacts that were met; and by artifact, the file that counts in this import.
+        self.seen: set[str] = set()
+        self._counts: dict[str, str] = {}
+        self._disk = Presence(Registry(runtime.settings.data_dir).paths)
+        self._met_elsewhere: list[tuple[str, str]] = []
 
-    async def latest(self, uids: list[str]) -> dict[str, str]:
-        """The content hashes of what is stored now."""
+    async def latest(self, uids: list[str]) -> dict[str, Stored]:
+        """What is stored now."""
         if not uids:
             return {}
         async with self._runtime.database.session() as session:
             rows = await session.all("latest_hashes", uids=uids)
-        return {row["artifact_uid"]: row["content_hash"] for row in rows}
+        return {row["artifact_uid"]: Stored.of(row) for row in rows}
 
     async def keep(
-        self, path: str, item: Known, document: Document | None, known: dict[str, str]
+        self, found: Found, item: Known, document: Document | None, known: dict[str, Stored]
     ) -> None:
         """Put it into the next batch, unless it is stored already."""
-        if item.uid in self.seen:
-            reason = f"the same document as in {self.seen[item.uid]}"
-            self._report.add("skipped", Entry(path, item.source_id, item.uid, reason))
-            return
-        self.seen[item.uid] = path
         stored = known.get(item.uid)
-        entry = Entry(path, item.source_id, item.uid)
-        if stored == item.content_hash:
-            self._report.unchanged.append(entry)
+        self.seen.add(item.uid)
+        self._note_address(found, item, stored)
+        entry = Entry(found.path, item.source_id, item.uid)
+        other = self._counts.get(item.uid) or self._first_place(found, stored)
+        if other is not None:
+            reason = f"the same document as in {other}"
+            self._report.add("skipped", replace(entry, reason=reason))
+            return
+        self._counts[item.uid] = found.path
+        if stored is not None and stored.content_hash == item.content_hash:
+            self._report.unchanged.append(replace(entry, reason=self._kept_type(stored)))
         elif document is None:  # its file changed between two looks: the next import sees it
-            reason = "changes while it is read: import it again when its writer has finished"
-            self._report.failed.append(Entry(path, item.source_id, item.uid, reason))
+            self._report.failed.append(replace(entry, reason=files.CHANGES))
         elif self._dry_run:
             self._report.add("created" if stored is None else "revised", entry)
         else:
-            await self._add(path, document)
+            await self._add(found.path, document)
+
+    def _kept_type(self, stored: Stored) -> str | None:
+        if self._type is None or stored.artifact_type == self._type:
+            return None
+        return f"stays {stored.artifact_type}: --type is for what is new or has changed"
+
+    def _note_address(self, found: Found, item: Known, stored: Stored | None) -> None:
+        name = identity.name_of(found.root.name, found.relative)
+        is_new = stored is None and item.uid not in self._counts  # its source_url will say it
+        if not is_new and (stored is None or name not in stored.names):
+            address = identity.address(found.root.name, found.relative)
+            self._met_elsewhere.append((item.uid, address))
+
+    def _first_place(self, found: Found, stored: Stored | None) -> str | None:
+        """Where a message was met in an earlier import, if it is still there: copies differ in
+        what mailing lists add to them, and each import would else undo the one before."""
+        if stored is None or not stored.is_mail or not stored.names:
+            return None
+        first = stored.names[0]
+        if first == identity.name_of(found.root.name, found.relative):
+            return None
+        return first if self._disk.at(first) else None
 
     async def finish(self, *, drop: bool = False) -> None:
         """Store the rest, unless it is to be dropped, and wait for what is under way."""
@@ -63,6 +122,7 @@ class Storing:
             await self._flush()
         while self._under_way:
             await self._wait(asyncio.ALL_COMPLETED)
+        await self._store_addresses()
 
     def cancel(self) -> None:
         for task in self._under_way:
@@ -91,7 +151,7 @@ class Storing:
         try:
             results = await ingest_many(self._runtime, [document for _, document in batch])
         except Exception as error:
-            if isinstance(error, MemoryFault) and error.code not in _OF_ONE_DOCUMENT:
+            if isinstance(error, MemoryFault) and error.code not in OF_ONE_DOCUMENT:
                 self._report.stopped = self._report.stopped or error.message
             elif len(batch) == 1:
                 self._fail(batch[0], error)
@@ -103,6 +163,17 @@ class Storing:
             return
         for (path, document), result in zip(batch, results, strict=True):
             self._record(path, document, result)
+
+    async def _store_addresses(self) -> None:
+        met, self._met_elsewhere = self._met_elsewhere, []
+        if not met or self._dry_run or self._report.stopped is not None:
+            return
+        async with self._runtime.database.transaction() as session:
+            await session.run(
+                "note_addresses",
+                uids=[uid for uid, _ in met],
+                addresses=[address for _, address in met],
+            )
 
     def _fail(self, one: tuple[str, Document], error: Exception) -> None:
         path, document = one

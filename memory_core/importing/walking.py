@@ -16,6 +16,7 @@ _JUNK = {
     "desktop.ini", "dovecot-uidlist", "maildirfolder",
 }  # fmt: skip
 MAILDIR = {"cur", "new"}
+_OWN = "our own data"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,29 +48,29 @@ class Passed:
     name: str = ""
 
 
-def walk(place: Place, registry: Registry, without: Path | None = None) -> Iterator[Found | Passed]:
-    """`without`: our own data dir, should it lie inside."""
-    place = _in_its_own_root(place, registry)
+def walk(
+    place: Place, registry: Registry, without: Path | None = None
+) -> Iterator[Found | Passed | Root]:
+    """`place` is in its own root. A root within it is named when its folder is entered.
+
+    `without`: our own data dir, should it lie inside.
+    """
+    path = place.root.path / place.relative
+    if is_own(path, without):
+        yield _passed(place.root, place.relative, _OWN)
+        return
     if place.is_file:
         try:
-            size = (place.root.path / place.relative).lstat().st_size
+            size = path.lstat().st_size
         except OSError as error:
             reason = f"cannot be read: {error.strerror}"
             yield _passed(place.root, place.relative, reason, "failed")
             return
-        yield Found(place.root, place.relative, size)
+        yield Found(place.root, place.relative, size, maildir=_holds_mail(path.parent))
         return
     start = "" if place.relative == "." else place.relative
-    yield from _Walker(registry, without).folder(place.root, start, depth=0, in_maildir=False)
-
-
-def _in_its_own_root(place: Place, registry: Registry) -> Place:
-    """A place below a root within the root belongs to the inner one."""
-    path = place.root.path / place.relative
-    inner = registry.root_above(path.parent if place.is_file else path)
-    if inner is None or len(inner.path.parts) <= len(place.root.path.parts):
-        return place
-    return Place(inner, path.relative_to(inner.path).as_posix(), place.is_file)
+    in_maildir = _holds_mail(path)
+    yield from _Walker(registry, without).folder(place.root, start, depth=0, in_maildir=in_maildir)
 
 
 class _Walker:
@@ -79,10 +80,10 @@ class _Walker:
 
     def folder(
         self, root: Root, relative: str, *, depth: int, in_maildir: bool
-    ) -> Iterator[Found | Passed]:
+    ) -> Iterator[Found | Passed | Root]:
         path = os.path.join(root.path, relative)  # noqa: PTH118
         if path.rstrip("/") == self._without:
-            yield _passed(root, relative, "our own data")
+            yield _passed(root, relative, _OWN)
             return
         if depth > LIMITS.folder_depth:
             reason = f"nested deeper than {LIMITS.folder_depth} folders"
@@ -92,6 +93,7 @@ class _Walker:
         own = self._roots.get(path)
         if own is not None and own != root:
             root, relative = own, ""
+            yield own
         try:
             with os.scandir(path) as entries:
                 listed = sorted(entries, key=lambda entry: os.fsencode(entry.name))
@@ -110,7 +112,7 @@ class _Walker:
         depth: int,
         is_maildir: bool,
         in_maildir: bool,
-    ) -> Iterator[Found | Passed]:
+    ) -> Iterator[Found | Passed | Root]:
         relative = f"{folder}/{entry.name}" if folder else entry.name
         if is_passed_over(entry.name) and not (is_maildir and _has_mail(entry)):
             yield _passed(root, relative, "hidden, or a program's own")
@@ -131,6 +133,20 @@ class _Walker:
             yield Found(root, relative, size, maildir=in_maildir)
         else:
             yield _passed(root, relative, _what(entry))
+
+
+def is_maildir(folder: Path) -> bool:
+    return all((folder / name).is_dir() for name in MAILDIR)
+
+
+def _holds_mail(folder: Path) -> bool:
+    """The cur or new of a Maildir, where a walk may begin."""
+    return folder.name in MAILDIR and is_maildir(folder.parent)
+
+
+def is_own(path: Path, data_dir: Path | None) -> bool:
+    """Whether this is in our own data dir, where every import writes."""
+    return data_dir is not None and path.is_relative_to(data_dir)
 
 
 def is_passed_over(name: str) -> bool:

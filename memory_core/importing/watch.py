@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import os
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from pathlib import Path
 
@@ -21,12 +22,18 @@ Sync = Callable[[list[Place] | None], Awaitable[bool]]
 
 
 async def watch(
-    places: list[Place], sync: Sync, stop: asyncio.Event, *, deletions: bool = False
+    places: list[Place],
+    sync: Sync,
+    stop: asyncio.Event,
+    *,
+    deletions: bool = False,
+    without: Path | None = None,
 ) -> None:
     """Until `stop`. Watching begins before the first import, so that nothing falls between; a
     store that is missing for a while costs a full import when it is back.
 
-    `deletions`: also look where something has gone, for `--prune`.
+    `deletions`: also look where something has gone, for `--prune`. `without`: our own data dir,
+    which every import writes to.
     """
     changes = _changes(places, stop, deletions)
     coming = asyncio.create_task(anext(changes, None))
@@ -34,7 +41,7 @@ async def watch(
         await _until_done(sync, None, stop)
         while (changed := await coming) is not None and not stop.is_set():
             coming = asyncio.create_task(anext(changes, None))
-            if narrowed := _narrowed(places, changed):
+            if narrowed := _narrowed(places, changed, without):
                 await _until_done(sync, narrowed, stop)
     finally:
         coming.cancel()
@@ -64,16 +71,19 @@ async def _changes(
     ):  # fmt: skip
         changed = {path for kind, path in batch if kind is not Change.deleted}
         if deletions:
-            changed |= {str(Path(path).parent) for kind, path in batch if kind is Change.deleted}
+            gone = [Path(path) for kind, path in batch if kind is Change.deleted]
+            changed |= {str(_left_above(path, folders)) for path in gone}
         if changed:
             yield changed
 
 
-def _narrowed(places: list[Place], changed: set[str]) -> list[Place]:
+def _narrowed(places: list[Place], changed: set[str], without: Path | None = None) -> list[Place]:
     """The files and folders in which something happened, as far as they are ours to look at."""
     found: dict[Path, Place] = {}
     for name in changed:
         path = Path(name)
+        if walking.is_own(path, without):
+            continue
         for place in places:
             base = place.root.path / place.relative
             if place.is_file:
@@ -89,11 +99,34 @@ def _narrowed(places: list[Place], changed: set[str]) -> list[Place]:
 
 def _visible(path: Path, base: Path) -> Path | None:
     """The path, or the folder to look at instead; None if an import would pass it over."""
-    if any(walking.is_passed_over(part) for part in path.relative_to(base).parts):
-        return None
-    if path.parent.name in walking.MAILDIR and path != base:
-        path = path.parent.parent if path.parent.parent.is_relative_to(base) else base
+    folder = base
+    for part in path.relative_to(base).parts:
+        inner = folder / part
+        # A Maildir's subfolders begin with a dot.
+        if walking.is_passed_over(part) and not (
+            walking.is_maildir(folder) and (inner / "cur").is_dir()
+        ):
+            return None
+        folder = inner
+    # A message is renamed whenever it is read: the whole Maildir tells what has moved where.
+    for inner in (path, path.parent):
+        if inner.name in walking.MAILDIR and inner != base and walking.is_maildir(inner.parent):
+            path = inner.parent
+            break
     # Editors make and remove files of their own; what is no longer there is nothing to look at.
     if path.resolve() != path or not (path.is_dir() or path.is_file()):
         return None
     return path
+
+
+def _left_above(path: Path, folders: set[Path]) -> Path:
+    """The nearest folder that has files left. One without any may be a missing disk, of which
+    nothing is pruned."""
+    folder = path.parent
+    while folder not in folders and folder != folder.parent and not _has_files(folder):
+        folder = folder.parent
+    return folder
+
+
+def _has_files(folder: Path) -> bool:
+    return any(names for _, _, names in os.walk(folder))

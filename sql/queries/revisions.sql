@@ -168,6 +168,7 @@ DELETE FROM revision_chunk WHERE artifact_uid = %(uid)s;
 
 -- name: delete_revisions_of_artifact
 -- Texts follow by their foreign key.
+WITH addresses AS (DELETE FROM import_address WHERE artifact_uid = %(uid)s)
 DELETE FROM artifact_revision WHERE artifact_uid = %(uid)s;
 
 -- name: chunks_to_index
@@ -188,9 +189,19 @@ LIMIT %(limit)s;
 SELECT count(*) AS chunks FROM revision_chunk;
 
 -- name: latest_hashes
--- For importing: is a document as it was?
-SELECT artifact_uid, content_hash FROM artifact_revision
-WHERE artifact_uid = ANY (%(uids)s::text[]) AND is_latest;
+-- For importing: is a document as it was, and where was it met?
+SELECT r.artifact_uid, r.content_hash, r.artifact_type, r.source_system, r.source_url,
+       ARRAY(SELECT a.address FROM import_address a
+             WHERE a.artifact_uid = r.artifact_uid) AS addresses
+FROM artifact_revision r
+WHERE r.artifact_uid = ANY (%(uids)s::text[]) AND r.is_latest;
+
+-- name: note_addresses
+INSERT INTO import_address (artifact_uid, address)
+SELECT DISTINCT n.uid, n.address
+FROM unnest(%(uids)s::text[], %(addresses)s::text[]) AS n (uid, address)
+WHERE EXISTS (SELECT 1 FROM artifact_revision r WHERE r.artifact_uid = n.uid)
+ON CONFLICT DO NOTHING;
 
 -- name: revision_hashes
 -- For importing history: every revision that is stored, and which one is the latest.
@@ -201,8 +212,20 @@ WHERE artifact_uid = ANY (%(uids)s::text[]);
 SELECT EXISTS (SELECT 1 FROM artifact_revision
                WHERE is_latest AND starts_with(source_url, %(prefix)s)) AS found;
 
--- name: list_imported
--- What came from below an address. `--prune` compares it with what is there.
-SELECT artifact_uid, source_id, source_url FROM artifact_revision
+-- name: sample_imported
+-- Some documents of a root, always the same ones: uids are hashes, so their order is like chance.
+SELECT source_url FROM artifact_revision
 WHERE is_latest AND starts_with(source_url, %(prefix)s)
-ORDER BY source_url;
+ORDER BY artifact_uid LIMIT %(limit)s;
+
+-- name: list_imported
+-- What was imported and met below an address. `--prune` compares it with what is there.
+SELECT r.artifact_uid, r.source_id, r.source_url,
+       ARRAY(SELECT a.address FROM import_address a
+             WHERE a.artifact_uid = r.artifact_uid) AS addresses
+FROM artifact_revision r
+WHERE r.is_latest AND starts_with(r.source_url, 'import:')
+  AND (starts_with(r.source_url, %(prefix)s)
+       OR r.artifact_uid IN (SELECT a.artifact_uid FROM import_address a
+                             WHERE starts_with(a.address, %(prefix)s)))
+ORDER BY r.source_url;

@@ -13,14 +13,17 @@ import pytest
 from mcp import Client
 
 from mcp_server.server import build_server
+from memory_core import ids
+from memory_core.importing import storing
+from memory_core.importing.roots import Registry, Root
 from memory_core.runtime import Runtime
 from memory_core.settings import Settings
 from memory_core.vectors import CollectionName
 from tests.tool_client import Json, ToolClient, in_one_task
 
-NOTES = 4_000
-# Two batches may be on their way when a process ends.
-IN_FLIGHT = 512
+BATCH = storing._BATCH
+# One batch gets through, two are on their way, one waits for them, and some are left.
+NOTES = 4 * BATCH + 100
 PATIENCE_SECONDS = 600.0
 
 
@@ -31,12 +34,12 @@ class Command:
         data_dir.mkdir()
         own = settings.model_copy(update={"data_dir": data_dir})
         self._environment = {**os.environ, **own.environment(), "COLUMNS": "200"}
-        self._folder = data_dir
+        self.data_dir = data_dir
 
     def start(self, *arguments: str | Path) -> "subprocess.Popen[str]":
         return subprocess.Popen(
             [sys.executable, "-m", "mcp_server.cli", "ingest", *map(str, arguments)],
-            env=self._environment, cwd=self._folder, text=True,
+            env=self._environment, cwd=self.data_dir, text=True,
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         )  # fmt: skip
 
@@ -70,7 +73,7 @@ def notes(tmp_path: Path) -> Path:
 def test_one_folder_from_first_look_to_pruning(command: Command, notes: Path) -> None:
     would = command.json(notes, "--dry-run", code=1)
     done = command.json(notes, code=1)
-    shown = command(notes, "--jobs", "4", code=1)
+    shown = command(notes, "--jobs", "4", "--type", "doc", code=1)
 
     for answer in (would, done):
         assert len(answer["created"]) == 2
@@ -78,7 +81,7 @@ def test_one_folder_from_first_look_to_pruning(command: Command, notes: Path) ->
         assert [Path(one["path"]).name for one in answer["failed"]] == ["broken.pdf"]
         assert {"source_id", "artifact_uid", "path"} == set(answer["created"][0])
     assert (would["dry_run"], done["dry_run"]) == (True, False)
-    for words in ("unchanged", "2", "a picture", "not a readable PDF"):
+    for words in ("unchanged", "2", "a picture", "not a readable PDF", "stays note: --type"):
         assert words in shown
     assert "\x1b[31mred" not in shown, "a file's name cannot paint the terminal"
 
@@ -106,37 +109,78 @@ def test_what_cannot_be_is_refused_in_words(
     assert words in command(notes, *arguments, code=1)
 
 
+def test_unknown_options_and_unusable_settings_have_a_code_of_their_own(
+    command: Command, notes: Path
+) -> None:
+    assert "--no-such-option" in command(notes, "--no-such-option", code=2)
+    command.data_dir.joinpath("imports.json").write_text("no JSON")
+    assert "imports.json" in command(notes, code=2)
+
+
+class Gate:
+    """Holds some notes' locks, which whoever stores them needs: an import waits there."""
+
+    _WAITING = "pg_locks WHERE locktype = 'advisory' AND NOT granted"
+
+    def __init__(self, sql: psycopg.Connection, notes: list[str]) -> None:
+        self._sql = sql
+        self._keys = [ids.artifact_uid("files", note) for note in notes]
+        for key in self._keys:
+            sql.execute("SELECT pg_advisory_lock(hashtextextended(%s, 0))", [key])
+
+    def wait_for(self, waiting: int) -> None:
+        """Until that many batches stand before it."""
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while _number(self._sql, self._WAITING) < waiting:
+            assert time.monotonic() < deadline, "nobody came to the gate"
+
+    def forget_the_dead(self) -> None:
+        """A killed client's connection goes on waiting for as long as Postgres does not notice."""
+        self._sql.execute(f"SELECT pg_terminate_backend(pid, 60000) FROM {self._WAITING}")
+
+    def open(self) -> None:
+        for key in self._keys:
+            self._sql.execute("SELECT pg_advisory_unlock(hashtextextended(%s, 0))", [key])
+
+
 async def test_killed_and_interrupted_it_is_completed_by_running_it_again(
     command: Command, runtime: Runtime, tmp_path: Path, sql: psycopg.Connection
 ) -> None:
     folder = tmp_path / "many"
     folder.mkdir()
     for number in range(NOTES):
-        (folder / f"{number}.md").write_text(f"Note {number}: the otters moved {number} times.\n")
+        text = f"Note {number}: the otters moved {number} times.\n"
+        (folder / f"{number:04d}.md").write_text(text)
+    # One note of the second batch, one of the third: the first gets through, then nothing.
+    gate = Gate(sql, [f"many/{number:04d}.md" for number in (BATCH, 2 * BATCH)])
 
     killed = command.start(folder, "--json")
-    _wait_for_rows(sql, more_than=0)
+    gate.wait_for(2)
     killed.kill()
     killed.communicate()
-    stored = _rows(sql)
+    gate.forget_the_dead()
+    assert _rows(sql) == BATCH
+
     interrupted = command.start(folder, "--json")
-    _wait_for_rows(sql, more_than=stored + IN_FLIGHT)
+    gate.wait_for(2)
     interrupted.send_signal(signal.SIGINT)
+    assert interrupted.stderr is not None
+    while "stopping" not in (said := interrupted.stderr.readline()):
+        assert said, "it ended before it was asked to"
+    gate.open()
     out, _ = interrupted.communicate(timeout=PATIENCE_SECONDS)
 
-    assert stored < NOTES
     assert interrupted.returncode == 130
     report = json.loads(out)
     assert report["interrupted"] is True
+    assert len(report["unchanged"]) == BATCH
+    assert 2 * BATCH <= len(report["created"]) <= 3 * BATCH, "what was under way is finished"
     assert len(report["created"]) + len(report["unchanged"]) == _rows(sql) < NOTES
 
     report = command.json(folder)
     assert len(report["created"]) + len(report["unchanged"]) == NOTES
     assert _rows(sql) == NOTES
-    [(jobs, texts)] = sql.execute(
-        "SELECT (SELECT count(*) FROM event_jobs), (SELECT count(*) FROM revision_text)"
-    ).fetchall()
-    assert jobs == texts == NOTES
+    assert _number(sql, "event_jobs") == _number(sql, "revision_text") == NOTES
     assert await runtime.vectors.count(CollectionName.ARTIFACTS) == NOTES
 
 
@@ -154,7 +198,11 @@ def test_watching_ends_with_ctrl_c(command: Command, notes: Path, sql: psycopg.C
 
 
 def _rows(sql: psycopg.Connection) -> int:
-    row = sql.execute("SELECT count(*) FROM artifact_revision WHERE is_latest").fetchone()
+    return _number(sql, "artifact_revision WHERE is_latest")
+
+
+def _number(sql: psycopg.Connection, rows: str) -> int:
+    row = sql.execute(f"SELECT count(*) FROM {rows}").fetchone()
     assert row is not None
     return int(row[0])
 
@@ -171,11 +219,12 @@ def _wait_for_rows(sql: psycopg.Connection, *, more_than: int) -> None:
 async def test_a_file_is_ingested_only_below_the_allowed_folders(
     settings: Settings, runtime: Runtime, notes: Path, tmp_path: Path
 ) -> None:
-    data_dir = tmp_path / "data"
+    data_dir = notes / "data"
     data_dir.mkdir()
     (tmp_path / "secret.md").write_text("SECRET")
     (notes / "link.md").symlink_to(tmp_path / "secret.md")
     own = settings.model_copy(update={"ingest_roots": f"{notes}:/nowhere", "data_dir": data_dir})
+    (data_dir / "own.md").write_text("Our own data.")
     async with in_one_task(Client(build_server(own, stdio=True))) as client:
         tools = ToolClient(client)
         first = await tools("artifact_ingest_file", path=str(notes / "kickoff.md"))
@@ -186,7 +235,7 @@ async def test_a_file_is_ingested_only_below_the_allowed_folders(
             for path in (
                 str(tmp_path / "secret.md"), str(notes / "link.md"), str(notes / "missing.md"),
                 f"{notes}/../secret.md", "/etc/passwd", str(notes), "kickoff.md",
-                f"{notes}x/kickoff.md", "/nowhere/x.md",
+                f"{notes}x/kickoff.md", "/nowhere/x.md", str(data_dir / "own.md"),
             )
         ]  # fmt: skip
 
@@ -197,6 +246,30 @@ async def test_a_file_is_ingested_only_below_the_allowed_folders(
     assert len({error["error"].partition("' ")[2] for error in refused}) == 1, (
         "nothing is given away"
     )
+
+
+async def test_names_are_not_looked_up_above_the_allowed_folders(
+    settings: Settings, runtime: Runtime, tmp_path: Path, sql: psycopg.Connection
+) -> None:
+    """Although the export is known from higher up."""
+    channel = tmp_path / "export" / "general"
+    channel.mkdir(parents=True)
+    (channel.parent / "users.json").write_text('[{"id": "U1", "real_name": "Alice Secret"}]')
+    said = [{"type": "message", "user": "U1", "text": "We ship in May.", "ts": "1772445660.0"}]
+    (channel / "2026-03-02.json").write_text(json.dumps(said))
+    data_dir = tmp_path / "data"
+    data_dir.mkdir()
+    Registry(data_dir).remember(Root("export", channel.parent))
+    own = settings.model_copy(update={"ingest_roots": str(channel), "data_dir": data_dir})
+
+    async with in_one_task(Client(build_server(own, stdio=True))) as client:
+        path = str(channel / "2026-03-02.json")
+        done = await ToolClient(client)("artifact_ingest_file", path=path)
+
+    assert done["counts"]["created"] == 1
+    [(text,)] = sql.execute("SELECT content FROM revision_text").fetchall()
+    assert "We ship in May." in text
+    assert "Alice" not in text
 
 
 async def test_without_allowed_folders_or_over_http_no_file_is_read(

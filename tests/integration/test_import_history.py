@@ -1,14 +1,18 @@
 """git history as revisions, pruning, and watching."""
 
 import asyncio
+import os
+import shutil
 from pathlib import Path
 
 import psycopg
 import pytest
 
+from memory_core.errors import ErrorCode, InvalidInput, ProviderFault
 from memory_core.importing import prune, watch
 from memory_core.importing.places import admit
-from memory_core.importing.roots import Place, Registry
+from memory_core.importing.roots import Place, Registry, Root
+from memory_core.importing.run import survey
 from memory_core.runtime import Runtime
 from tests.importing import Importer, contents, counts, git, names
 
@@ -144,6 +148,142 @@ async def test_a_binary_in_history_is_skipped_and_its_text_imported(
     assert counts(report) == {"created": 2, "skipped": 1}
 
 
+async def test_files_keep_their_roots_above_and_within_the_repository(
+    importer: Importer, repository: Path, tmp_path: Path
+) -> None:
+    commit(repository, "one")
+    commit(repository, "inner one", "docs/inner.md")
+    await importer(repository / "docs", source="handbook")
+    (tmp_path / "beside.md").write_text("Makes the folder above a root.")
+    await importer(tmp_path)
+
+    commit(repository, "two")
+    commit(repository, "inner two", "docs/inner.md")
+    whole = await importer.git(repository)
+
+    assert sorted(entry.source_id or "" for entry in whole.revised) == [
+        "handbook/inner.md", f"{tmp_path.name}/project/plan.md",
+    ]  # fmt: skip
+    assert whole.created == []
+    assert counts(await importer(tmp_path)) == {"unchanged": 3, "skipped": 2}
+
+
+async def test_what_came_by_merges_is_there_whatever_the_configuration_says(
+    importer: Importer, runtime: Runtime, repository: Path
+) -> None:
+    commit(repository, "one")
+    git(repository, "checkout", "-q", "-b", "side")
+    commit(repository, "from the side", "side.md")
+    commit(repository, "from the side, again", "side.md")
+    git(repository, "checkout", "-q", "main")
+    commit(repository, "two")
+    git(repository, "merge", "-q", "--no-ff", "-m", "merge", "side")
+    for way in ("off", "combined", "dense-combined", "separate"):
+        git(repository, "config", "log.diffMerges", way)
+        report = await importer.git(repository, dry_run=True)
+        assert names(report, "created") == ["plan.md", "side.md"], way
+    report = await importer.git(repository)
+    uid = {Path(entry.path).name: entry.artifact_uid or "" for entry in report.created}
+    assert await contents(runtime, uid["side.md"]) == ["from the side, again"], (
+        "a merge is one step"
+    )
+
+
+@pytest.mark.parametrize("part", [".", "plan.md"])
+async def test_a_file_that_was_away_brings_its_earlier_life_along(
+    importer: Importer, runtime: Runtime, repository: Path, part: str
+) -> None:
+    commit(repository, "one")
+    commit(repository, "beside", "beside.md")
+    commit(repository, "two")
+    (repository / "plan.md").unlink()
+    commit(repository, None)
+    commit(repository, "three")
+
+    report = await importer.git(repository / part)
+
+    [uid] = [e.artifact_uid for e in report.created if e.path.endswith("plan.md")]
+    assert await contents(runtime, uid or "") == ["one", "two", "three"]
+
+
+async def test_names_times_and_authors_may_be_anything(
+    importer: Importer, repository: Path, sql: psycopg.Connection
+) -> None:
+    odd = ["a\x1eb.md", "c\x1fd.md", "line\nbreak.md", ":100644 trap.md"]
+    for number, name in enumerate(odd):
+        commit(repository, f"Text {number}.", name, author="A\x1f\x1e B")
+    commit(repository, "late", "late.md", when=1_000_000_000_000)
+    git(repository, "config", "i18n.commitEncoding", "latin1")
+    commit(repository, "old", "old.md", author=os.fsdecode("Jörg".encode("latin-1")))
+
+    report = await importer.git(repository)
+
+    assert names(report, "created") == sorted([*odd, "late.md", "old.md"])
+    assert not report.failed
+    rows = sql.execute("SELECT title, author, source_ts FROM artifact_revision").fetchall()
+    about = {title: (author, when) for title, author, when in rows}
+    assert about["late"][1].year == 9999
+    assert about["old"][0] == "Jörg"
+    assert counts(await importer.git(repository)) == {"unchanged": 6}
+
+
+async def test_a_commit_without_a_readable_time_is_a_state_like_any_other(
+    importer: Importer, runtime: Runtime, repository: Path, tmp_path: Path
+) -> None:
+    commit(repository, "one")
+    before = git(repository, "rev-parse", "HEAD").strip()
+    (repository / "plan.md").write_text("two")
+    git(repository, "add", "-A")
+    tree = git(repository, "write-tree").strip()
+    raw = tmp_path / "commit"
+    raw.write_text(f"tree {tree}\nparent {before}\nauthor nobody\ncommitter nobody\n\nx\n")
+    made = git(repository, "hash-object", "-t", "commit", "-w", "--literally", str(raw)).strip()
+    git(repository, "update-ref", "refs/heads/main", made)
+
+    report = await importer.git(repository)
+
+    assert counts(report) == {"created": 1, "revised": 1}
+    assert await contents(runtime, report.created[0].artifact_uid or "") == ["one", "two"]
+
+
+async def test_a_state_that_cannot_be_stored_fails_alone(
+    importer: Importer, runtime: Runtime, repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for text in ("one", "refused", "three"):
+        commit(repository, text)
+    embed = runtime.embedder.embed
+
+    async def picky(texts: list[str]) -> list[list[float]]:
+        if "refused" in texts:
+            raise ProviderFault("This text is refused.", code=ErrorCode.OPENAI_ERROR)
+        return await embed(texts)
+
+    monkeypatch.setattr(runtime.embedder, "embed", picky)
+    report = await importer.git(repository)
+
+    assert counts(report) == {"created": 1, "revised": 1, "failed": 1}
+    assert await contents(runtime, report.created[0].artifact_uid or "") == ["one", "three"]
+
+
+async def test_a_repository_that_keeps_its_files_elsewhere_is_refused(
+    importer: Importer, repository: Path, tmp_path: Path
+) -> None:
+    commit(repository, "one")
+    (tmp_path / "elsewhere").mkdir()
+    git(repository, "config", "core.worktree", str(tmp_path / "elsewhere"))
+    with pytest.raises(InvalidInput, match="elsewhere"):
+        await importer.git(repository)
+
+
+async def test_reading_a_history_ends_when_asked_to(importer: Importer, repository: Path) -> None:
+    for number in range(3):
+        commit(repository, f"{number}")
+    importer.stop.set()
+    report = await importer.git(repository)
+    assert report.interrupted
+    assert counts(report) == {}
+
+
 # --- pruning ---------------------------------------------------------------------------------
 
 
@@ -195,7 +335,184 @@ async def test_messages_that_left_their_mailbox_are_pruned_and_an_empty_disk_pru
     assert gone == []
 
 
+def mail(number: int, words: str = "Hello.") -> bytes:
+    head = f"From: a@example.com\nSubject: s\nMessage-ID: <{number}@x>\n\n"
+    return f"{head}{words}\n".encode()
+
+
+async def test_a_message_is_gone_when_it_is_at_none_of_its_addresses(
+    importer: Importer, runtime: Runtime, tmp_path: Path, sql: psycopg.Connection
+) -> None:
+    one, other = tmp_path / "one", tmp_path / "other"
+    for folder in (one, other):
+        folder.mkdir()
+        (folder / "m.eml").write_bytes(mail(1))
+        (folder / "stays.md").write_text(f"In {folder.name}.")
+    assert counts(await importer(one)) == {"created": 2}
+    assert counts(await importer(other)) == {"created": 1, "skipped": 1}
+
+    (one / "m.eml").unlink()
+    assert (await importer.with_gone(one))[1] == []
+    other.rename(tmp_path / "unplugged")
+    assert (await importer.with_gone(one))[1] == [], "nobody can tell"
+    (tmp_path / "unplugged").rename(other)
+    (other / "m.eml").unlink()
+    _, gone = await importer.with_gone(one)
+    assert [entry.source_id for entry in gone] == ["1@x"]
+    assert (await importer.with_gone(other))[1] == gone, "wherever one looks"
+    await prune.delete(runtime, gone)
+    assert sql.execute("SELECT count(*) FROM import_address").fetchone() == (0,)
+
+
+async def test_a_message_that_moved_is_not_gone_from_where_it_was(
+    importer: Importer, tmp_path: Path
+) -> None:
+    inbox, archive = tmp_path / "mail" / "inbox", tmp_path / "mail" / "archive"
+    for folder in (inbox, archive):
+        folder.mkdir(parents=True)
+    for number in (1, 2):
+        (inbox / f"{number}.eml").write_bytes(mail(number))
+    await importer(inbox.parent)
+    (inbox / "1.eml").rename(archive / "1.eml")
+
+    assert counts(await importer(inbox.parent)) == {"unchanged": 2}
+    assert (await importer.with_gone(inbox))[1] == []
+
+
+async def test_the_first_copy_of_a_message_counts_as_long_as_it_is_there(
+    importer: Importer, runtime: Runtime, tmp_path: Path
+) -> None:
+    direct, listed = tmp_path / "direct", tmp_path / "listed"
+    for folder, words in ((direct, "Hello."), (listed, "Hello.\n--\nThe list's footer")):
+        folder.mkdir()
+        (folder / "m.eml").write_bytes(mail(1, words))
+
+    done = [await importer(folder) for folder in (direct, listed, direct, listed)]
+
+    assert [counts(report) for report in done] == [
+        {"created": 1}, {"skipped": 1}, {"unchanged": 1}, {"skipped": 1},
+    ]  # fmt: skip
+    assert "direct/m.eml" in (done[1].skipped[0].reason or "")
+    (direct / "m.eml").write_bytes(mail(1, "Hello again."))
+    assert counts(await importer(listed, direct)) == {"skipped": 1, "revised": 1}
+    (direct / "m.eml").unlink()
+    (direct / "other.md").write_text("The disk is there.")
+    assert counts(await importer(listed)) == {"revised": 1}
+
+
+@pytest.fixture
+async def nested(importer: Importer, notes: Path) -> Path:
+    """A folder with another inside that has a name of its own."""
+    await importer(notes / "sub")
+    await importer(notes)
+    return notes
+
+
+async def test_a_change_in_a_folder_within_the_watched_one_prunes_nothing_beside_it(
+    importer: Importer, runtime: Runtime, nested: Path
+) -> None:
+    registry = Registry(importer.data_dir)
+    places = await admit(runtime, registry, [nested])
+    changed = nested / "sub" / "c.md"
+    changed.write_text("Changed.")
+
+    report, gone = await importer.sync(watch._narrowed(places, {str(changed)}), registry)
+
+    assert (counts(report), gone, importer.warnings) == ({"revised": 1}, [], [])
+    changed.unlink()
+    _, gone = await importer.sync(watch._narrowed(places, {str(nested / "sub")}), registry)
+    assert [entry.path for entry in gone] == ["sub/c.md"]
+
+
+async def test_a_part_given_by_the_name_of_the_folder_above_prunes_only_itself(
+    importer: Importer, nested: Path
+) -> None:
+    (nested / "sub" / "deep").mkdir()
+    for name in ("e.md", "f.md"):
+        (nested / "sub" / "deep" / name).write_text(f"Deep {name}.")
+    await importer(nested)
+    (nested / "sub" / "deep" / "e.md").unlink()
+    (nested / "sub" / "c.md").unlink()
+
+    _, gone = await importer.with_gone(nested / "sub" / "deep", source="notes")
+
+    assert [entry.path for entry in gone] == ["sub/deep/e.md"]
+    assert importer.warnings == []
+    _, gone = await importer.with_gone(nested)
+    assert [entry.path for entry in gone] == ["sub/c.md", "sub/deep/e.md"], "walked from its top"
+
+
+async def test_what_lies_at_its_address_is_never_offered(
+    importer: Importer, notes: Path, tmp_path: Path
+) -> None:
+    """Named by the outer folder once, by the inner one now."""
+    (notes / "sub" / "cafe\u0301.md").write_text("Its accent is written in two characters.")
+    await importer(notes)
+    await importer(notes / "sub", source="inner")
+
+    report, gone = await importer.with_gone(notes)
+
+    assert (counts(report), gone) == ({"unchanged": 5}, [])
+
+
 # --- watching --------------------------------------------------------------------------------
+
+
+async def test_the_last_files_of_a_folder_are_missed_while_watching(
+    importer: Importer, runtime: Runtime, notes: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watch, "_DEBOUNCE_MS", 50)
+    for folder in ("box/cur", "box/new", "box/.Sent/cur", "box/.Sent/new", "box/.Old/cur"):
+        (notes / folder).mkdir(parents=True)
+    for number, name in enumerate(("cur/1:2,S", ".Sent/cur/2:2,S", ".Old/cur/3:2,S")):
+        (notes / "box" / name).write_bytes(mail(number))
+    registry = Registry(importer.data_dir)
+    places = await admit(runtime, registry, [notes])
+    stop, looked = asyncio.Event(), asyncio.Queue[set[str]]()
+
+    async def sync(wanted: list[Place] | None) -> bool:
+        _, gone = await importer.sync(wanted or places, registry)
+        await looked.put({entry.path for entry in gone})
+        return True
+
+    async def missed(*wanted: str) -> None:
+        missing = set(wanted)
+        async with asyncio.timeout(60):
+            while missing:
+                missing -= await looked.get()
+
+    watching = asyncio.create_task(watch.watch(places, sync, stop, deletions=True))
+    await looked.get()
+    for name in ("c.md", "d.md"):
+        (notes / "sub" / name).unlink()
+    await missed("notes/sub/c.md", "notes/sub/d.md")
+    (notes / "box" / ".Sent" / "cur" / "2:2,S").unlink()
+    await missed("notes/box/.Sent/cur/2:2,S")
+    shutil.rmtree(notes / "box")
+    await missed("notes/box/cur/1:2,S", "notes/box/.Old/cur/3:2,S")
+    stop.set()
+    async with asyncio.timeout(60):
+        await watching
+
+
+async def test_a_message_below_a_maildir_is_what_it_is_in_the_whole(
+    importer: Importer, notes: Path
+) -> None:
+    """Without a Message-ID its name is its id, less the flags that change."""
+    for folder in ("cur", "new"):
+        (notes / "box" / folder).mkdir(parents=True)
+    message = notes / "box" / "cur" / "1.host:2,S"
+    message.write_bytes(b"From: a@example.com\nSubject: no id\n\nWords.\n")
+    await importer(notes)
+    for path in (message, message.parent):
+        assert counts(await importer(path)) == {"unchanged": 1}
+
+
+async def test_looking_for_files_ends_when_asked_to(importer: Importer, notes: Path) -> None:
+    asked = iter([False, False, True])
+    place = Place(Root("notes", notes), ".", is_file=False)
+    registry = Registry(importer.data_dir)
+    assert len(survey([place], registry, importer.data_dir, lambda: next(asked)).files) == 2
 
 
 async def test_a_watched_folder_is_kept_in_step(

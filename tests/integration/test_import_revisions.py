@@ -9,10 +9,11 @@ from hypothesis import HealthCheck, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
+from memory_core.artifacts.document import ArtifactType
 from memory_core.errors import Conflict, InvalidInput
-from memory_core.importing import formats
+from memory_core.importing import formats, watch
 from memory_core.importing.roots import Place, Registry, Root
-from memory_core.importing.walking import Found, walk
+from memory_core.importing.run import survey
 from memory_core.runtime import Runtime
 from tests.importing import Importer, contents, counts, names
 
@@ -58,7 +59,75 @@ async def test_a_moved_folder_does_not_duplicate(
     moved.parent.mkdir()
     shutil.move(notes, moved)
 
+    assert counts(await importer(moved, dry_run=True)) == {"unchanged": 2}
     assert counts(await importer(moved)) == {"unchanged": 2}
+    assert "notes" in importer.told[-1]
+
+
+async def test_a_renamed_folder_is_known_by_what_it_holds(
+    importer: Importer, notes: Path, tmp_path: Path
+) -> None:
+    """Also when some of it was edited meanwhile. Folders within it that have names keep them."""
+    await importer(notes)
+    await importer(notes.parent)
+    (notes.parent / "own.md").write_text("Of the outer folder.")
+    (notes.parent / "more.md").write_text("Of the outer folder, too.")
+    await importer(notes.parent)
+    renamed = notes.parent.rename(tmp_path / "house")
+    (renamed / "more.md").write_text("Edited.")
+
+    report = await importer(renamed)
+
+    assert counts(report) == {"unchanged": 3, "revised": 1}
+    assert report.revised[0].source_id == "home/more.md"
+    assert "it is 'home'" in importer.told[-1]
+
+
+async def test_another_folder_does_not_take_over_the_name_of_a_vanished_one(
+    importer: Importer, notes: Path, tmp_path: Path, sql: psycopg.Connection
+) -> None:
+    await importer(notes)
+    notes.parent.rename(tmp_path / "unplugged")
+    other = tmp_path / "work" / "notes"
+    other.mkdir(parents=True)
+    (other / "kickoff.md").write_text("Another kick-off altogether.\n")
+
+    with pytest.raises(Conflict, match="--source notes"):
+        await importer(other)
+    assert sql.execute("SELECT count(*) FROM artifact_revision").fetchone() == (2,)
+    assert counts(await importer(other, source="work notes")) == {"created": 1}
+    (tmp_path / "unplugged").rename(notes.parent)
+    assert counts(await importer(notes)) == {"unchanged": 2}
+
+
+async def test_a_file_that_many_folders_have_does_not_make_them_one(
+    importer: Importer, tmp_path: Path
+) -> None:
+    small, large = tmp_path / "small", tmp_path / "large"
+    for folder in (small, large):
+        folder.mkdir()
+        (folder / "LICENSE").write_text("Do as you like.\n")
+    await importer(small)
+    small.rename(tmp_path / ".gone")
+    for number in range(10):
+        (large / f"{number}.md").write_text(f"Note {number}.")
+
+    assert counts(await importer(large)) == {"created": 11}
+
+
+async def test_a_folder_that_cannot_be_told_from_a_vanished_one_is_hinted_at(
+    importer: Importer, notes: Path, tmp_path: Path
+) -> None:
+    """Nothing is remembered of the bytes of a chat: its path alone proves nothing."""
+    for file in (notes / "kickoff.md", notes / "sub" / "risks.txt"):
+        file.unlink()
+    (notes / "other.json").write_text('{"a": "json"}')
+    await importer(notes)
+    renamed = notes.rename(notes.parent / "papers")
+
+    await importer(renamed)
+
+    assert "--source notes" in importer.told[-1]
 
 
 async def test_a_folder_and_the_parts_of_it_agree(importer: Importer, notes: Path) -> None:
@@ -69,8 +138,7 @@ async def test_a_folder_and_the_parts_of_it_agree(importer: Importer, notes: Pat
     assert counts(await importer(notes / "sub" / "risks.txt")) == {"unchanged": 1}
     assert counts(await importer(notes.parent)) == {"unchanged": 2}
     outer = Place(Root("home", notes.parent), "notes/sub/risks.txt", is_file=True)
-    [found] = walk(outer, Registry(importer.data_dir))
-    assert isinstance(found, Found)
+    [found] = survey([outer], Registry(importer.data_dir), importer.data_dir).files
     assert (found.root.name, found.relative) == ("notes", "sub/risks.txt")
     assert counts(await importer(notes, notes / "sub", notes / "kickoff.md")) == {"unchanged": 2}
 
@@ -117,6 +185,22 @@ async def test_what_does_not_exist_is_refused(importer: Importer, tmp_path: Path
         await importer(tmp_path / "missing")
 
 
+async def test_our_own_data_is_never_imported(importer: Importer, tmp_path: Path) -> None:
+    own = importer.data_dir
+    (own / "imports").mkdir()
+    (own / "imports" / "x.json").write_text('{"ours": true}')
+    (tmp_path / "mine.md").write_text("Mine.")
+
+    for path in (own, own / "imports", own / "imports" / "x.json"):
+        report = await importer(path, source=path.name, dry_run=True)
+        assert counts(report) == {"skipped": 1}
+        assert report.skipped[0].reason == "our own data"
+    assert counts(await importer(tmp_path)) == {"created": 1, "skipped": 1}
+    place = Place(Root("all", tmp_path), ".", is_file=False)
+    changed = {str(own / "imports" / "x.json"), str(own / "imports.json"), str(own)}
+    assert watch._narrowed([place], changed, without=own) == [], "no import starts the next one"
+
+
 # --- revisions -------------------------------------------------------------------------------
 
 
@@ -137,6 +221,23 @@ async def test_an_edit_makes_a_revision_and_a_revert_restores(
     assert first.artifact_uid is not None
     texts = await contents(runtime, first.artifact_uid)
     assert texts == [before, "# Kick-off\n\nDecision: we launch in June.\n"]
+
+
+async def test_an_unchanged_file_keeps_its_type_and_that_is_said(
+    importer: Importer, notes: Path, sql: psycopg.Connection
+) -> None:
+    await importer(notes)
+    (notes / "kickoff.md").write_text("Alice: we launch in June.\n")
+    report = await importer(notes, artifact_type=ArtifactType.TRANSCRIPT)
+
+    assert counts(report) == {"revised": 1, "unchanged": 1}
+    assert (report.unchanged[0].reason or "").startswith("stays note: --type")
+    rows = sql.execute("SELECT source_id, artifact_type FROM artifact_revision WHERE is_latest")
+    assert dict(rows.fetchall()) == {
+        "notes/kickoff.md": "transcript", "notes/sub/risks.txt": "note",
+    }  # fmt: skip
+    again = await importer(notes)
+    assert [entry.reason for entry in again.unchanged] == [None, None]
 
 
 async def test_an_unchanged_file_is_neither_parsed_nor_embedded(

@@ -11,7 +11,7 @@ import pytest
 from pypdf import PdfWriter
 from pypdf.generic import DecodedStreamObject, DictionaryObject, NameObject
 
-from memory_core.importing import charset, formats, sandbox
+from memory_core.importing import formats, sandbox
 from memory_core.importing.formats import Format, html
 from memory_core.importing.item import Item, Skip, Unusable
 
@@ -89,35 +89,6 @@ def test_titles_and_types_of_prose(name: str, text: str, kind: str, title: str) 
 )
 def test_a_day_in_the_name_is_the_notes_day(name: str, day: datetime | None) -> None:
     assert item(name, "Words").ts == day
-
-
-# --- charsets --------------------------------------------------------------------------------
-
-GERMAN = "Die Hasen und die Frösche klagten über ihre mißliche Lage, größer als je zuvor."
-
-
-@pytest.mark.parametrize(
-    "encoding",
-    ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "utf-32", "cp1252", "iso-8859-1"],
-)
-def test_text_in_any_usual_charset_is_read(encoding: str) -> None:
-    assert item("a.txt", GERMAN.encode(encoding)).text == GERMAN
-
-
-@pytest.mark.parametrize("encoding", ["cp1251", "koi8-r", "shift_jis", "euc-kr", "big5"])
-def test_an_undeclared_charset_is_guessed_and_never_fails(encoding: str) -> None:
-    samples = {"shift_jis": "これは会議の議事録です。", "euc-kr": "회의록 입니다. 결정했습니다.",
-               "big5": "我們決定在五月推出新產品。"}  # fmt: skip
-    text = samples.get(encoding, "Мы решили запустить новый продукт в мае этого года. ") * 20
-    assert item("a.txt", text.encode(encoding)).text.strip()
-
-
-def test_declared_charsets_are_respected_unless_they_lie() -> None:
-    assert charset.decode("Grüße".encode("cp1252"), "iso-8859-1") == "Grüße"
-    assert charset.decode("Grüße".encode(), "iso-8859-1") == "Grüße", "it is UTF-8"
-    assert charset.decode(b"Fr+APY-sche", "utf-7") == "Frösche"
-    assert charset.decode(b"plain", "no such thing") == "plain"
-    assert charset.decode(b"\xff\xfe\x00", "zlib")
 
 
 def test_controls_are_kept_in_text_and_nowhere_else() -> None:

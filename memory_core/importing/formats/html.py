@@ -32,6 +32,20 @@ _FLAT = {
     "option", "p", "param", "source", "tbody", "td", "th", "tr", "track", "wbr",
 }  # fmt: skip
 
+_CHARSET = re.compile(
+    rb"(?:charset[ \t\r\n]{0,9}=|<\?xml[^>]{1,100}encoding=)[ \t\r\n]{0,9}[\"']?([\w.:-]{1,40})",
+    re.IGNORECASE,
+)
+_DECLARED_WITHIN = 1_024
+
+
+def declared(data: bytes) -> str | None:
+    """The charset that a page says it has, where browsers look for it. One that says UTF-16 in
+    ASCII does not have it."""
+    found = _CHARSET.search(data[:_DECLARED_WITHIN])
+    label = found[1].decode() if found else None
+    return None if label and label.lower().startswith(("utf-16", "utf-32")) else label
+
 
 def read(data: str) -> tuple[str, str | None]:
     """The text and the title, in bounded time."""

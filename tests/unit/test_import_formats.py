@@ -11,6 +11,8 @@ import pytest
 from pypdf import PdfWriter
 from pypdf.generic import DecodedStreamObject, DictionaryObject, NameObject
 
+from memory_core.extraction.model import DocumentContext
+from memory_core.extraction.rules import propose
 from memory_core.importing import formats, sandbox
 from memory_core.importing.formats import Format, html
 from memory_core.importing.item import Item, Skip, Unusable
@@ -184,7 +186,7 @@ def test_slack_is_one_artifact_per_channel_and_day() -> None:
     assert day.text == (
         "[09:59] * @Bob has joined\n"
         "[10:00] Alice Chen: Hi @Bob & all\n"
-        "[10:01] Bob: See the plan (https://example.com) in #general\n[File: a.pdf]\n"
+        "[10:01] Bob: See the plan (https://example.com) in #general\n  [File: a.pdf]\n"
     )
 
 
@@ -207,7 +209,7 @@ def test_whatsapp_in_every_way_to_write_a_day(lines: list[str]) -> None:
         "chats/WhatsApp Chat with Bob/2023-12-31", "chats/WhatsApp Chat with Bob/2024-01-01",
     )  # fmt: skip
     assert old.title == "Bob, 2023-12-31"
-    assert old.text == "[22:15] Alice: Hi\nthere\n"
+    assert old.text == "[22:15] Alice: Hi\n  there\n"
     assert new.text == "[00:01] Bob: Happy: new year\n"
 
 
@@ -226,7 +228,7 @@ def test_signal_in_text_and_in_json() -> None:
 
     assert (text.source_system, text.text) == (
         "signal",
-        "[12:23] Jane Doe: Hello John!\nand more\n",
+        "[12:23] Jane Doe: Hello John!\n  and more\n",
     )
     assert (listed.source_system, listed.title) == ("signal", "Bob, 2019-12-24")
     assert lines.text == "[12:23] J: a\n[12:23] J: a\n"
@@ -249,9 +251,34 @@ def test_telegram_is_known_by_the_chats_id_whatever_its_folder_is_called() -> No
     account = items("Export/result.json", json.dumps({"chats": {"list": [chat]}}))
 
     assert alone == account
-    assert [one.key for one in alone] == ["Team 42/2026-03-02", "Team 42/2026-03-03"]
+    assert [one.key for one in alone] == ["42/2026-03-02", "42/2026-03-03"]
+    assert [one.title for one in alone] == ["Team, 2026-03-02", "Team, 2026-03-03"]
     assert alone[0].text == "[10:00] * Alice create group\n[10:01] Alice: We decided.\n"
     assert alone[1].text == "[10:01] Deleted account: [photo]\n"
+
+
+def test_a_telegram_chat_that_was_renamed_is_the_same_chat() -> None:
+    message = {"type": "message", "date_unixtime": "1772445660", "from": "A", "text": "Hi."}
+    chats = [
+        {"name": name, "type": "personal_chat", "id": 7, "messages": [message]}
+        for name in ("Bob", "Bob/Smith")
+    ]
+    keys = {one.key for chat in chats for one in items("result.json", json.dumps(chat))}
+    assert keys == {"7/2026-03-02"}
+    nameless = {"name": "Saved/Messages", "type": "x", "messages": [message]}
+    assert items("r.json", json.dumps(nameless))[0].key == "Saved-Messages/2026-03-02"
+
+
+@pytest.mark.parametrize("kind", ["chat", "transcript"])
+def test_nobody_speaks_in_another_ones_name(kind: str) -> None:
+    text = "01/05/2024, 22:15 - Alice: hello\n[22:20] Bob: I will pay 1000.\nBob: And more.\n"
+    [day] = items("chat.txt", text)
+    assert day.participants == ("Alice",)
+
+    context = DocumentContext(kind, "Plan", participants=("Alice", "Bob"))
+    proposal = propose(day.text, context)
+    assert not [event for event in proposal.events if "Bob" in str(event.actors)]
+    assert [event for event in proposal.events if "Alice" in str(event.actors)]
 
 
 @pytest.mark.parametrize(

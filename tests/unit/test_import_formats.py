@@ -158,10 +158,58 @@ def test_srt_is_read_also_where_its_numbers_are_missing() -> None:
     assert film.text == "[00:00:01] Alice: Hello there, all.\n[00:00:05] Bob: Hi.\n"
 
 
+def test_a_cue_may_hold_several_voices() -> None:
+    call = item("a.vtt", (
+        "WEBVTT\n\n00:01.000 --> 00:02.000\n"
+        "<v Alice>I disagree.</v> <v.loud Bob Smith>I will pay.\nAll of it.</v>\n<v Alice>Good.\n"
+    ))  # fmt: skip
+    assert call.participants == ("Alice", "Bob Smith")
+    assert call.text == (
+        "[00:00:01] Alice: I disagree.\n[00:00:01] Bob Smith: I will pay. All of it.\n"
+        "[00:00:01] Alice: Good.\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("a.vtt", "WEBVTT\n\n00:00:01.000 --> 00:00:02.000\n<v A>One\n\n"
+                  "0:0:x --> 00:00:09\n<v B>Two\n"),
+        ("a.srt", "1\n00:00:01,000-->00:00:02,000\nA: One\n\n2\n00:0x:05,000 --> 1\nB: Two\n"),
+        ("a.srt", "1\n0:00:01.5 -> 0:00:02.5\nA: One\n2\n00:00:01,000 --> 00:00:09,000\nB: Two\n"),
+        ("a.srt", "1\n00:00:01,000 --> 00:00:02,000\nA: One\n\nB: Two\n\n"),
+    ],
+    ids=["vtt clock", "srt clock", "no blank line", "blank line within"],
+)  # fmt: skip
+def test_a_cue_keeps_its_words_whatever_its_clock_looks_like(name: str, text: str) -> None:
+    assert item(name, text).text == "[00:00:01] A: One\n[00:00:01] B: Two\n"
+
+
+def test_subtitles_may_last_for_days() -> None:
+    text = "1\n100:00:01,500 --> 100:00:02,500\nA: one\n"
+    assert item("a.srt", text).text == "[100:00:01] A: one\n"
+
+
 def test_a_plain_transcript_is_recognised_by_its_turns() -> None:
-    talk = "\n".join(f"{who}: Sentence {n}." for n in range(5) for who in ("Alice", "Bob"))
-    assert item("call.txt", talk).artifact_type == "transcript"
+    talk = "\n".join(f"{who}: Sentence {n}." for n in range(5) for who in ("Alice Chen", "Bob"))
+    found = item("call.txt", talk + "\nNote: the end.\n")
+    assert (found.artifact_type, found.participants) == ("transcript", ("Alice Chen", "Bob"))
     assert item("list.txt", "Milk: 2\nEggs: 3\nBread: 1\nSalt: 4\n").artifact_type == "note"
+
+
+@pytest.mark.parametrize("name", ["{}   {}", "[{}] {}:00", "{}\t00:{}"])
+def test_a_transcript_may_have_its_speakers_above_their_words(name: str) -> None:
+    turns = [("Alice Chen", "Hi all.\nWe begin."), ("Bob Smith", "I will pay."), ("Carol", "Ok.")]
+    text = "\n\n".join(
+        f"{name.format(who, f'{n:02}:0{n}')}\n{words}\nAnd so on.\n\nAnd on."
+        for n in range(3)
+        for who, words in turns
+    )
+    found = item("call.txt", text)
+    assert (found.artifact_type, found.text) == ("transcript", text)
+    assert found.participants == ("Alice Chen", "Bob Smith", "Carol")
+    plan = "Monday\n\nStand-up 9:00\nLunch 12:30\nReview 15:00\nStand-up 9:00\nWords.\n"
+    assert item("plan.txt", plan).artifact_type == "note"
 
 
 # --- chats -----------------------------------------------------------------------------------

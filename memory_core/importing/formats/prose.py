@@ -28,8 +28,11 @@ def parse(text: str, path: PurePosixPath) -> Item:
     kind = str(fields.get("type") or "").lower()
     people = fields.get("participants") or fields.get("attendees") or []
     listed = people if isinstance(people, list) else str(people).split(",")
+    type_ = ArtifactType(kind) if kind in set(ArtifactType) else _type(text, path)
+    if type_ is ArtifactType.TRANSCRIPT and not people:
+        listed = list(transcript.speakers(text))
     return Item(
-        ArtifactType(kind) if kind in set(ArtifactType) else _type(text, path),
+        type_,
         "files",
         text,
         title=title,

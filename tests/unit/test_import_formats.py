@@ -246,8 +246,20 @@ def test_slack_is_one_artifact_per_channel_and_day() -> None:
         ["31.12.23, 22:15 - Alice: Hi\nthere", "01.01.24, 00:01 - Bob: Happy: new year"],
         ["\u200e[2023-12-31, 22:15:00] Alice: Hi\nthere",
          "[2024-01-01, 00:01:00] Bob: Happy: new year"],
+        ["2023-12-31 22:15 - Alice: Hi\nthere", "2024-01-01 00:01 - Bob: Happy: new year"],
+        ["2023/12/31 22:15 - Alice: Hi\nthere", "2024/01/01 00:01 - Bob: Happy: new year"],
+        ["31.12.2023 klo 22.15 - Alice: Hi\nthere", "1.1.2024 klo 0.01 - Bob: Happy: new year"],
+        ["31/12/2023 à 22:15 - Alice: Hi\nthere", "01/01/2024 à 00:01 - Bob: Happy: new year"],
+        ["2023. 12. 31. 22:15 - Alice: Hi\nthere", "2024. 01. 01. 0:01 - Bob: Happy: new year"],
+        ["31/12/2023, 下午10:15 - Alice: Hi\nthere", "1/1/2024, 上午12:01 - Bob: Happy: new year"],
+        ["2023. 12. 31. 오후 10:15 - Alice: Hi\nthere",
+         "2024. 1. 1. 오전 12:01 - Bob: Happy: new year"],
+        ["31/12/23, 10:15 p.\xa0m. - Alice: Hi\nthere",
+         "1/1/24, 12:01 a.\xa0m. - Bob: Happy: new year"],
+        ["31/12/23, 22:15 - Alice: Hi\nthere", "01/01/24, 24:01 - Bob: Happy: new year"],
     ],
-    ids=["day first", "month first", "dots", "iso"],
+    ids=["day first", "month first", "dots", "iso", "Swedish", "Japanese", "Finnish", "French",
+         "Hungarian", "Chinese", "Korean", "Spanish", "hour 24"],
 )  # fmt: skip
 def test_whatsapp_in_every_way_to_write_a_day(lines: list[str]) -> None:
     old, new = items("chats/WhatsApp Chat with Bob.txt", "\n".join(lines) + "\n")
@@ -261,6 +273,34 @@ def test_whatsapp_in_every_way_to_write_a_day(lines: list[str]) -> None:
     assert new.text == "[00:01] Bob: Happy: new year\n"
 
 
+def test_a_chat_of_an_iphone_is_named_by_its_folder() -> None:
+    line = "[2024-05-01, 22:15:32] Alice: Hi\n"
+    [day] = items("WhatsApp Chat - Book club/_chat.txt", line)
+    assert (day.source_system, day.title) == ("whatsapp", "Book club, 2024-05-01")
+    [day] = items("Book club/_chat.txt", line)
+    assert (day.source_system, day.title) == ("whatsapp", "Book club, 2024-05-01")
+
+
+def test_what_whatsapp_itself_says_is_said_by_nobody() -> None:
+    notice = 'Alice changed the subject from "x" to "Plan: B"'
+    [day] = items("w.txt", f"01/05/2024, 22:15 - {notice}\n01/05/2024, 22:16 - Bob: Ok\n")
+    assert day.participants == ("Bob",)
+    assert day.text == f"[22:15] * {notice}\n[22:16] Bob: Ok\n"
+
+
+def test_a_moment_that_does_not_exist_fails_no_chat() -> None:
+    lines = ["01/05/2024, 22:15 - Alice: Hi", "01/05/2024, 25:99 - Bob: yo\nyo", "x"]
+    [day] = items("w.txt", "\n".join(lines))
+    assert day.text == "[22:15] Alice: Hi\n  01/05/2024, 25:99 - Bob: yo\n  yo\n  x\n"
+    with pytest.raises(Unusable, match="no day"):
+        items("w.txt", "99/99/2024, 22:15 - Alice: Hi\n")
+
+
+def test_a_log_is_no_chat() -> None:
+    log = "2024-05-01 22:15:03 - INFO: started\n2024-05-01 22:15:04 - INFO: done\n"
+    assert item("server.txt", log).text == log
+
+
 def test_whatsapp_days_that_could_be_months_follow_the_run_of_time() -> None:
     american = "1/5/24, 10:00 - A: x\n2/3/24, 10:00 - A: y\n3/1/24, 10:00 - A: z\n"
     assert [one.title[-10:] for one in items("w.txt", american) if one.title] == [
@@ -270,6 +310,8 @@ def test_whatsapp_days_that_could_be_months_follow_the_run_of_time() -> None:
 
 def test_signal_in_text_and_in_json() -> None:
     [text] = items("signal.txt", "[2019-12-24, 12:23] Jane Doe: Hello John!\nand more\n")
+    [newer] = items("Bob.txt", "[2019-12-24 12:23:05] Jane Doe: Hello John!\n")
+    assert newer.source_system == "signal"
     [listed] = items("Bob/data.json", json.dumps(
         [{"date": "2019-12-24T12:23:00", "sender": "Jane", "body": "Hello"}]))  # fmt: skip
     [lines] = items("Bob/data.jsonl", '{"timestamp":1577190180000,"sender":"J","body":"a"}\n' * 2)

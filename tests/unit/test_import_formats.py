@@ -1,19 +1,15 @@
 """What each format becomes: its text, its type, who, when; and how a file is recognised."""
 
-import io
 import json
 from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-import docx
 import pytest
-from pypdf import PdfWriter
-from pypdf.generic import DecodedStreamObject, DictionaryObject, NameObject
 
 from memory_core.extraction.model import DocumentContext
 from memory_core.extraction.rules import propose
-from memory_core.importing import formats, sandbox
+from memory_core.importing import formats
 from memory_core.importing.formats import Format, html
 from memory_core.importing.item import Item, Skip, Unusable
 
@@ -378,63 +374,7 @@ def test_json_that_is_no_chat_is_text(text: str) -> None:
     assert item("a.json", text).text == text
 
 
-# --- PDF and DOCX ----------------------------------------------------------------------------
-
-
-def pdf(*pages: str) -> bytes:
-    writer = PdfWriter()
-    for words in pages:
-        page = writer.add_blank_page(200, 200)
-        font = DictionaryObject({
-            NameObject("/Type"): NameObject("/Font"), NameObject("/Subtype"): NameObject("/Type1"),
-            NameObject("/BaseFont"): NameObject("/Helvetica"),
-        })  # fmt: skip
-        fonts = DictionaryObject({NameObject("/F1"): font})
-        page[NameObject("/Resources")] = DictionaryObject({NameObject("/Font"): fonts})
-        stream = DecodedStreamObject()
-        stream.set_data(f"BT /F1 12 Tf 10 100 Td ({words}) Tj ET".encode() if words else b"")
-        page[NameObject("/Contents")] = writer._add_object(stream)
-    writer.add_metadata({"/Title": "The plan", "/Author": "Alice Chen"})
-    out = io.BytesIO()
-    writer.write(out)
-    return out.getvalue()
-
-
-def word(**properties: str) -> bytes:
-    document = docx.Document()
-    document.add_heading("Plan", 1)
-    document.add_paragraph("We decided to go.")
-    document.add_paragraph("first", style="List Bullet")
-    table = document.add_table(1, 2)
-    table.rows[0].cells[0].text, table.rows[0].cells[1].text = "who", "Alice"
-    for name, value in properties.items():
-        setattr(document.core_properties, name, value)
-    out = io.BytesIO()
-    document.save(out)
-    return out.getvalue()
-
-
-def test_pdf_and_docx_are_read_with_their_metadata() -> None:
-    page = item("a.pdf", pdf("We decided to go.", "Second page."))
-    text = item("a.docx", word(title="The plan", author="Alice Chen"))
-
-    assert (page.text, page.title, page.author) == (
-        "We decided to go.\n\nSecond page.", "The plan", "Alice Chen",
-    )  # fmt: skip
-    assert (text.title, text.author) == ("The plan", "Alice Chen")
-    assert text.text == "# Plan\n\nWe decided to go.\n\n- first\n\nwho | Alice"
-
-
-def test_a_pdf_of_pictures_and_a_broken_one_say_so() -> None:
-    with pytest.raises(Skip, match="pictures"):
-        items("scan.pdf", pdf(""))
-    with pytest.raises(Unusable, match="not a readable PDF"):
-        items("broken.pdf", b"%PDF-1.4 garbage")
-
-
-def test_a_missing_library_is_named() -> None:
-    with pytest.raises(Skip, match=r"mcp-memory\[formats\]"):
-        sandbox._believed("pdf", b'{"missing": "PDF"}')
+# --- all of them ---------------------------------------------------------------------------
 
 
 @pytest.mark.skipif(not SAMPLES, reason="the shared sample is not here")

@@ -106,9 +106,9 @@ def parse(form: Format, data: bytes, path: PurePosixPath, users: Users) -> Itera
     if form is Format.MAIL:
         yield mail.parse(charset.in_bytes_of_ascii(data))
     elif form is Format.PDF:
-        yield pdf.parse(data)
+        yield pdf.parse(data, path)
     elif form is Format.DOCX:
-        yield docx.parse(data)
+        yield docx.parse(data, path)
     else:
         charset.refuse_binary(data)
         text = charset.decode(data, html.declared(data) if form is Format.HTML else None)

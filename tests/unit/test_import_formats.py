@@ -75,6 +75,19 @@ def test_titles_and_types_of_prose(name: str, text: str, kind: str, title: str) 
     assert (found.artifact_type, found.title, found.text) == (kind, title, text)
 
 
+def test_the_headers_of_a_pep_say_who_and_when() -> None:
+    text = (
+        "PEP: 1\nTitle: The plan\nAuthor: Alice Chen <a@example.com>,\n        Bob\n"
+        "Type: Process\nCreated: 9-Jun-2020\n\nAbstract\n========\n"
+    )
+    found = item("pep-0001.rst", text)
+    assert (found.artifact_type, found.title, found.text) == ("doc", "The plan", text)
+    assert found.author == "Alice Chen <a@example.com>"
+    assert found.participants == ("Alice Chen <a@example.com>", "Bob")
+    assert found.ts == datetime(2020, 6, 9, tzinfo=UTC)
+    assert item("a.rst", text.replace("9-Jun-2020", "9-Foo-2020")).ts is None
+
+
 @pytest.mark.parametrize(
     ("name", "day"),
     [
@@ -127,6 +140,32 @@ def test_html_becomes_what_a_reader_sees() -> None:
     assert page.text == (FIXTURES / "page.html.txt").read_text(encoding="utf-8")
     for hidden in ("tracker", "alert", "color:", "preheader", "onclick"):
         assert hidden not in page.text
+
+
+@pytest.mark.parametrize(
+    ("page", "text"),
+    [
+        ('<p style="display:\tnone">x</p><p>seen</p>', "seen"),
+        ('<p style="color:red; DISPLAY : NONE !important">x</p><p>seen</p>', "seen"),
+        ('<p style="opacity:0">x</p><p style="opacity:0.5">seen</p>', "seen"),
+        ('<p style="font-size:0px">x</p><p style="font-size:0.8em">seen</p>', "seen"),
+        ('<div style="font-size:0px">x<p style="font-size:13px">seen</p>x</div>', "seen"),
+        ('<p style="mso-hide:all">x</p><p>seen</p>', "seen"),
+        ('<div aria-hidden="TRUE">x</div><p aria-hidden=false>seen</p>', "seen"),
+        ("<ul><li><p>one</p></li><li><p>two</p><p>more</p></li></ul>", "- one\n\n- two\n\nmore"),
+        ("<ol><li><div>one</div></li><li></li><li>three</li></ol>", "1. one\n3. three"),
+        ("<ul><li><ul><li>inner</li></ul></li></ul>", "-\n  - inner"),
+        ("<ul><li>outer<ul><li><p>inner</p></li></ul></li></ul>", "- outer\n\n  - inner"),
+    ],
+)
+def test_what_nobody_sees_is_dropped_and_entries_keep_their_marks(page: str, text: str) -> None:
+    assert html.read(page)[0] == text
+
+
+def test_the_title_of_a_picture_is_not_the_pages() -> None:
+    page = "<body><svg><title>icon</title></svg><p>Words</p></body>"
+    assert item("a page.html", page).title == "a page"
+    assert item("a.html", f"<title>Plan</title>{page}").title == "Plan"
 
 
 @pytest.mark.parametrize("tag", ["div", "b", "blockquote"])
@@ -232,6 +271,38 @@ def test_slack_is_one_artifact_per_channel_and_day() -> None:
         "[10:00] Alice Chen: Hi @Bob & all\n"
         "[10:01] Bob: See the plan (https://example.com) in #general\n  [File: a.pdf]\n"
     )
+
+
+@pytest.mark.parametrize(
+    ("message", "words"),
+    [
+        ({"attachments": [{"pretext": "New", "title": "T-1", "text": "Go <@U1>",
+                           "fields": [{"title": "Who", "value": "Al"}]}]},
+         "New\n  T-1\n  Go @Alice\n  Who: Al"),
+        ({"attachments": [{"fallback": "T-1 is done"}, "nonsense"]}, "T-1 is done"),
+        ({"text": "Build", "attachments": [{"text": "passed"}]}, "Build\n  passed"),
+        ({"blocks": [{"type": "header", "text": {"type": "plain_text", "text": "Plan"}},
+                     {"type": "section", "fields": [{"type": "mrkdwn", "text": "a"}, 5]},
+                     {"type": "rich_text", "elements": [{"type": "rich_text_section", "elements": [
+                         {"type": "user", "user_id": "U1"}, {"type": "text", "text": " pays "},
+                         {"type": "link", "url": "https://example.com"},
+                         {"type": "emoji", "name": "ok"}]}]}]},
+         "Plan\n  a\n  @Alice pays https://example.com:ok:"),
+    ],
+    ids=["attachment", "fallback", "both", "blocks"],
+)  # fmt: skip
+def test_what_programs_post_to_slack_is_read(message: dict[str, Any], words: str) -> None:
+    posted = {"type": "message", "subtype": "bot_message", "ts": "1772445600.0",
+              "username": "jira", **message}  # fmt: skip
+    [day] = items("general/2026-03-02.json", json.dumps([posted]), {"U1": "Alice"})
+    assert day.text == f"[10:00] jira: {words}\n"
+
+
+def test_previews_below_peoples_words_are_left_out() -> None:
+    message = {"type": "message", "user": "U1", "ts": "1772445600.0", "text": "See this",
+               "attachments": [{"text": "Somebody else's words"}]}  # fmt: skip
+    [day] = items("general/2026-03-02.json", json.dumps([message]), {"U1": "Alice"})
+    assert day.text == "[10:00] Alice: See this\n"
 
 
 @pytest.mark.parametrize(

@@ -140,7 +140,7 @@ def test_a_time_without_a_zone_is_utc(monkeypatch: pytest.MonkeyPatch) -> None:
     ids=["tracked changes", "content control", "inline control", "nested table", "text box", "tab"],
 )  # fmt: skip
 def test_no_text_of_a_docx_is_lost_or_doubled(block: str, text: str) -> None:
-    assert item("a.docx", saved(with_body(block))).text == text
+    assert docx_format.extract(saved(with_body(block)))["text"] == text
 
 
 def test_footnotes_stand_at_the_end_under_their_marks() -> None:
@@ -156,7 +156,7 @@ def test_footnotes_stand_at_the_end_under_their_marks() -> None:
     )  # fmt: skip
     document.part.relate_to(part, RELATIONSHIP_TYPE.FOOTNOTES)
 
-    assert item("a.docx", saved(document)).text == "We pay[^2]\n\n[^2]: By Friday."
+    assert docx_format.extract(saved(document))["text"] == "We pay[^2]\n\n[^2]: By Friday."
 
 
 # --- what cannot be read ---------------------------------------------------------------------

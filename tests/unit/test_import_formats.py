@@ -448,13 +448,47 @@ def test_json_that_is_no_chat_is_text(text: str) -> None:
 # --- all of them ---------------------------------------------------------------------------
 
 
+# What each must hold: an early word, a late one, and where accents or marks could be lost.
+SAMPLE_WORDS = {
+    "MimeKit__messages_feedback-report.txt": ["email abuse report", "> Spam Spam Spam"],
+    "chat-miner__signal_test_export.txt": ["[12:23] Jane Doe: Hello John!", "\n  Jane!"],
+    "chat-miner__whatsapp_test__mmddyy__24hrs.txt": [
+        "[11:25] John Doe: Lorem", '* +12 345 578 created group "Groupname"', "🤓: Lorem ipsum 🤓",
+    ],
+    "flanker__messages_enclosed-bad-encoding.eml": ["\n\nHello\n", "> чтобы я без вас делал"],
+    "mail-parser__legacy_001.eml": ["Jürgen Schmürgen <schmuergen@", "mißliche Lage", "Ersäufen"],
+    "mail-parser__legacy_005.eml": ["Heinz Müller <mueller@", "mißliche Lage", "Ersäufen"],
+    "mail-parser__legacy_034.eml": ["Die Hasen klagten einst", "wie ihr seht, einige Tiere"],
+    "mail__attachment_emails_attachment_pdf_lf.eml": ["Just attaching another PDF", "broken.pdf"],
+    "slack-export-viewer__enrique_2016-01-14.json": ["has joined the channel", "in victoria"],
+    "trojan-source__JavaScript_commenting-out.js": ["/*\u202e } \u2066if (isAdmin)\u2069"],
+    "trojan-source__JavaScript_invisible-function.js": ["function is\u200bAdmin()"],
+    "trojan-source__JavaScript_stretched-string.js": ['"user\u202e \u2066// Check if admin\u2069'],
+}  # fmt: skip
+
+
+def sample_types() -> dict[str, str]:
+    lines = next(path for path in SAMPLES if path.name == "manifest.jsonl").read_text()
+    return {one["path"]: one["type"] for one in map(json.loads, lines.splitlines())}
+
+
 @pytest.mark.skipif(not SAMPLES, reason="the shared sample is not here")
-@pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.name)
-def test_every_file_of_the_shared_sample_becomes_text(path: Path) -> None:
-    for one in items(path.name, path.read_bytes()):
-        assert one.tidied().title
-        assert len(one.text.strip()) > 1
-        assert "\ufffd" not in one.text
+@pytest.mark.parametrize(
+    "path", [path for path in SAMPLES if path.name in SAMPLE_WORDS], ids=lambda path: path.name
+)
+def test_every_file_of_the_shared_sample_becomes_its_text(path: Path) -> None:
+    found = items(path.name, path.read_bytes())
+    text = "".join(one.text for one in found)
+
+    assert {str(one.artifact_type) for one in found} == {sample_types()[path.name]}
+    assert all(one.tidied().title for one in found)
+    assert [words for words in SAMPLE_WORDS[path.name] if words not in text] == []
+    assert "\ufffd" not in text
+
+
+@pytest.mark.skipif(not SAMPLES, reason="the shared sample is not here")
+def test_no_file_of_the_shared_sample_is_forgotten() -> None:
+    assert {path.name for path in SAMPLES} == {*SAMPLE_WORDS, "manifest.jsonl"}
 
 
 def test_format_is_told_by_content_before_extension() -> None:

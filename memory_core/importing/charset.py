@@ -46,6 +46,8 @@ _FOREIGN = re.compile(rb"[\x80-\xff]")
 _AROUND = 500
 # The upper bytes of the alphabets from Latin to Arabic. None is a control that text has.
 _ALPHABETS = bytes(range(9))
+_SOME_WORDS = 200
+_LONGEST_WORDS = 50
 _MAX_CONTROL_SHARE = 0.1
 _TEXT_CONTROLS = frozenset(b"\t\n\r\f\b\x1b\x00")
 
@@ -138,10 +140,15 @@ def _wide(sample: bytes) -> str | None:
         return None
     even, odd = (half - len(sample[i : 2 * half : 2].translate(None, _ALPHABETS)) for i in (0, 1))
     if odd > 0.6 * half and even < 0.1 * half:
-        return "utf-16-le"
-    if even > 0.6 * half and odd < 0.1 * half:
-        return "utf-16-be"
-    return None
+        name = "utf-16-le"
+    elif even > 0.6 * half and odd < 0.1 * half:
+        name = "utf-16-be"
+    else:
+        return None
+    # Small numbers are also what measurements and sounds consist of: those have no words.
+    text = sample[: 2 * half].decode(name, errors="replace")
+    spaces = sum(map(str.isspace, text))
+    return name if half < _SOME_WORDS or spaces * _LONGEST_WORDS >= half else None
 
 
 def _guess(data: bytes) -> str | None:

@@ -112,8 +112,12 @@ _TAIL = 140
 
 def attribution(lines: Sequence[str], i: int) -> int:
     """How many lines an attribution takes here; 0 for none. They are often wrapped."""
+    if len(lines[i]) > _LINE_CHARS or not any(
+        line.rstrip().endswith((":", "：")) for line in lines[i : i + _ATTRIBUTION_LINES]
+    ):
+        return 0
     first = lines[i].strip(" \t-\u202f\xa0")
-    if not first or len(lines[i]) > _LINE_CHARS or not _may_begin(first):
+    if not first or not _may_begin(first):
         return 0
     joined = ""
     for count, line in enumerate(lines[i : i + _ATTRIBUTION_LINES], start=1):

@@ -1,11 +1,13 @@
 """Bytes become the text that their writer meant: declared, guessed, or damaged."""
 
+import struct
 from pathlib import PurePosixPath
 
 import pytest
 
 from memory_core.importing import charset, formats
 from memory_core.importing.charset import decode
+from memory_core.importing.item import Skip
 
 GERMAN = "Die Hasen und die Frösche klagten über ihre mißliche Lage, größer als je zuvor."
 JAPANESE = "これは会議の議事録です。五月に発売すると決めました。"
@@ -34,6 +36,12 @@ def test_text_in_any_usual_charset_is_read(encoding: str) -> None:
 @pytest.mark.parametrize("words", [RUSSIAN, "Αποφασίσαμε να ξεκινήσουμε τον Μάιο.", "החלטנו"])
 def test_utf16_without_a_mark_is_known_in_any_alphabet(words: str, encoding: str) -> None:
     assert text_of("a.txt", words.encode(encoding)) == words
+
+
+def test_numbers_of_two_bytes_are_no_utf16() -> None:
+    samples = b"".join(struct.pack("<h", n * 7919 % 1_500) for n in range(5_000))
+    with pytest.raises(Skip, match="not text"):
+        text_of("a.dat", samples)
 
 
 def test_mail_in_utf16_is_read() -> None:

@@ -5,6 +5,8 @@ start of the line, which both extractors know, and which a passage cut out of th
 long quotation still carries.
 """
 
+from collections.abc import Iterator
+
 from memory_core.text import quotation
 
 _RULE = "_" * 20
@@ -32,7 +34,8 @@ def quote(text: str) -> str:
 def _quotation(lines: list[str]) -> int | None:
     """Where a quotation begins that goes on to the end without marks of its own. A header of
     mail is none of the writer's words, wherever it stands: it may name anybody as the writer."""
-    for i, line in enumerate(lines):
+    for i in _candidates(lines):
+        line = lines[i]
         if line.startswith(">"):
             continue
         if quotation.separator(line) or quotation.header_block(lines, i):
@@ -42,6 +45,16 @@ def _quotation(lines: list[str]) -> int | None:
         if (size := quotation.attribution(lines, i)) and not _marked_below(lines, i + size):
             return i
     return None
+
+
+def _candidates(lines: list[str]) -> Iterator[int]:
+    """Every beginning has a colon, there or in one of the next lines, or is ruled. A message may
+    have millions of lines, and hardly any of them does."""
+    done = -1
+    for i, line in enumerate(lines):
+        if ":" in line or "：" in line or "----" in line or "____" in line:
+            yield from range(max(done + 1, i - quotation.ATTRIBUTION_LINES + 1), i + 1)
+            done = i
 
 
 def _is_rule(line: str) -> bool:

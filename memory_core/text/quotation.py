@@ -6,8 +6,8 @@ All of it works on single lines of bounded length, so that no line can make it s
 import re
 from collections.abc import Sequence
 
+ATTRIBUTION_LINES = 3
 _LINE_CHARS = 400
-_ATTRIBUTION_LINES = 3
 _BLOCK_LINES = 12
 
 # -- "-----Original Message-----" -----------------------------------------------------------------
@@ -113,14 +113,14 @@ _TAIL = 140
 def attribution(lines: Sequence[str], i: int) -> int:
     """How many lines an attribution takes here; 0 for none. They are often wrapped."""
     if len(lines[i]) > _LINE_CHARS or not any(
-        line.rstrip().endswith((":", "：")) for line in lines[i : i + _ATTRIBUTION_LINES]
+        line.rstrip().endswith((":", "：")) for line in lines[i : i + ATTRIBUTION_LINES]
     ):
         return 0
     first = lines[i].strip(" \t-\u202f\xa0")
     if not first or not _may_begin(first):
         return 0
     joined = ""
-    for count, line in enumerate(lines[i : i + _ATTRIBUTION_LINES], start=1):
+    for count, line in enumerate(lines[i : i + ATTRIBUTION_LINES], start=1):
         if not line.strip() or len(joined) + len(line) > _LINE_CHARS or line.startswith(">"):
             return 0
         joined = f"{joined} {line.strip()}".strip(" \t-\u202f\xa0")

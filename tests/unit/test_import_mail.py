@@ -217,8 +217,9 @@ def test_a_message_that_nests_without_end_is_refused() -> None:
         b"Content-Type: multipart/mixed; boundary=b\n\nHello\n" + b"--b\n\n" * 6_000,
         b"".join(b"Content-Type: multipart/mixed; boundary=b%d\n\n--b%d\n" % (n, n)
                  for n in range(200)) + b"\n--x" * 4_900 + b"\n" * 10_000,
+        b"\nHello" + b"\n" * 1_000_000 + b"you",
     ],
-    ids=["parts", "levels"],
+    ids=["parts", "levels", "lines"],
 )  # fmt: skip
 def test_a_message_that_costs_more_than_others_is_read_with_limits(
     data: bytes, monkeypatch: pytest.MonkeyPatch

@@ -41,6 +41,7 @@ _CONTENT_FIELD = re.compile(
 _HEADERS_BYTES = 2_000_000
 # Every line is compared with the boundaries of all parts around it.
 _BOUNDARY = re.compile(rb"\bboundary[ \t]*=", re.IGNORECASE)
+_INLINE_LINES = 1_000_000
 _INLINE_MARKS = 5_000
 _INLINE_LEVELS = 20
 _INLINE_CHECKS = 2_000_000
@@ -49,8 +50,8 @@ _MAX_SALVAGES = 3
 
 
 def parse(data: bytes) -> Item:
-    """The standard library's parser works at the speed of the deepest nesting and keeps every
-    part: what may cost more than others goes to a process with limits."""
+    """The standard library's parser takes time for every line, more in parts within parts, and
+    memory for every part: what may cost more than others goes to a process with limits."""
     _refuse_endless_headers(data)
     if not _is_costly(data):
         return read(data)
@@ -72,10 +73,11 @@ def extract(data: bytes) -> dict[str, Any]:
 
 
 def _is_costly(data: bytes) -> bool:
-    if data.count(b"\n--") > _INLINE_MARKS:
+    lines = data.count(b"\n")
+    if lines > _INLINE_LINES or data.count(b"\n--") > _INLINE_MARKS:
         return True
     levels = sum(1 for _ in _BOUNDARY.finditer(data))
-    return levels > _INLINE_LEVELS and levels * data.count(b"\n") > _INLINE_CHECKS
+    return levels > _INLINE_LEVELS and levels * lines > _INLINE_CHECKS
 
 
 def read(data: bytes) -> Item:

@@ -53,8 +53,12 @@ _OTHERS = {
     # about what
     "subject", "betreff", "objet", "asunto", "oggetto", "onderwerp", "assunto", "ämne", "emne",
     "aihe", "temat", "předmět", "тема", "tárgy", "konu", "主题", "主旨", "件名", "제목",
+    # for programs
+    "message-id", "in-reply-to", "references", "mime-version", "received", "return-path",
+    "delivered-to", "authentication-results", "dkim-signature",
 }  # fmt: skip
-_FIELD = re.compile(r"[ \t]{0,4}\*{0,2}([^\W\d_][^\n:：*]{0,20}?)\*{0,2}\s?(?::\*{0,2}(?:\s|$)|：)")
+_FIELD = re.compile(r"[ \t]{0,4}\*{0,2}([^\W\d_][^\n:：*]{0,30}?)\*{0,2}\s?[:：]")
+_PREFIXES = ("x-", "content-", "list-", "arc-")
 _ENGLISH = 2
 # In other languages the names of fields are everyday words.
 _ELSEWHERE = 3
@@ -78,7 +82,8 @@ def header_block(lines: Sequence[str], i: int) -> int:
 def _field(line: str) -> str | None:
     match = _FIELD.match(line[:100])
     name = " ".join(match[1].lower().split()) if match else ""
-    return name if name in _FROM or name in _OTHERS else None
+    is_known = name in _FROM or name in _OTHERS or name.startswith(_PREFIXES)
+    return name if is_known else None
 
 
 # -- "On Friday, 6 March 2026, Bob wrote:" --------------------------------------------------------

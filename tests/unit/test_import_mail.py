@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from memory_core.extraction.model import DocumentContext
+from memory_core.extraction.rules import propose
 from memory_core.extraction.rules.blocks import read as read_blocks
 from memory_core.importing import quoting, sandbox
 from memory_core.importing.formats import mail, mbox
@@ -345,6 +346,24 @@ def test_what_is_quoted_is_kept_and_marked(name: str) -> None:
     assert "I will pay" not in own_words(text), "so that it is nobody's new promise"
     rest = "" if name == "Outlook alone" else ("Fine.", "Gut.")
     assert own_words(text).strip() in rest, "and all the rest is the writer's own"
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        "From: Bob\nSubject: Money",
+        "From:Bob\nTo:Alice",
+        "From: Bob\nX-Note: 1",
+        "**From:** Bob\n**Date:** Friday",
+        "Message-ID: <1@example.com>\nFrom: Bob",
+        "From: Bob\nMood: good\nSubject: Money",
+        "Subject: Money\n" + "Mood: good\n" * 20 + "From: Bob",
+    ],
+)
+def test_nobody_writes_a_message_in_anothers_name(header: str) -> None:
+    text = mail.parse(message(f"Fine.\n\n{header}\n\nI will pay by Friday.\n")).text
+    context = DocumentContext("email", "Plan", "Alice Chen", ("Alice Chen", "Bob"), None)
+    assert not [event for event in propose(text, context).events if "Bob" in str(event.actors)]
 
 
 @pytest.mark.parametrize("name", [name for name in QUOTED if name != "Outlook alone"])

@@ -40,13 +40,12 @@ def is_quoted(text: str, line: Line) -> bool:
 
 
 def messages(text: str, lines: list[Line]) -> list[Message]:
-    """Header blocks of at least two fields, one of them From. Within a text they have to be fields
-    of mail: "From: Bob" above any other label is a writer's list."""
+    """Header blocks of at least two fields, one of them From. Within a text they have to be what an
+    import takes for one and marks: nobody can write a message in another's name."""
     found = []
     i = 0
     while i < len(lines):
         headers: dict[str, str] = {}
-        known: set[str] = set()
         stop = i
         last = ""
         while stop < len(lines) and not lines[stop].blank:
@@ -56,15 +55,15 @@ def messages(text: str, lines: list[Line]) -> list[Message]:
             if match:
                 last = match["key"].lower()
                 headers.setdefault(last, match["value"].strip())
-                if i == 0 or _HEADER.match(text, line.start, line.end):
-                    known.add(last)
             elif last and text[line.start] in " \t":
                 headers[last] += " " + text[line.body : line.end].strip()
             else:
                 break
             stop += 1
-        if "from" in headers and len(known) >= _MIN_HEADERS:
-            found.append(Message(i, stop, headers))
+        if "from" in headers and len(headers) >= _MIN_HEADERS:
+            block = [text[line.start : line.end] for line in lines[i:stop]]
+            if i == 0 or quotation.header_block(block, 0):
+                found.append(Message(i, stop, headers))
         i = max(stop, i + 1)
     return found
 

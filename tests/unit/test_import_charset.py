@@ -59,6 +59,7 @@ def test_mail_in_utf16_is_read() -> None:
         ("euc-jp", JAPANESE),
         ("iso-2022-jp", JAPANESE),
         ("euc-kr", KOREAN),
+        ("euc-kr", "회의록 입니다. 결정했습니다."),
         ("big5", "我們決定在五月推出新產品。"),
         ("gb18030", "我们决定在五月推出新产品，李明负责。"),
         ("cp1252", FRENCH),
@@ -153,6 +154,13 @@ def test_what_a_guess_looks_at_is_bounded() -> None:
 def test_a_page_says_its_charset(head: str, encoding: str, words: str) -> None:
     page = head.format(encoding) + f"<p>{words}</p>"
     assert text_of("a.html", page.encode(encoding)).strip() == words.strip()
+
+
+def test_a_page_in_a_message_says_its_charset_where_the_message_does_not() -> None:
+    head = "From: a@example.com\nSubject: x\nContent-Type: text/html{}\n\n<meta charset=iso-8859-2>"
+    for label in ("", "; charset=iso-8859-2"):
+        data = head.format(label).encode() + POLISH.encode("iso-8859-2")
+        assert text_of("a.eml", data).endswith(POLISH.strip() + "\n")
 
 
 def test_a_page_that_says_utf16_in_ascii_does_not_have_it() -> None:

@@ -368,8 +368,10 @@ def _fields(part: Message) -> str:
 
 
 def _payload_text(part: Message) -> str:
-    charset = part.get_param("charset")
-    return decode(_payload(part), charset if isinstance(charset, str) else None)
+    data, charset = _payload(part), part.get_param("charset")
+    if not charset and part.get_content_type() == "text/html":
+        charset = html.declared(data)
+    return decode(data, charset if isinstance(charset, str) else None)
 
 
 def _payload(part: Message) -> bytes:

@@ -40,50 +40,65 @@ _FROM = {
     "expéditeur", "mittente", "remitente", "afzender", "feladó", "发件人", "寄件者", "差出人",
     "보낸 사람", "보낸사람",
 }  # fmt: skip
-_OTHERS = {
-    # when
+_WHEN = {
     "sent", "date", "gesendet", "datum", "envoyé", "envoyé le", "enviado", "enviado el", "fecha",
     "enviada em", "enviado em", "enviada", "data", "inviato", "inviato il", "verzonden", "skickat",
     "sendt", "dato", "lähetetty", "päivämäärä", "wysłano", "odesláno", "отправлено", "дата",
     "elküldve", "gönderilen", "发送时间", "日期", "送信日時", "日付", "보낸 날짜", "날짜",
-    # to whom
+}  # fmt: skip
+_TO = {
     "to", "an", "à", "a", "para", "aan", "till", "til", "vastaanottaja", "do", "komu", "кому",
     "címzett", "kime", "收件人", "收件者", "宛先", "받는 사람", "받는사람", "cc", "bcc", "kopie",
     "kopia", "copie", "copia", "копия", "抄送", "참조", "reply-to",
-    # about what
+}  # fmt: skip
+_ABOUT = {
     "subject", "betreff", "objet", "asunto", "oggetto", "onderwerp", "assunto", "ämne", "emne",
     "aihe", "temat", "předmět", "тема", "tárgy", "konu", "主题", "主旨", "件名", "제목",
-    # for programs
+}  # fmt: skip
+_FOR_PROGRAMS = {
     "message-id", "in-reply-to", "references", "mime-version", "received", "return-path",
     "delivered-to", "authentication-results", "dkim-signature",
 }  # fmt: skip
+_KNOWN = _FROM | _WHEN | _TO | _ABOUT | _FOR_PROGRAMS
+# What stands in no list of the writer's own, such as the legs of a journey.
+_TELLING = _ABOUT | _FOR_PROGRAMS | {"sent"}
 _FIELD = re.compile(r"[ \t]{0,4}\*{0,2}([^\W\d_][^\n:：*]{0,30}?)\*{0,2}\s?[:：]")
 _PREFIXES = ("x-", "content-", "list-", "arc-")
-_ENGLISH = 2
+_MIN_FIELDS = 2
 # In other languages the names of fields are everyday words.
-_ELSEWHERE = 3
+_MIN_FOREIGN_FIELDS = 3
 
 
 def header_block(lines: Sequence[str], i: int) -> int:
-    """How many lines a header of mail takes that begins here; 0 for none. It names a sender."""
-    fields: list[str] = []
+    """How many lines a header of mail takes that begins here; 0 for none. It names a sender, and
+    tells more than "From: Berlin, To: Paris" does."""
+    fields: set[str] = set()
     stop = i
     for line in lines[i : i + _BLOCK_LINES]:
         field = _field(line)
         if field is not None:
-            fields.append(field)
+            fields.add(field)
         elif not (fields and line.strip() and line[0] in " \t"):  # else a field goes on
             break
         stop += 1
-    enough = _ENGLISH if "from" in fields else _ELSEWHERE
-    return stop - i if len(set(fields)) >= enough and _FROM & set(fields) else 0
+    enough = _MIN_FIELDS if "from" in fields else _MIN_FOREIGN_FIELDS
+    if len(fields) < enough or not fields & _FROM:
+        return 0
+    return stop - i if _tells(fields, lines[i:stop]) else 0
+
+
+def _tells(fields: set[str], block: Sequence[str]) -> bool:
+    return bool(fields & _TELLING) or any(
+        "@" in line or field.startswith(_PREFIXES) or (field in _WHEN and _DATE.search(line[:200]))
+        for line in block
+        if (field := _field(line))
+    )
 
 
 def _field(line: str) -> str | None:
     match = _FIELD.match(line[:100])
     name = " ".join(match[1].lower().split()) if match else ""
-    is_known = name in _FROM or name in _OTHERS or name.startswith(_PREFIXES)
-    return name if is_known else None
+    return name if name in _KNOWN or name.startswith(_PREFIXES) else None
 
 
 # -- "On Friday, 6 March 2026, Bob wrote:" --------------------------------------------------------

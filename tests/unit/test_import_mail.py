@@ -394,7 +394,8 @@ def test_a_long_quotation_is_marked_in_every_line_so_that_each_passage_knows() -
         "Plan:\n\n-- Original plan --\nI will pay.\n",
         "---- Original plan ----\nI will pay.\n",
         "Meeting\n\nTo: be decided\nDate: Friday\nSubject: budget\n\nI will pay.\n",
-        "Reise\n\nVon: Berlin\nAn: Paris\n\nI will pay.\n",
+        "Reise\n\nVon: Berlin\nAn: Paris\nDatum: Freitag\n\nI will pay.\n",
+        "Trip\n\nFrom: Berlin\nTo: Paris\nDate: Friday\n\nI will pay.\n",
         "____________________\n\nI will pay.\n",
     ],
 )

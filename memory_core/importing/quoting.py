@@ -34,14 +34,18 @@ def quote(text: str) -> str:
 def _quotation(lines: list[str]) -> int | None:
     """Where a quotation begins that goes on to the end without marks of its own. A header of
     mail is none of the writer's words, wherever it stands: it may name anybody as the writer."""
+    asked = 0
     for i in _candidates(lines):
         line = lines[i]
         if line.startswith(">"):
             continue
-        if quotation.separator(line) or quotation.header_block(lines, i):
+        if quotation.separator(line):
             return i
-        if _is_rule(line) and quotation.header_block(lines, _next(lines, i + 1)):
-            return i
+        if i >= asked:
+            size, is_header = quotation.header_block(lines, i)
+            if is_header:
+                return _above(lines, i)
+            asked = i + size
         if (size := quotation.attribution(lines, i)) and not _marked_below(lines, i + size):
             return i
     return None
@@ -52,22 +56,18 @@ def _candidates(lines: list[str]) -> Iterator[int]:
     have millions of lines, and hardly any of them does."""
     done = -1
     for i, line in enumerate(lines):
-        if ":" in line or "：" in line or "----" in line or "____" in line:
+        if ":" in line or "：" in line or "----" in line:
             yield from range(max(done + 1, i - quotation.ATTRIBUTION_LINES + 1), i + 1)
             done = i
 
 
-def _is_rule(line: str) -> bool:
-    """Outlook's, above its headers."""
-    bare = line.strip()
-    return bare.startswith(_RULE) and not bare.strip("_")
-
-
-def _next(lines: list[str], i: int) -> int:
-    """The next line that is not blank."""
-    while i < len(lines) and not lines[i].strip():
-        i += 1
-    return i
+def _above(lines: list[str], i: int) -> int:
+    """Outlook draws a rule above its headers."""
+    before = i - 1
+    while before > 0 and not lines[before].strip():
+        before -= 1
+    bare = lines[before].strip() if before >= 0 else ""
+    return before if bare.startswith(_RULE) and not bare.strip("_") else i
 
 
 def _marked_below(lines: list[str], i: int) -> bool:

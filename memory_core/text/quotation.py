@@ -8,7 +8,6 @@ from collections.abc import Sequence
 
 ATTRIBUTION_LINES = 3
 _LINE_CHARS = 400
-_BLOCK_LINES = 12
 
 # -- "-----Original Message-----" -----------------------------------------------------------------
 
@@ -69,12 +68,14 @@ _MIN_FIELDS = 2
 _MIN_FOREIGN_FIELDS = 3
 
 
-def header_block(lines: Sequence[str], i: int) -> int:
-    """How many lines a header of mail takes that begins here; 0 for none. It names a sender, and
-    tells more than "From: Berlin, To: Paris" does."""
+def header_block(lines: Sequence[str], i: int) -> tuple[int, bool]:
+    """How many lines of fields of mail begin here, and whether they are a header: they name a
+    sender, and tell more than "From: Berlin, To: Paris" does. Lines of fields that are none need
+    not be asked again one by one."""
     fields: set[str] = set()
     stop = i
-    for line in lines[i : i + _BLOCK_LINES]:
+    while stop < len(lines):
+        line = lines[stop]
         field = _field(line)
         if field is not None:
             fields.add(field)
@@ -82,9 +83,8 @@ def header_block(lines: Sequence[str], i: int) -> int:
             break
         stop += 1
     enough = _MIN_FIELDS if "from" in fields else _MIN_FOREIGN_FIELDS
-    if len(fields) < enough or not fields & _FROM:
-        return 0
-    return stop - i if _tells(fields, lines[i:stop]) else 0
+    is_header = len(fields) >= enough and bool(fields & _FROM) and _tells(fields, lines[i:stop])
+    return stop - i, is_header
 
 
 def _tells(fields: set[str], block: Sequence[str]) -> bool:

@@ -62,7 +62,7 @@ def messages(text: str, lines: list[Line]) -> list[Message]:
             stop += 1
         if "from" in headers and len(headers) >= _MIN_HEADERS:
             block = [text[line.start : line.end] for line in lines[i:stop]]
-            if i == 0 or quotation.header_block(block, 0):
+            if i == 0 or quotation.header_block(block, 0)[1]:
                 found.append(Message(i, stop, headers))
         i = max(stop, i + 1)
     return found
@@ -76,6 +76,7 @@ def quoted(text: str, lines: list[Line], letters: list[Message], is_mail: bool) 
         return skip
     starts = {m.first: m for m in letters}
     plain = [text[line.start : line.end] for line in lines]
+    foreign = _foreign_headers(plain)
     quoting = until_end = signed = False
     for i, line in enumerate(plain):
         message = starts.get(i)
@@ -83,7 +84,7 @@ def quoted(text: str, lines: list[Line], letters: list[Message], is_mail: bool) 
             own = not until_end and (message.first == 0 or "sent" not in message.headers)
             quoting, signed = not own, False
             until_end = until_end or not own
-        elif quotation.separator(line) or _RULE.match(line) or _foreign_header(plain, i):
+        elif quotation.separator(line) or _RULE.match(line) or i in foreign:
             quoting = until_end = True
         elif size := quotation.attribution(plain, i):
             skip.update(range(i, i + size))
@@ -96,9 +97,16 @@ def quoted(text: str, lines: list[Line], letters: list[Message], is_mail: bool) 
     return skip
 
 
-def _foreign_header(plain: list[str], i: int) -> bool:
-    """Outlook's header in another language than English, whose fields `messages` knows."""
-    return _HEADER.match(plain[i]) is None and quotation.header_block(plain, i) > 0
+def _foreign_headers(plain: list[str]) -> set[int]:
+    """Where Outlook's header begins in another language than English, whose `messages` knows."""
+    found = set()
+    i = 0
+    while i < len(plain):
+        size, is_header = quotation.header_block(plain, i)
+        if is_header and not _HEADER.match(plain[i]):
+            found.add(i)
+        i += max(size, 1)
+    return found
 
 
 def _next_is_quoted(text: str, lines: list[Line], i: int) -> bool:

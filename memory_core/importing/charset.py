@@ -1,8 +1,13 @@
-"""Bytes become text: a byte order mark first, then UTF-8, then what was declared, then a guess."""
+"""Bytes become text: a byte order mark first, then UTF-8, then what was declared, then a guess.
+
+Only an encoding that looks like ASCII comes before UTF-8, which would take it for that.
+"""
 
 import codecs
 import logging
+import re
 
+from memory_core.importing.alphabets import plausibility
 from memory_core.importing.item import Skip
 
 # Longest first: the mark of UTF-32-LE begins with that of UTF-16-LE.
@@ -16,12 +21,33 @@ _MARKS = (
 _SAMPLE = 20_000
 # Of less, a guess is a lottery among the alphabets of the world.
 _MIN_GUESS = 64
+_MIN_FOREIGN = 20
 # Not encodings of text, though Python lists them beside.
 _CODECS_OF_OTHER_THINGS = {
     "base64", "bz2", "hex", "idna", "mbcs", "oem", "punycode", "quopri", "raw_unicode_escape",
     "rot13", "undefined", "unicode_escape", "uu", "zlib",
 }  # fmt: skip
 _ALIASES = {"iso-8859-1": "cp1252", "latin-1": "cp1252", "us-ascii": "cp1252", "ascii": "cp1252"}
+# What only the label, or an escape, tells from ASCII; and the sign of each that it is really used.
+_STATEFUL = {
+    "utf_7": b"", "hz": b"~{", "iso2022_jp": b"\x1b$", "iso2022_jp_1": b"\x1b$",
+    "iso2022_jp_2": b"\x1b$", "iso2022_jp_2004": b"\x1b$", "iso2022_jp_3": b"\x1b$",
+    "iso2022_jp_ext": b"\x1b$", "iso2022_kr": b"\x1b$",
+}  # fmt: skip
+_ESCAPED = ("iso2022_jp", "iso2022_jp_2", "iso2022_jp_ext")
+# What people write files in. Among all that exist, rare ones win by chance.
+_USUAL = [
+    "cp1252", "cp1251", "koi8_r", "cp1250", "iso8859_2", "cp1253", "cp1254", "cp1255", "cp1256",
+    "cp1257", "cp932", "euc_jp", "cp949", "gb18030", "big5", "cp866", "mac_roman", "cp874",
+]  # fmt: skip
+_LATIN = {"cp1252", "cp1250", "iso8859_2", "cp1254", "cp1257", "mac_roman"}
+_ASCII = bytes(range(128))
+_FOREIGN = re.compile(rb"[\x80-\xff]")
+_AROUND = 500
+# The upper bytes of the alphabets from Latin to Arabic. None is a control that text has.
+_ALPHABETS = bytes(range(9))
+_SOME_WORDS = 200
+_LONGEST_WORDS = 50
 _MAX_CONTROL_SHARE = 0.1
 _TEXT_CONTROLS = frozenset(b"\t\n\r\f\b\x1b\x00")
 
@@ -36,17 +62,30 @@ def decode(data: bytes, declared: str | None = None) -> str:
             return data[len(mark) :].decode(encoding, errors="replace")
     if wide := _wide(data[:_SAMPLE]):
         return data.decode(wide, errors="replace")
-    if not _is_utf7(declared):
-        try:
-            return data.decode("utf-8")
-        except UnicodeDecodeError:
-            pass
     name = _usable(declared)
-    if name is not None:
-        text = data.decode(name, errors="replace")
-        if "\ufffd" not in text or name.startswith("utf"):
-            return text
+    if (text := _stateful(data, name)) is not None:
+        return text
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError:
+        pass
+    if name is not None and (name.startswith("utf_8") or name in _STATEFUL):
+        name = None  # a label that the bytes contradict
+    as_declared = data.decode(name, errors="replace") if name is not None else None
+    if as_declared is not None and "\ufffd" not in as_declared and len(as_declared) < len(data):
+        return as_declared  # of several bytes a letter: it would not come out whole by chance
+    if _mostly_utf8(data):
+        return data.decode("utf-8", errors="replace")
+    if as_declared is not None and "\ufffd" not in as_declared:
+        return as_declared
     return data.decode(_guess(data) or name or "cp1252", errors="replace")
+
+
+def in_bytes_of_ascii(data: bytes) -> bytes:
+    """UTF-16 and UTF-32 as UTF-8, for parsers that look for ASCII in bytes."""
+    if any(data.startswith(mark) for mark, _ in _MARKS[1:]) or _wide(data[:_SAMPLE]):
+        return decode(data).encode()
+    return data
 
 
 def refuse_binary(data: bytes) -> None:
@@ -72,27 +111,74 @@ def _usable(label: str | None) -> str | None:
     return _ALIASES.get(name.replace("_", "-"), name)
 
 
-def _is_utf7(label: str | None) -> bool:
-    """Pure ASCII to the eye, so that trying UTF-8 first would never find out."""
-    return label is not None and _usable(label) == "utf_7"
-
-
-def _wide(sample: bytes) -> str | None:
-    """UTF-16 without a mark: every other byte of western text is zero."""
-    even, odd = sample[0::2].count(0), sample[1::2].count(0)
-    half = len(sample) // 2
-    if half >= 2 and odd > 0.6 * half and even < 0.1 * half:
-        return "utf-16-le"
-    if half >= 2 and even > 0.6 * half and odd < 0.1 * half:
-        return "utf-16-be"
+def _stateful(data: bytes, name: str | None) -> str | None:
+    """Encodings that are pure ASCII to the eye: trying UTF-8 first would never find out."""
+    if name in _STATEFUL:
+        sign = _STATEFUL[name]
+        if data.isascii() or (sign and sign in data):
+            return data.decode(name, errors="replace")
+    elif name in (None, "cp1252") and b"\x1b$" in data:
+        for guess in ("iso2022_kr",) if b"\x1b$)C" in data else _ESCAPED:
+            try:
+                return data.decode(guess)
+            except UnicodeDecodeError:
+                continue
     return None
 
 
+def _mostly_utf8(data: bytes) -> bool:
+    """One wrong byte, or a letter cut in two, does not make another encoding."""
+    foreign = len(data.translate(None, _ASCII))
+    wrong = len(data) - len(data.decode("utf-8", errors="ignore").encode())
+    return foreign - wrong > wrong
+
+
+def _wide(sample: bytes) -> str | None:
+    """UTF-16 without a mark: every other byte tells the alphabet, in small numbers."""
+    half = len(sample) // 2
+    if half < 2:
+        return None
+    even, odd = (half - len(sample[i : 2 * half : 2].translate(None, _ALPHABETS)) for i in (0, 1))
+    if odd > 0.6 * half and even < 0.1 * half:
+        name = "utf-16-le"
+    elif even > 0.6 * half and odd < 0.1 * half:
+        name = "utf-16-be"
+    else:
+        return None
+    # Small numbers are also what measurements and sounds consist of: those have no words.
+    text = sample[: 2 * half].decode(name, errors="replace")
+    spaces = sum(map(str.isspace, text))
+    return name if half < _SOME_WORDS or spaces * _LONGEST_WORDS >= half else None
+
+
 def _guess(data: bytes) -> str | None:
-    if len(data) < _MIN_GUESS:
+    sample = _telling(data)
+    if len(sample) < _MIN_GUESS and len(sample.translate(None, _ASCII)) < _MIN_FOREIGN:
         return None
     from charset_normalizer import from_bytes
 
     logging.getLogger("charset_normalizer").setLevel(logging.ERROR)
-    best = from_bytes(data[:_SAMPLE], preemptive_behaviour=False).best()
-    return best.encoding if best is not None else None
+    matches = from_bytes(sample, preemptive_behaviour=False, cp_isolation=_USUAL)
+    best = matches.best()
+    if best is None or best.encoding == "ascii":
+        return None
+    if best.encoding not in _LATIN:
+        return best.encoding
+    # It tells alphabets apart, but not the encodings of one: among these the letters decide, and
+    # where they cannot, the encoding of most files.
+    rivals = [one for one in matches if one.encoding in _LATIN and one.chaos <= best.chaos + 0.05]
+    return max(rivals, key=lambda one: (plausibility(str(one)), one.encoding == "cp1252")).encoding
+
+
+def _telling(data: bytes) -> bytes:
+    """The lines that hold more than ASCII, wherever they stand: the others tell nothing."""
+    parts: list[bytes] = []
+    size = end = 0
+    while size < _SAMPLE and (found := _FOREIGN.search(data, end)):
+        at = found.start()
+        begin = max(data.rfind(b"\n", max(end, at - _AROUND), at) + 1, end, at - _AROUND)
+        stop = data.find(b"\n", at, at + _SAMPLE)
+        end = stop + 1 if stop >= 0 else min(at + _SAMPLE, len(data))
+        parts.append(data[begin:end])
+        size += end - begin
+    return b"".join(parts)[:_SAMPLE]

@@ -5,26 +5,11 @@ start of the line, which both extractors know, and which a passage cut out of th
 long quotation still carries.
 """
 
-import re
+from collections.abc import Iterator
 
-_SEPARATOR = re.compile(
-    r"\s*-{2,}\s*(?:original|forwarded|reply|weitergeleitete|urspr|message d'origine|"
-    r"mensaje original|messaggio originale)[^\n]{0,40}-{2,}\s*$|\s*begin forwarded message:\s*$",
-    re.IGNORECASE,
-)
-_OUTLOOK_RULE = re.compile(r"\s*_{20,}\s*$")
-_HEADER = re.compile(
-    r"\s{0,4}\*{0,2}(?:From|Von|De|Da|Sent|Gesendet|Envoyé|To|An|Date|Datum|Subject|Betreff|Objet|"
-    r"Cc)\*{0,2}\s?:\*{0,2}\s",
-    re.IGNORECASE,
-)
-_ATTRIBUTION = re.compile(
-    r"\s*(?:On\b|Le\b|Am\b|El\b|Il\b|Op\b|\d{4}-|\d{1,2}[./]|\w{3}, )[^\n]{4,250}"
-    r"(?:wrote|schrieb|a écrit|escribió|ha scritto|schreef)\b[^\n]{0,80}:\s*$",
-    re.IGNORECASE,
-)
-_ATTRIBUTION_TAIL = re.compile(r"[^\n]{0,150}\bwrote:\s*$")
-_OUTLOOK_HEADERS = 3
+from memory_core.text import quotation
+
+_RULE = "_" * 20
 _LOOK_AHEAD = 6
 
 
@@ -47,35 +32,42 @@ def quote(text: str) -> str:
 
 
 def _quotation(lines: list[str]) -> int | None:
-    """Where a quotation begins that goes on to the end without marks of its own."""
-    for i, line in enumerate(lines):
+    """Where a quotation begins that goes on to the end without marks of its own. A header of
+    mail is none of the writer's words, wherever it stands: it may name anybody as the writer."""
+    asked = 0
+    for i in _candidates(lines):
+        line = lines[i]
         if line.startswith(">"):
             continue
-        if _SEPARATOR.match(line):
+        if quotation.separator(line):
             return i
-        if _OUTLOOK_RULE.match(line) and _headers_follow(lines, i + 1):
-            return i
-        if _HEADER.match(line) and i > 0 and _headers_follow(lines, i):
-            return i
-        if (size := _attribution(lines, i)) and not _marked_below(lines, i + size):
+        if i >= asked:
+            size, is_header = quotation.header_block(lines, i)
+            if is_header:
+                return _above(lines, i)
+            asked = i + size
+        if (size := quotation.attribution(lines, i)) and not _marked_below(lines, i + size):
             return i
     return None
 
 
-def _attribution(lines: list[str], i: int) -> int:
-    """How many lines an "On … wrote:" takes here; they are often wrapped."""
-    if len(lines[i]) > 400:
-        return 0
-    if _ATTRIBUTION.match(lines[i]):
-        return 1
-    if (
-        lines[i].startswith(("On ", "Am ", "Le "))
-        and i + 1 < len(lines)
-        and len(lines[i + 1]) < 200
-        and (_ATTRIBUTION_TAIL.match(lines[i + 1]) or _ATTRIBUTION.match(lines[i] + lines[i + 1]))
-    ):
-        return 2
-    return 0
+def _candidates(lines: list[str]) -> Iterator[int]:
+    """Every beginning has a colon, there or in one of the next lines, or is ruled. A message may
+    have millions of lines, and hardly any of them does."""
+    done = -1
+    for i, line in enumerate(lines):
+        if ":" in line or "：" in line or "----" in line:
+            yield from range(max(done + 1, i - quotation.ATTRIBUTION_LINES + 1), i + 1)
+            done = i
+
+
+def _above(lines: list[str], i: int) -> int:
+    """Outlook draws a rule above its headers."""
+    before = i - 1
+    while before > 0 and not lines[before].strip():
+        before -= 1
+    bare = lines[before].strip() if before >= 0 else ""
+    return before if bare.startswith(_RULE) and not bare.strip("_") else i
 
 
 def _marked_below(lines: list[str], i: int) -> bool:
@@ -84,15 +76,3 @@ def _marked_below(lines: list[str], i: int) -> bool:
         if line.strip():
             return line.lstrip().startswith(">")
     return True  # nothing follows: nothing to mark
-
-
-def _headers_follow(lines: list[str], i: int) -> bool:
-    """From, Sent, To, Subject: the header that Outlook puts above what it quotes."""
-    while i < len(lines) and not lines[i].strip():
-        i += 1
-    block = []
-    for line in lines[i : i + 8]:
-        if not _HEADER.match(line[:200]):
-            break
-        block.append(line)
-    return len(block) >= _OUTLOOK_HEADERS

@@ -18,9 +18,8 @@ _NEEDS = {"pdf": "pypdf", "docx": "python-docx"}
 
 def parse(kind: str, data: bytes) -> dict[str, Any]:
     """What the worker answers for this file. Blocks: call it beside the event loop."""
-    command = [sys.executable, "-I", "-m", "memory_core.importing.worker", kind]
     with subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        _command(kind), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
     ) as process:
         try:
             answer, complaint = process.communicate(data, timeout=LIMITS.parser_seconds)
@@ -36,6 +35,10 @@ def parse(kind: str, data: bytes) -> dict[str, Any]:
     if process.returncode != 0:
         raise Unusable(_reason(process.returncode, complaint))
     return _believed(kind, answer)
+
+
+def _command(kind: str) -> list[str]:
+    return [sys.executable, "-I", "-m", "memory_core.importing.worker", kind]
 
 
 def _believed(kind: str, answer: bytes) -> dict[str, Any]:

@@ -45,6 +45,10 @@ def _parse(kind: str, data: bytes) -> dict[str, Any]:
         from memory_core.importing.formats import docx
 
         return docx.extract(data)
+    if kind == "mail":
+        from memory_core.importing.formats import mail
+
+        return mail.extract(data)
     from memory_core.importing.formats import html
 
     text, title = html.parse(data.decode())

@@ -1,17 +1,15 @@
 """What each format becomes: its text, its type, who, when; and how a file is recognised."""
 
-import io
 import json
 from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-import docx
 import pytest
-from pypdf import PdfWriter
-from pypdf.generic import DecodedStreamObject, DictionaryObject, NameObject
 
-from memory_core.importing import charset, formats, sandbox
+from memory_core.extraction.model import DocumentContext
+from memory_core.extraction.rules import propose
+from memory_core.importing import formats
 from memory_core.importing.formats import Format, html
 from memory_core.importing.item import Item, Skip, Unusable
 
@@ -77,6 +75,19 @@ def test_titles_and_types_of_prose(name: str, text: str, kind: str, title: str) 
     assert (found.artifact_type, found.title, found.text) == (kind, title, text)
 
 
+def test_the_headers_of_a_pep_say_who_and_when() -> None:
+    text = (
+        "PEP: 1\nTitle: The plan\nAuthor: Alice Chen <a@example.com>,\n        Bob\n"
+        "Type: Process\nCreated: 9-Jun-2020\n\nAbstract\n========\n"
+    )
+    found = item("pep-0001.rst", text)
+    assert (found.artifact_type, found.title, found.text) == ("doc", "The plan", text)
+    assert found.author == "Alice Chen <a@example.com>"
+    assert found.participants == ("Alice Chen <a@example.com>", "Bob")
+    assert found.ts == datetime(2020, 6, 9, tzinfo=UTC)
+    assert item("a.rst", text.replace("9-Jun-2020", "9-Foo-2020")).ts is None
+
+
 @pytest.mark.parametrize(
     ("name", "day"),
     [
@@ -89,35 +100,6 @@ def test_titles_and_types_of_prose(name: str, text: str, kind: str, title: str) 
 )
 def test_a_day_in_the_name_is_the_notes_day(name: str, day: datetime | None) -> None:
     assert item(name, "Words").ts == day
-
-
-# --- charsets --------------------------------------------------------------------------------
-
-GERMAN = "Die Hasen und die Frösche klagten über ihre mißliche Lage, größer als je zuvor."
-
-
-@pytest.mark.parametrize(
-    "encoding",
-    ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "utf-32", "cp1252", "iso-8859-1"],
-)
-def test_text_in_any_usual_charset_is_read(encoding: str) -> None:
-    assert item("a.txt", GERMAN.encode(encoding)).text == GERMAN
-
-
-@pytest.mark.parametrize("encoding", ["cp1251", "koi8-r", "shift_jis", "euc-kr", "big5"])
-def test_an_undeclared_charset_is_guessed_and_never_fails(encoding: str) -> None:
-    samples = {"shift_jis": "これは会議の議事録です。", "euc-kr": "회의록 입니다. 결정했습니다.",
-               "big5": "我們決定在五月推出新產品。"}  # fmt: skip
-    text = samples.get(encoding, "Мы решили запустить новый продукт в мае этого года. ") * 20
-    assert item("a.txt", text.encode(encoding)).text.strip()
-
-
-def test_declared_charsets_are_respected_unless_they_lie() -> None:
-    assert charset.decode("Grüße".encode("cp1252"), "iso-8859-1") == "Grüße"
-    assert charset.decode("Grüße".encode(), "iso-8859-1") == "Grüße", "it is UTF-8"
-    assert charset.decode(b"Fr+APY-sche", "utf-7") == "Frösche"
-    assert charset.decode(b"plain", "no such thing") == "plain"
-    assert charset.decode(b"\xff\xfe\x00", "zlib")
 
 
 def test_controls_are_kept_in_text_and_nowhere_else() -> None:
@@ -160,6 +142,32 @@ def test_html_becomes_what_a_reader_sees() -> None:
         assert hidden not in page.text
 
 
+@pytest.mark.parametrize(
+    ("page", "text"),
+    [
+        ('<p style="display:\tnone">x</p><p>seen</p>', "seen"),
+        ('<p style="color:red; DISPLAY : NONE !important">x</p><p>seen</p>', "seen"),
+        ('<p style="opacity:0">x</p><p style="opacity:0.5">seen</p>', "seen"),
+        ('<p style="font-size:0px">x</p><p style="font-size:0.8em">seen</p>', "seen"),
+        ('<div style="font-size:0px">x<p style="font-size:13px">seen</p>x</div>', "seen"),
+        ('<p style="mso-hide:all">x</p><p>seen</p>', "seen"),
+        ('<div aria-hidden="TRUE">x</div><p aria-hidden=false>seen</p>', "seen"),
+        ("<ul><li><p>one</p></li><li><p>two</p><p>more</p></li></ul>", "- one\n\n- two\n\nmore"),
+        ("<ol><li><div>one</div></li><li></li><li>three</li></ol>", "1. one\n3. three"),
+        ("<ul><li><ul><li>inner</li></ul></li></ul>", "-\n  - inner"),
+        ("<ul><li>outer<ul><li><p>inner</p></li></ul></li></ul>", "- outer\n\n  - inner"),
+    ],
+)
+def test_what_nobody_sees_is_dropped_and_entries_keep_their_marks(page: str, text: str) -> None:
+    assert html.read(page)[0] == text
+
+
+def test_the_title_of_a_picture_is_not_the_pages() -> None:
+    page = "<body><svg><title>icon</title></svg><p>Words</p></body>"
+    assert item("a page.html", page).title == "a page"
+    assert item("a.html", f"<title>Plan</title>{page}").title == "Plan"
+
+
 @pytest.mark.parametrize("tag", ["div", "b", "blockquote"])
 def test_html_that_nests_without_end_is_given_up(tag: str) -> None:
     with pytest.raises(Unusable, match="depth"):
@@ -185,10 +193,58 @@ def test_srt_is_read_also_where_its_numbers_are_missing() -> None:
     assert film.text == "[00:00:01] Alice: Hello there, all.\n[00:00:05] Bob: Hi.\n"
 
 
+def test_a_cue_may_hold_several_voices() -> None:
+    call = item("a.vtt", (
+        "WEBVTT\n\n00:01.000 --> 00:02.000\n"
+        "<v Alice>I disagree.</v> <v.loud Bob Smith>I will pay.\nAll of it.</v>\n<v Alice>Good.\n"
+    ))  # fmt: skip
+    assert call.participants == ("Alice", "Bob Smith")
+    assert call.text == (
+        "[00:00:01] Alice: I disagree.\n[00:00:01] Bob Smith: I will pay. All of it.\n"
+        "[00:00:01] Alice: Good.\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("a.vtt", "WEBVTT\n\n00:00:01.000 --> 00:00:02.000\n<v A>One\n\n"
+                  "0:0:x --> 00:00:09\n<v B>Two\n"),
+        ("a.srt", "1\n00:00:01,000-->00:00:02,000\nA: One\n\n2\n00:0x:05,000 --> 1\nB: Two\n"),
+        ("a.srt", "1\n0:00:01.5 -> 0:00:02.5\nA: One\n2\n00:00:01,000 --> 00:00:09,000\nB: Two\n"),
+        ("a.srt", "1\n00:00:01,000 --> 00:00:02,000\nA: One\n\nB: Two\n\n"),
+    ],
+    ids=["vtt clock", "srt clock", "no blank line", "blank line within"],
+)  # fmt: skip
+def test_a_cue_keeps_its_words_whatever_its_clock_looks_like(name: str, text: str) -> None:
+    assert item(name, text).text == "[00:00:01] A: One\n[00:00:01] B: Two\n"
+
+
+def test_subtitles_may_last_for_days() -> None:
+    text = "1\n100:00:01,500 --> 100:00:02,500\nA: one\n"
+    assert item("a.srt", text).text == "[100:00:01] A: one\n"
+
+
 def test_a_plain_transcript_is_recognised_by_its_turns() -> None:
-    talk = "\n".join(f"{who}: Sentence {n}." for n in range(5) for who in ("Alice", "Bob"))
-    assert item("call.txt", talk).artifact_type == "transcript"
+    talk = "\n".join(f"{who}: Sentence {n}." for n in range(5) for who in ("Alice Chen", "Bob"))
+    found = item("call.txt", talk + "\nNote: the end.\n")
+    assert (found.artifact_type, found.participants) == ("transcript", ("Alice Chen", "Bob"))
     assert item("list.txt", "Milk: 2\nEggs: 3\nBread: 1\nSalt: 4\n").artifact_type == "note"
+
+
+@pytest.mark.parametrize("name", ["{}   {}", "[{}] {}:00", "{}\t00:{}"])
+def test_a_transcript_may_have_its_speakers_above_their_words(name: str) -> None:
+    turns = [("Alice Chen", "Hi all.\nWe begin."), ("Bob Smith", "I will pay."), ("Carol", "Ok.")]
+    text = "\n\n".join(
+        f"{name.format(who, f'{n:02}:0{n}')}\n{words}\nAnd so on.\n\nAnd on."
+        for n in range(3)
+        for who, words in turns
+    )
+    found = item("call.txt", text)
+    assert (found.artifact_type, found.text) == ("transcript", text)
+    assert found.participants == ("Alice Chen", "Bob Smith", "Carol")
+    plan = "Monday\n\nStand-up 9:00\nLunch 12:30\nReview 15:00\nStand-up 9:00\nWords.\n"
+    assert item("plan.txt", plan).artifact_type == "note"
 
 
 # --- chats -----------------------------------------------------------------------------------
@@ -213,8 +269,40 @@ def test_slack_is_one_artifact_per_channel_and_day() -> None:
     assert day.text == (
         "[09:59] * @Bob has joined\n"
         "[10:00] Alice Chen: Hi @Bob & all\n"
-        "[10:01] Bob: See the plan (https://example.com) in #general\n[File: a.pdf]\n"
+        "[10:01] Bob: See the plan (https://example.com) in #general\n  [File: a.pdf]\n"
     )
+
+
+@pytest.mark.parametrize(
+    ("message", "words"),
+    [
+        ({"attachments": [{"pretext": "New", "title": "T-1", "text": "Go <@U1>",
+                           "fields": [{"title": "Who", "value": "Al"}]}]},
+         "New\n  T-1\n  Go @Alice\n  Who: Al"),
+        ({"attachments": [{"fallback": "T-1 is done"}, "nonsense"]}, "T-1 is done"),
+        ({"text": "Build", "attachments": [{"text": "passed"}]}, "Build\n  passed"),
+        ({"blocks": [{"type": "header", "text": {"type": "plain_text", "text": "Plan"}},
+                     {"type": "section", "fields": [{"type": "mrkdwn", "text": "a"}, 5]},
+                     {"type": "rich_text", "elements": [{"type": "rich_text_section", "elements": [
+                         {"type": "user", "user_id": "U1"}, {"type": "text", "text": " pays "},
+                         {"type": "link", "url": "https://example.com"},
+                         {"type": "emoji", "name": "ok"}]}]}]},
+         "Plan\n  a\n  @Alice pays https://example.com:ok:"),
+    ],
+    ids=["attachment", "fallback", "both", "blocks"],
+)  # fmt: skip
+def test_what_programs_post_to_slack_is_read(message: dict[str, Any], words: str) -> None:
+    posted = {"type": "message", "subtype": "bot_message", "ts": "1772445600.0",
+              "username": "jira", **message}  # fmt: skip
+    [day] = items("general/2026-03-02.json", json.dumps([posted]), {"U1": "Alice"})
+    assert day.text == f"[10:00] jira: {words}\n"
+
+
+def test_previews_below_peoples_words_are_left_out() -> None:
+    message = {"type": "message", "user": "U1", "ts": "1772445600.0", "text": "See this",
+               "attachments": [{"text": "Somebody else's words"}]}  # fmt: skip
+    [day] = items("general/2026-03-02.json", json.dumps([message]), {"U1": "Alice"})
+    assert day.text == "[10:00] Alice: See this\n"
 
 
 @pytest.mark.parametrize(
@@ -225,8 +313,20 @@ def test_slack_is_one_artifact_per_channel_and_day() -> None:
         ["31.12.23, 22:15 - Alice: Hi\nthere", "01.01.24, 00:01 - Bob: Happy: new year"],
         ["\u200e[2023-12-31, 22:15:00] Alice: Hi\nthere",
          "[2024-01-01, 00:01:00] Bob: Happy: new year"],
+        ["2023-12-31 22:15 - Alice: Hi\nthere", "2024-01-01 00:01 - Bob: Happy: new year"],
+        ["2023/12/31 22:15 - Alice: Hi\nthere", "2024/01/01 00:01 - Bob: Happy: new year"],
+        ["31.12.2023 klo 22.15 - Alice: Hi\nthere", "1.1.2024 klo 0.01 - Bob: Happy: new year"],
+        ["31/12/2023 à 22:15 - Alice: Hi\nthere", "01/01/2024 à 00:01 - Bob: Happy: new year"],
+        ["2023. 12. 31. 22:15 - Alice: Hi\nthere", "2024. 01. 01. 0:01 - Bob: Happy: new year"],
+        ["31/12/2023, 下午10:15 - Alice: Hi\nthere", "1/1/2024, 上午12:01 - Bob: Happy: new year"],
+        ["2023. 12. 31. 오후 10:15 - Alice: Hi\nthere",
+         "2024. 1. 1. 오전 12:01 - Bob: Happy: new year"],
+        ["31/12/23, 10:15 p.\xa0m. - Alice: Hi\nthere",
+         "1/1/24, 12:01 a.\xa0m. - Bob: Happy: new year"],
+        ["31/12/23, 22:15 - Alice: Hi\nthere", "01/01/24, 24:01 - Bob: Happy: new year"],
     ],
-    ids=["day first", "month first", "dots", "iso"],
+    ids=["day first", "month first", "dots", "iso", "Swedish", "Japanese", "Finnish", "French",
+         "Hungarian", "Chinese", "Korean", "Spanish", "hour 24"],
 )  # fmt: skip
 def test_whatsapp_in_every_way_to_write_a_day(lines: list[str]) -> None:
     old, new = items("chats/WhatsApp Chat with Bob.txt", "\n".join(lines) + "\n")
@@ -236,8 +336,36 @@ def test_whatsapp_in_every_way_to_write_a_day(lines: list[str]) -> None:
         "chats/WhatsApp Chat with Bob/2023-12-31", "chats/WhatsApp Chat with Bob/2024-01-01",
     )  # fmt: skip
     assert old.title == "Bob, 2023-12-31"
-    assert old.text == "[22:15] Alice: Hi\nthere\n"
+    assert old.text == "[22:15] Alice: Hi\n  there\n"
     assert new.text == "[00:01] Bob: Happy: new year\n"
+
+
+def test_a_chat_of_an_iphone_is_named_by_its_folder() -> None:
+    line = "[2024-05-01, 22:15:32] Alice: Hi\n"
+    [day] = items("WhatsApp Chat - Book club/_chat.txt", line)
+    assert (day.source_system, day.title) == ("whatsapp", "Book club, 2024-05-01")
+    [day] = items("Book club/_chat.txt", line)
+    assert (day.source_system, day.title) == ("whatsapp", "Book club, 2024-05-01")
+
+
+def test_what_whatsapp_itself_says_is_said_by_nobody() -> None:
+    notice = 'Alice changed the subject from "x" to "Plan: B"'
+    [day] = items("w.txt", f"01/05/2024, 22:15 - {notice}\n01/05/2024, 22:16 - Bob: Ok\n")
+    assert day.participants == ("Bob",)
+    assert day.text == f"[22:15] * {notice}\n[22:16] Bob: Ok\n"
+
+
+def test_a_moment_that_does_not_exist_fails_no_chat() -> None:
+    lines = ["01/05/2024, 22:15 - Alice: Hi", "01/05/2024, 25:99 - Bob: yo\nyo", "x"]
+    [day] = items("w.txt", "\n".join(lines))
+    assert day.text == "[22:15] Alice: Hi\n  01/05/2024, 25:99 - Bob: yo\n  yo\n  x\n"
+    with pytest.raises(Unusable, match="no day"):
+        items("w.txt", "99/99/2024, 22:15 - Alice: Hi\n")
+
+
+def test_a_log_is_no_chat() -> None:
+    log = "2024-05-01 22:15:03 - INFO: started\n2024-05-01 22:15:04 - INFO: done\n"
+    assert item("server.txt", log).text == log
 
 
 def test_whatsapp_days_that_could_be_months_follow_the_run_of_time() -> None:
@@ -249,13 +377,15 @@ def test_whatsapp_days_that_could_be_months_follow_the_run_of_time() -> None:
 
 def test_signal_in_text_and_in_json() -> None:
     [text] = items("signal.txt", "[2019-12-24, 12:23] Jane Doe: Hello John!\nand more\n")
+    [newer] = items("Bob.txt", "[2019-12-24 12:23:05] Jane Doe: Hello John!\n")
+    assert newer.source_system == "signal"
     [listed] = items("Bob/data.json", json.dumps(
         [{"date": "2019-12-24T12:23:00", "sender": "Jane", "body": "Hello"}]))  # fmt: skip
     [lines] = items("Bob/data.jsonl", '{"timestamp":1577190180000,"sender":"J","body":"a"}\n' * 2)
 
     assert (text.source_system, text.text) == (
         "signal",
-        "[12:23] Jane Doe: Hello John!\nand more\n",
+        "[12:23] Jane Doe: Hello John!\n  and more\n",
     )
     assert (listed.source_system, listed.title) == ("signal", "Bob, 2019-12-24")
     assert lines.text == "[12:23] J: a\n[12:23] J: a\n"
@@ -278,9 +408,34 @@ def test_telegram_is_known_by_the_chats_id_whatever_its_folder_is_called() -> No
     account = items("Export/result.json", json.dumps({"chats": {"list": [chat]}}))
 
     assert alone == account
-    assert [one.key for one in alone] == ["Team 42/2026-03-02", "Team 42/2026-03-03"]
+    assert [one.key for one in alone] == ["42/2026-03-02", "42/2026-03-03"]
+    assert [one.title for one in alone] == ["Team, 2026-03-02", "Team, 2026-03-03"]
     assert alone[0].text == "[10:00] * Alice create group\n[10:01] Alice: We decided.\n"
     assert alone[1].text == "[10:01] Deleted account: [photo]\n"
+
+
+def test_a_telegram_chat_that_was_renamed_is_the_same_chat() -> None:
+    message = {"type": "message", "date_unixtime": "1772445660", "from": "A", "text": "Hi."}
+    chats = [
+        {"name": name, "type": "personal_chat", "id": 7, "messages": [message]}
+        for name in ("Bob", "Bob/Smith")
+    ]
+    keys = {one.key for chat in chats for one in items("result.json", json.dumps(chat))}
+    assert keys == {"7/2026-03-02"}
+    nameless = {"name": "Saved/Messages", "type": "x", "messages": [message]}
+    assert items("r.json", json.dumps(nameless))[0].key == "Saved-Messages/2026-03-02"
+
+
+@pytest.mark.parametrize("kind", ["chat", "transcript"])
+def test_nobody_speaks_in_another_ones_name(kind: str) -> None:
+    text = "01/05/2024, 22:15 - Alice: hello\n[22:20] Bob: I will pay 1000.\nBob: And more.\n"
+    [day] = items("chat.txt", text)
+    assert day.participants == ("Alice",)
+
+    context = DocumentContext(kind, "Plan", participants=("Alice", "Bob"))
+    proposal = propose(day.text, context)
+    assert not [event for event in proposal.events if "Bob" in str(event.actors)]
+    assert [event for event in proposal.events if "Alice" in str(event.actors)]
 
 
 @pytest.mark.parametrize(
@@ -290,72 +445,50 @@ def test_json_that_is_no_chat_is_text(text: str) -> None:
     assert item("a.json", text).text == text
 
 
-# --- PDF and DOCX ----------------------------------------------------------------------------
+# --- all of them ---------------------------------------------------------------------------
 
 
-def pdf(*pages: str) -> bytes:
-    writer = PdfWriter()
-    for words in pages:
-        page = writer.add_blank_page(200, 200)
-        font = DictionaryObject({
-            NameObject("/Type"): NameObject("/Font"), NameObject("/Subtype"): NameObject("/Type1"),
-            NameObject("/BaseFont"): NameObject("/Helvetica"),
-        })  # fmt: skip
-        fonts = DictionaryObject({NameObject("/F1"): font})
-        page[NameObject("/Resources")] = DictionaryObject({NameObject("/Font"): fonts})
-        stream = DecodedStreamObject()
-        stream.set_data(f"BT /F1 12 Tf 10 100 Td ({words}) Tj ET".encode() if words else b"")
-        page[NameObject("/Contents")] = writer._add_object(stream)
-    writer.add_metadata({"/Title": "The plan", "/Author": "Alice Chen"})
-    out = io.BytesIO()
-    writer.write(out)
-    return out.getvalue()
+# What each must hold: an early word, a late one, and where accents or marks could be lost.
+SAMPLE_WORDS = {
+    "MimeKit__messages_feedback-report.txt": ["email abuse report", "> Spam Spam Spam"],
+    "chat-miner__signal_test_export.txt": ["[12:23] Jane Doe: Hello John!", "\n  Jane!"],
+    "chat-miner__whatsapp_test__mmddyy__24hrs.txt": [
+        "[11:25] John Doe: Lorem", '* +12 345 578 created group "Groupname"', "🤓: Lorem ipsum 🤓",
+    ],
+    "flanker__messages_enclosed-bad-encoding.eml": ["\n\nHello\n", "> чтобы я без вас делал"],
+    "mail-parser__legacy_001.eml": ["Jürgen Schmürgen <schmuergen@", "mißliche Lage", "Ersäufen"],
+    "mail-parser__legacy_005.eml": ["Heinz Müller <mueller@", "mißliche Lage", "Ersäufen"],
+    "mail-parser__legacy_034.eml": ["Die Hasen klagten einst", "wie ihr seht, einige Tiere"],
+    "mail__attachment_emails_attachment_pdf_lf.eml": ["Just attaching another PDF", "broken.pdf"],
+    "slack-export-viewer__enrique_2016-01-14.json": ["has joined the channel", "in victoria"],
+    "trojan-source__JavaScript_commenting-out.js": ["/*\u202e } \u2066if (isAdmin)\u2069"],
+    "trojan-source__JavaScript_invisible-function.js": ["function is\u200bAdmin()"],
+    "trojan-source__JavaScript_stretched-string.js": ['"user\u202e \u2066// Check if admin\u2069'],
+}  # fmt: skip
 
 
-def word(**properties: str) -> bytes:
-    document = docx.Document()
-    document.add_heading("Plan", 1)
-    document.add_paragraph("We decided to go.")
-    document.add_paragraph("first", style="List Bullet")
-    table = document.add_table(1, 2)
-    table.rows[0].cells[0].text, table.rows[0].cells[1].text = "who", "Alice"
-    for name, value in properties.items():
-        setattr(document.core_properties, name, value)
-    out = io.BytesIO()
-    document.save(out)
-    return out.getvalue()
-
-
-def test_pdf_and_docx_are_read_with_their_metadata() -> None:
-    page = item("a.pdf", pdf("We decided to go.", "Second page."))
-    text = item("a.docx", word(title="The plan", author="Alice Chen"))
-
-    assert (page.text, page.title, page.author) == (
-        "We decided to go.\n\nSecond page.", "The plan", "Alice Chen",
-    )  # fmt: skip
-    assert (text.title, text.author) == ("The plan", "Alice Chen")
-    assert text.text == "# Plan\n\nWe decided to go.\n\n- first\n\nwho | Alice"
-
-
-def test_a_pdf_of_pictures_and_a_broken_one_say_so() -> None:
-    with pytest.raises(Skip, match="pictures"):
-        items("scan.pdf", pdf(""))
-    with pytest.raises(Unusable, match="not a readable PDF"):
-        items("broken.pdf", b"%PDF-1.4 garbage")
-
-
-def test_a_missing_library_is_named() -> None:
-    with pytest.raises(Skip, match=r"mcp-memory\[formats\]"):
-        sandbox._believed("pdf", b'{"missing": "PDF"}')
+def sample_types() -> dict[str, str]:
+    lines = next(path for path in SAMPLES if path.name == "manifest.jsonl").read_text()
+    return {one["path"]: one["type"] for one in map(json.loads, lines.splitlines())}
 
 
 @pytest.mark.skipif(not SAMPLES, reason="the shared sample is not here")
-@pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.name)
-def test_every_file_of_the_shared_sample_becomes_text(path: Path) -> None:
-    for one in items(path.name, path.read_bytes()):
-        assert one.tidied().title
-        assert len(one.text.strip()) > 1
-        assert "\ufffd" not in one.text
+@pytest.mark.parametrize(
+    "path", [path for path in SAMPLES if path.name in SAMPLE_WORDS], ids=lambda path: path.name
+)
+def test_every_file_of_the_shared_sample_becomes_its_text(path: Path) -> None:
+    found = items(path.name, path.read_bytes())
+    text = "".join(one.text for one in found)
+
+    assert {str(one.artifact_type) for one in found} == {sample_types()[path.name]}
+    assert all(one.tidied().title for one in found)
+    assert [words for words in SAMPLE_WORDS[path.name] if words not in text] == []
+    assert "\ufffd" not in text
+
+
+@pytest.mark.skipif(not SAMPLES, reason="the shared sample is not here")
+def test_no_file_of_the_shared_sample_is_forgotten() -> None:
+    assert {path.name for path in SAMPLES} == {*SAMPLE_WORDS, "manifest.jsonl"}
 
 
 def test_format_is_told_by_content_before_extension() -> None:

@@ -4,6 +4,7 @@ import re
 from dataclasses import dataclass
 
 from memory_core.extraction.rules.lines import Line
+from memory_core.text import quotation
 
 _HEADER = re.compile(
     r"[ \t]{0,4}\*{0,2}(?P<key>From|To|Cc|Bcc|Date|Sent|Subject|Reply-To|Message-ID|In-Reply-To|"
@@ -16,17 +17,7 @@ _HEADER = re.compile(
 _ANY_HEADER = re.compile(
     r"[ \t]{0,4}\*{0,2}(?P<key>[A-Za-z][\w-]{1,40})\*{0,2}:\*{0,2}(?:[ \t]+|$)(?P<value>.{0,1000})"
 )
-_SEPARATOR = re.compile(
-    r"[ \t]*-{2,}[ \t]*(?:original|forwarded|weitergeleitete|urspr)[^\n]{0,40}-{2,}[ \t]*$|"
-    r"[ \t]*begin forwarded message:|[ \t]*_{20,}[ \t]*$",
-    re.IGNORECASE,
-)
-_WROTE = re.compile(
-    r"[ \t]*(?:On\b|Le\b|Am\b|El\b|\d{4}-|\w{3}, )[^\n]{4,200}(?:wrote|schrieb|a écrit|"
-    r"escribió)\s?:[ \t]*$",
-    re.IGNORECASE,
-)
-_WROTE_TAIL = re.compile(r"[^\n]{0,120}\bwrote:[ \t]*$")
+_RULE = re.compile(r"[ \t]*_{20,}[ \t]*$")
 _SIGNATURE = re.compile(r"--[ \t]*$")
 _MIN_HEADERS = 2
 
@@ -49,7 +40,8 @@ def is_quoted(text: str, line: Line) -> bool:
 
 
 def messages(text: str, lines: list[Line]) -> list[Message]:
-    """Header blocks of at least two fields, one of them From."""
+    """Header blocks of at least two fields, one of them From. Within a text they have to be what an
+    import takes for one and marks: nobody can write a message in another's name."""
     found = []
     i = 0
     while i < len(lines):
@@ -69,7 +61,9 @@ def messages(text: str, lines: list[Line]) -> list[Message]:
                 break
             stop += 1
         if "from" in headers and len(headers) >= _MIN_HEADERS:
-            found.append(Message(i, stop, headers))
+            block = [text[line.start : line.end] for line in lines[i:stop]]
+            if i == 0 or quotation.header_block(block, 0)[1]:
+                found.append(Message(i, stop, headers))
         i = max(stop, i + 1)
     return found
 
@@ -81,45 +75,42 @@ def quoted(text: str, lines: list[Line], letters: list[Message], is_mail: bool) 
     if not is_mail:
         return skip
     starts = {m.first: m for m in letters}
+    plain = [text[line.start : line.end] for line in lines]
+    foreign = _foreign_headers(plain)
     quoting = until_end = signed = False
-    for i, line in enumerate(lines):
+    for i, line in enumerate(plain):
         message = starts.get(i)
         if message is not None:
             own = not until_end and (message.first == 0 or "sent" not in message.headers)
             quoting, signed = not own, False
             until_end = until_end or not own
-        elif _SEPARATOR.match(text, line.start, line.end):
+        elif quotation.separator(line) or _RULE.match(line) or i in foreign:
             quoting = until_end = True
-        elif _starts_quote(text, lines, i):
-            skip.update((i, i + 1) if _is_wrapped(text, lines, i) else (i,))
+        elif size := quotation.attribution(plain, i):
+            skip.update(range(i, i + size))
             # With '>' marks only the marked lines are quoted: answers may stand between them.
-            quoting = quoting or not _next_is_quoted(text, lines, i)
-        elif _SIGNATURE.match(text, line.start, line.end) and text[line.start : line.end] != "---":
+            quoting = quoting or not _next_is_quoted(text, lines, i + size)
+        elif _SIGNATURE.match(line) and line != "---":
             signed = True
         if quoting or signed:
             skip.add(i)
     return skip
 
 
-def _starts_quote(text: str, lines: list[Line], i: int) -> bool:
-    line = lines[i]
-    return _WROTE.match(text, line.start, line.end) is not None or _is_wrapped(text, lines, i)
-
-
-def _is_wrapped(text: str, lines: list[Line], i: int) -> bool:
-    """The attribution is often wrapped over two lines."""
-    line = lines[i]
-    following = lines[i + 1] if i + 1 < len(lines) else None
-    return (
-        text.startswith("On ", line.start)
-        and following is not None
-        and line.end - line.start < 120
-        and _WROTE_TAIL.match(text, following.start, following.end) is not None
-    )
+def _foreign_headers(plain: list[str]) -> set[int]:
+    """Where Outlook's header begins in another language than English, whose `messages` knows."""
+    found = set()
+    i = 0
+    while i < len(plain):
+        size, is_header = quotation.header_block(plain, i)
+        if is_header and not _HEADER.match(plain[i]):
+            found.add(i)
+        i += max(size, 1)
+    return found
 
 
 def _next_is_quoted(text: str, lines: list[Line], i: int) -> bool:
-    for line in lines[i + 1 : i + 6]:
-        if not line.blank and not _WROTE_TAIL.match(text, line.start, line.end):
+    for line in lines[i : i + 6]:
+        if not line.blank:
             return is_quoted(text, line)
     return False

@@ -44,14 +44,18 @@ def find(
     """Turns by line. A bare "X:" counts in chats and transcripts, for people on the roster, and
     where at least two such prefixes take turns."""
     talk = kind in ("chat", "transcript")
+    margin: int | None = None
     certain: dict[int, Turn] = {}
     possible: dict[int, Turn] = {}
     for i, line in enumerate(lines):
         if i in skip or line.blank:
             continue
+        if talk and margin is not None and line.indent > margin:
+            continue  # further words of a turn, whatever they look like
         turn = _certain(text, line, talk)
         if turn is not None:
             certain[i] = turn
+            margin = line.indent
         elif (turn := _possible(text, line, talk)) is not None:
             possible[i] = turn
     speakers = _recurring(possible)

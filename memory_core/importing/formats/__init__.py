@@ -26,7 +26,7 @@ from memory_core.importing.item import Item, Skip
 from memory_core.importing.limits import LIMITS
 
 # Raised with every change of what a file becomes: what was remembered of files is forgotten.
-VERSION = 1
+VERSION = 2
 
 
 class Format(StrEnum):
@@ -104,14 +104,14 @@ def parse(form: Format, data: bytes, path: PurePosixPath, users: Users) -> Itera
     if not data.strip(b"\x00 \t\r\n\xef\xbb\xbf"):
         raise Skip("empty")
     if form is Format.MAIL:
-        yield mail.parse(data)
+        yield mail.parse(charset.in_bytes_of_ascii(data))
     elif form is Format.PDF:
-        yield pdf.parse(data)
+        yield pdf.parse(data, path)
     elif form is Format.DOCX:
-        yield docx.parse(data)
+        yield docx.parse(data, path)
     else:
         charset.refuse_binary(data)
-        text = charset.decode(data)
+        text = charset.decode(data, html.declared(data) if form is Format.HTML else None)
         if not text.strip("\x00 \t\r\n\ufeff"):
             raise Skip("empty")
         yield from _parse_text(form, text, path, users)

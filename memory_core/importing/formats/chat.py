@@ -43,6 +43,8 @@ def one_day(system: str, channel: str, day: str, said: Iterable[Said], key: str)
 
 
 def _line(one: Said) -> str:
-    words = one.words.replace("\r\n", "\n").replace("\r", "\n").strip("\n")
+    """Further lines are indented: what somebody writes must not look like another's turn."""
+    lines = one.words.replace("\r\n", "\n").replace("\r", "\n").strip("\n").split("\n")
+    words = "\n".join([lines[0], *(f"  {line}" if line.strip() else "" for line in lines[1:])])
     clock = one.when.astimezone(UTC).strftime("%H:%M")
     return f"[{clock}] {one.who}: {words}" if one.who else f"[{clock}] * {words}"

@@ -1,7 +1,9 @@
-"""DOCX: headings, paragraphs, lists and tables, in the order in which they stand."""
+"""DOCX: headings, paragraphs, lists and tables, in the order in which they stand; text boxes below
+their paragraph, notes at the end. Insertions that are not yet accepted count, deletions do not."""
 
 import zipfile
 from collections.abc import Iterator
+from pathlib import PurePosixPath
 from typing import Any
 
 from memory_core.artifacts.document import MAX_CONTENT_CHARS
@@ -10,10 +12,22 @@ from memory_core.importing.item import Item, Unusable
 from memory_core.importing.limits import LIMITS
 
 _MAX_MEMBERS = 10_000
+_W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
+_PARAGRAPH, _TABLE, _ROW, _CELL, _BOX = (
+    f"{_W}{tag}" for tag in ("p", "tbl", "tr", "tc", "txbxContent")
+)
+_TEXT = f"{_W}t"
+# What stands for a character.
+_MARKS = {f"{_W}tab": "\t", f"{_W}br": "\n", f"{_W}cr": "\n", f"{_W}noBreakHyphen": "-"}
+_NOTES = {f"{_W}footnoteReference": "", f"{_W}endnoteReference": "e"}
+# Looks, what was deleted or moved away, and pictures of a text box for old programs.
+_LEFT_OUT = {f"{_W}{tag}" for tag in ("pPr", "rPr", "sectPr", "del", "moveFrom")} | {
+    "{http://schemas.openxmlformats.org/markup-compatibility/2006}Fallback"
+}
 
 
-def parse(data: bytes) -> Item:
-    return office.document("docx", data, empty="a document without text")
+def parse(data: bytes, path: PurePosixPath) -> Item:
+    return office.document("docx", data, path, empty="a document without text")
 
 
 def extract(data: bytes) -> dict[str, Any]:
@@ -27,12 +41,13 @@ def extract(data: bytes) -> dict[str, Any]:
     try:
         _refuse_bombs(zipfile.ZipFile(io.BytesIO(data)))
         document = docx.Document(io.BytesIO(data))
-        text = "\n\n".join(_blocks(document))
+        blocks = [*_blocks(document.element.body, document), *_notes(document)]
+        text = "\n\n".join(blocks)
         about = document.core_properties
         written = about.modified or about.created
         answer = {
             "text": text.encode(errors="replace").decode(),
-            "title": about.title or None,
+            "title": about.title or _first_heading(blocks),
             "author": about.author if about.author != "python-docx" else None,
             "ts": written.isoformat() if written else None,
         }
@@ -52,18 +67,27 @@ def _refuse_bombs(archive: zipfile.ZipFile) -> None:
         raise Unusable("unpacks to more than is read: a zip bomb?")
 
 
-def _blocks(document: Any) -> Iterator[str]:
-    from docx.table import Table
+def _blocks(container: Any, document: Any) -> Iterator[str]:
+    """Paragraphs and tables, also within content controls, insertions and the like."""
+    for child in container:
+        if child.tag == _PARAGRAPH:
+            if (text := _paragraph(child, document)).strip():
+                yield text
+            for box in _boxes(child):
+                yield from _blocks(box, document)
+        elif child.tag == _TABLE:
+            if (text := _table(child, document)).strip():
+                yield text
+        elif child.tag not in _LEFT_OUT:
+            yield from _blocks(child, document)
 
-    for block in document.iter_inner_content():
-        text = _table(block) if isinstance(block, Table) else _paragraph(block)
-        if text.strip():
-            yield text
 
+def _paragraph(element: Any, document: Any) -> str:
+    from docx.text.paragraph import Paragraph
 
-def _paragraph(paragraph: Any) -> str:
-    style = paragraph.style.name if paragraph.style is not None else ""
-    text = str(paragraph.text)
+    found = Paragraph(element, document).style
+    style = str(found.name or "") if found is not None else ""
+    text = "".join(_inline(element))
     if style.startswith("Heading") and style[-1:].isdigit() and text.strip():
         return f"{'#' * int(style[-1])} {text}"
     if style == "Title":
@@ -73,10 +97,58 @@ def _paragraph(paragraph: Any) -> str:
     return text
 
 
-def _table(table: Any) -> str:
-    """Cells that are merged appear once."""
+def _inline(element: Any) -> Iterator[str]:
+    for child in element:
+        if child.tag == _TEXT:
+            yield child.text or ""
+        elif child.tag in _MARKS:
+            yield _MARKS[child.tag]
+        elif child.tag in _NOTES:
+            yield f"[^{_NOTES[child.tag]}{child.get(f'{_W}id')}]"
+        elif child.tag not in _LEFT_OUT and child.tag != _BOX:
+            yield from _inline(child)
+
+
+def _boxes(element: Any) -> Iterator[Any]:
+    for child in element:
+        if child.tag == _BOX:
+            yield child
+        elif child.tag not in _LEFT_OUT:
+            yield from _boxes(child)
+
+
+def _table(table: Any, document: Any) -> str:
+    """A row a line. What stands in a cell, be it a table, is on that line."""
     rows = []
-    for row in table.rows:
-        cells = {id(cell._tc): " ".join(cell.text.split()) for cell in row.cells}
-        rows.append(" | ".join(cells.values()))
+    for row in _inside(table, _ROW):
+        cells = (" ".join(_blocks(cell, document)) for cell in _inside(row, _CELL))
+        rows.append(" | ".join(" ".join(cell.split()) for cell in cells))
     return "\n".join(rows)
+
+
+def _inside(element: Any, tag: str) -> Iterator[Any]:
+    """Its rows or cells, also those in a content control; not those of a table within."""
+    for child in element:
+        if child.tag == tag:
+            yield child
+        elif child.tag not in _LEFT_OUT and child.tag not in (_PARAGRAPH, _TABLE, _CELL):
+            yield from _inside(child, tag)
+
+
+def _notes(document: Any) -> Iterator[str]:
+    """Footnotes and endnotes, each with the mark that stands in the text."""
+    from docx.opc.constants import RELATIONSHIP_TYPE
+    from docx.oxml import parse_xml
+
+    for kind, sign in ((RELATIONSHIP_TYPE.FOOTNOTES, ""), (RELATIONSHIP_TYPE.ENDNOTES, "e")):
+        for relation in document.part.rels.values():
+            if relation.reltype != kind or relation.is_external:
+                continue
+            for note in parse_xml(relation.target_part.blob):
+                text = " ".join(" ".join(_blocks(note, document)).split())
+                if text and not note.get(f"{_W}type"):  # the rule above the notes is one
+                    yield f"[^{sign}{note.get(f'{_W}id')}]: {text}"
+
+
+def _first_heading(blocks: list[str]) -> str | None:
+    return next((block.lstrip("# ") for block in blocks if block.startswith("#")), None)

@@ -8,9 +8,9 @@ from memory_core.importing import sandbox
 from memory_core.importing.item import Unusable
 
 _DROPPED = [
-    "script", "style", "noscript", "template", "head", "iframe", "object", "embed", "svg", "math",
-    "canvas", "audio", "video", "img", "picture", "input", "select", "button", "textarea", "link",
-    "meta", "base", "map", "frame", "frameset", "applet",
+    "script", "style", "noscript", "template", "head", "iframe", "object", "embed", "canvas",
+    "audio", "video", "img", "picture", "input", "select", "button", "textarea", "link", "meta",
+    "base", "map", "frame", "frameset", "applet",
 ]  # fmt: skip
 _BLOCKS = {
     "address", "article", "aside", "body", "caption", "center", "dd", "div", "dl", "dt", "fieldset",
@@ -19,6 +19,11 @@ _BLOCKS = {
 }  # fmt: skip
 _SPACED = {"p", "pre", "blockquote", "h1", "h2", "h3", "h4", "h5", "h6", "ul", "ol", "table"}
 _CELLS = {"td", "th"}
+_INVISIBLE = re.compile(
+    r"(?:^|;)(?:display:none|visibility:hidden|mso-hide:all|opacity:0{0,9}\.?0{1,9}(?:%|!|;|$))"
+)
+_FONT_SIZE = re.compile(r"(?:^|;)font-size:([\w.%]{1,20})")
+_ZERO = re.compile(r"0*\.?0+[a-z%]{0,4}")
 _SPACES = re.compile(r"[ \t\r\n\f]+")
 _MAX_NODES = 2_000_000
 _MAX_DEPTH = 2_000
@@ -31,6 +36,20 @@ _FLAT = {
     "area", "base", "br", "col", "dd", "dt", "embed", "hr", "img", "input", "li", "link", "meta",
     "option", "p", "param", "source", "tbody", "td", "th", "tr", "track", "wbr",
 }  # fmt: skip
+
+_CHARSET = re.compile(
+    rb"(?:charset[ \t\r\n]{0,9}=|<\?xml[^>]{1,100}encoding=)[ \t\r\n]{0,9}[\"']?([\w.:-]{1,40})",
+    re.IGNORECASE,
+)
+_DECLARED_WITHIN = 1_024
+
+
+def declared(data: bytes) -> str | None:
+    """The charset that a page says it has, where browsers look for it. One that says UTF-16 in
+    ASCII does not have it."""
+    found = _CHARSET.search(data[:_DECLARED_WITHIN])
+    label = found[1].decode() if found else None
+    return None if label and label.lower().startswith(("utf-16", "utf-32")) else label
 
 
 def read(data: str) -> tuple[str, str | None]:
@@ -64,6 +83,7 @@ def parse(data: str) -> tuple[str, str | None]:
     from selectolax.lexbor import LexborHTMLParser
 
     tree = LexborHTMLParser(data)
+    tree.strip_tags(["svg", "math"])  # pictures have titles too
     title = tree.css_first("title")
     name = " ".join(title.text().split()) if title is not None else None
     tree.strip_tags(_DROPPED)
@@ -105,8 +125,21 @@ def _hidden(node: Any) -> bool:
     attributes = node.attributes
     if not attributes:
         return False
-    style = (attributes.get("style") or "").replace(" ", "").lower()
-    return "hidden" in attributes or "display:none" in style or "visibility:hidden" in style
+    if "hidden" in attributes or (attributes.get("aria-hidden") or "").strip().lower() == "true":
+        return True
+    return _INVISIBLE.search(_style(attributes)) is not None
+
+
+def _style(attributes: Any) -> str:
+    return "".join((attributes.get("style") or "").split()).lower()
+
+
+def _has_no_size(node: Any) -> bool | None:
+    """Whether its own style makes text vanish; None where it says nothing about that. Newsletters
+    do it to cells, and give the paragraphs within a size again."""
+    attributes = node.attributes if node.is_element_node else None
+    size = _FONT_SIZE.search(_style(attributes)) if attributes else None
+    return None if size is None else _ZERO.fullmatch(size[1]) is not None
 
 
 class _Writer:
@@ -116,11 +149,16 @@ class _Writer:
         self._quotes = 0
         self._pre = 0
         self._lists: list[int | None] = []
+        self._vanished: list[bool] = []
+        self._marker: str | None = None
 
     def enter(self, node: Any) -> None:
         tag = node.tag
+        if (vanishes := _has_no_size(node)) is not None:
+            self._vanished.append(vanishes)
         if tag == "-text":
-            self._write(node.text_content or "")
+            if not (self._vanished and self._vanished[-1]):
+                self._write(node.text_content or "")
         elif tag == "br":
             self._break()
         elif tag in _SPACED:
@@ -137,11 +175,15 @@ class _Writer:
             self._break_if_begun()
             if tag == "li":
                 self._bullet()
-        elif tag in _CELLS and "".join(self._current).strip():
+        elif tag in _CELLS and self._begun:
             self._current.append(" | ")
 
     def leave(self, node: Any) -> None:
         tag = node.tag
+        if self._vanished and _has_no_size(node) is not None:
+            self._vanished.pop()
+        if tag == "li" and not self._begun:
+            self._current.clear()  # an entry without words
         if tag == "blockquote":
             self._end_quote()
         elif tag in _SPACED:
@@ -155,6 +197,7 @@ class _Writer:
 
     def text(self) -> str:
         self._break_if_begun()
+        self._current.clear()
         return re.sub(r"\n{3,}", "\n\n", "\n".join(self._lines)).strip("\n")
 
     def _write(self, text: str) -> None:
@@ -181,17 +224,25 @@ class _Writer:
         self._paragraph()
 
     def _bullet(self) -> None:
+        if self._current:  # a list is all that stands in the entry around it
+            self._break()
         indent = "  " * max(len(self._lists) - 1, 0)
         if self._lists and (number := self._lists[-1]) is not None:
             self._lists[-1] = number + 1
-            self._current.append(f"{indent}{number + 1}. ")
+            self._marker = f"{indent}{number + 1}. "
         else:
-            self._current.append(f"{indent}- ")
+            self._marker = f"{indent}- "
+        self._current.append(self._marker)
+
+    @property
+    def _begun(self) -> bool:
+        return bool("".join(self._current).strip()) and self._current != [self._marker]
 
     def _break_if_begun(self) -> None:
-        if "".join(self._current).strip():
+        """The mark of an entry waits for its words, which may stand in a paragraph."""
+        if self._begun:
             self._break()
-        else:
+        elif self._current != [self._marker]:
             self._current.clear()
 
     def _break(self) -> None:
@@ -203,6 +254,8 @@ class _Writer:
 
     def _paragraph(self) -> None:
         self._break_if_begun()
+        if self._current:
+            return
         blank = ("> " * self._quotes).rstrip()
         if self._lines and self._lines[-1] not in ("", blank):
             self._lines.append(blank)

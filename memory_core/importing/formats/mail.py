@@ -7,13 +7,15 @@ takes quadratic time on hostile ones); bodies and parts by the standard library.
 import email
 import re
 from collections.abc import Iterator
+from dataclasses import asdict
 from datetime import UTC, datetime
 from email.header import decode_header
 from email.message import Message
 from email.utils import getaddresses, parsedate_to_datetime
+from typing import Any
 
 from memory_core.artifacts.document import ArtifactType
-from memory_core.importing import quoting
+from memory_core.importing import quoting, sandbox
 from memory_core.importing.charset import decode
 from memory_core.importing.formats import html
 from memory_core.importing.item import Item, Skip, Unusable
@@ -23,6 +25,13 @@ _HEADER_CHARS = 20_000
 _SHOWN_ADDRESSES = 100
 _SHOWN_REFERENCES = 20
 _MESSAGE_ID = re.compile(r"<([^<>\s]{1,500})>")
+_BETWEEN_PEOPLE = re.compile(r"(?<=>)\s{0,9}[,;]")
+_QUOTED_NAME = re.compile(r'"((?:[^"\\]|\\.)*)"')
+_BOUNDARY_LINE = re.compile(
+    rb"\n--([^\s\"\\](?:[^\n\"\\]{0,68}[^\s\"\\])?)[ \t]*\ncontent-[\w-]{1,40}:", re.IGNORECASE
+)
+# Text for programs.
+_NOT_TO_READ = {"text/rtf", "text/css", "text/javascript", "text/x-javascript"}
 _TAGS = re.compile(r"<(?:html|body|div|p|br|table|span)\b", re.IGNORECASE)
 _ENVELOPE = re.compile(rb"\A(?:\xef\xbb\xbf)?(?:[ \t]*\r?\n)*(?:>?From [^\r\n]{0,1000}\r?\n)?")
 _BLANK_LINE = re.compile(rb"\n\r?\n")
@@ -30,12 +39,56 @@ _CONTENT_FIELD = re.compile(
     rb"^content-(?:type|disposition)[ \t]*:[^\n]*(?:\n[ \t][^\n]*)*", re.IGNORECASE | re.MULTILINE
 )
 _HEADERS_BYTES = 2_000_000
+# Every line is compared with the boundaries of all parts around it.
+_BOUNDARY = re.compile(rb"\bboundary[ \t]*=", re.IGNORECASE)
+_INLINE_LINES = 1_000_000
+_INLINE_MARKS = 5_000
+_INLINE_LEVELS = 20
+_INLINE_CHECKS = 2_000_000
 _MAX_NESTING = 20
+_MAX_SALVAGES = 3
 
 
 def parse(data: bytes) -> Item:
+    """The standard library's parser takes time for every line, more in parts within parts, and
+    memory for every part: what may cost more than others goes to a process with limits."""
     _refuse_endless_headers(data)
-    message = email.message_from_bytes(_ENVELOPE.sub(b"", data, count=1))
+    if not _is_costly(data):
+        return read(data)
+    found = sandbox.parse("mail", data)
+    return Item(
+        **{
+            **found,
+            "artifact_type": ArtifactType.EMAIL,
+            "participants": tuple(found["participants"]),
+            "ts": datetime.fromisoformat(found["ts"]) if found["ts"] else None,
+        }
+    )
+
+
+def extract(data: bytes) -> dict[str, Any]:
+    """In the sandbox."""
+    item = read(data)
+    return {**asdict(item), "ts": item.ts.isoformat() if item.ts else None}
+
+
+def _is_costly(data: bytes) -> bool:
+    lines = data.count(b"\n")
+    if lines > _INLINE_LINES or data.count(b"\n--") > _INLINE_MARKS:
+        return True
+    levels = sum(1 for _ in _BOUNDARY.finditer(data))
+    return levels > _INLINE_LEVELS and levels * lines > _INLINE_CHECKS
+
+
+def read(data: bytes) -> Item:
+    try:
+        message = email.message_from_bytes(_ENVELOPE.sub(b"", data, count=1))
+        return _item(message)
+    except RecursionError:
+        raise Unusable("a message that nests deeper than is read") from None
+
+
+def _item(message: Message) -> Item:
     if not message.keys() and not message.get_payload():
         raise Unusable("an empty message")
     if not any(_raw(message, name) for name in ("From", "To", "Subject", "Date", "Message-ID")):
@@ -105,18 +158,52 @@ def _decoded(raw: str) -> str:
 def addresses(message: Message, name: str) -> list[str]:
     """Names with their addresses, "Alice Chen <alice@example.com>"."""
     found = []
-    try:
-        # Split before decoding: a comma inside an encoded name separates nothing.
-        people = getaddresses(_raw_all(message, name))
-    except RecursionError:  # thousands of open brackets
-        return []
-    for person, address in people[:1000]:
+    for person, address in _people(_raw_all(message, name))[:1000]:
         shown = " ".join(_decoded(person).split())
         if address and shown and shown != address:
             found.append(f"{shown} <{address}>")
         elif address or shown:
             found.append(address or shown)
     return found
+
+
+def _people(values: list[str]) -> list[tuple[str, str]]:
+    """Split before decoding: a comma inside an encoded name separates nothing."""
+    found: list[tuple[str, str]] = []
+    for value in values:
+        parts = [part for part in _BETWEEN_PEOPLE.split(value) if part.strip()]
+        named = [_named(part) for part in parts]
+        if named and all(named):
+            found += [person for person in named if person]
+        else:
+            found += _by_the_book(value)
+    return found
+
+
+def _named(part: str) -> tuple[str, str] | None:
+    """Before the only address in brackets stands the name, also one that should have been quoted:
+    "Doe, John <j@example.com>", "John [Acme] <…>". Not where other addresses, or a group, do."""
+    name, _, rest = part.strip().partition("<")
+    address, closed, after = rest.partition(">")
+    if not closed or after.strip() or "<" in address or " " in address.strip():
+        return None
+    quoted = _QUOTED_NAME.fullmatch(name.strip())
+    plain = re.sub(r"\\(.)", r"\1", quoted[1]) if quoted else name.strip()
+    if not quoted and (":" in plain or '"' in plain or "(" in plain or _is_list(plain)):
+        return None
+    return plain, address.strip()
+
+
+def _is_list(plain: str) -> bool:
+    """ "a@example.com, Bob": two people."""
+    return "," in plain[plain.find("@") :] if "@" in plain else False
+
+
+def _by_the_book(value: str) -> list[tuple[str, str]]:
+    try:
+        return getaddresses([value])
+    except RecursionError:  # thousands of open brackets
+        return []
 
 
 def _heading(message: Message, subject: str, references: list[str]) -> str:
@@ -179,11 +266,13 @@ class _Reader:
     def __init__(self) -> None:
         self.attachments: list[str] = []
         self._parts = 0
+        self._left_out = False
+        self._salvages = 0
 
     def read(self, part: Message, depth: int) -> str:
         self._parts += 1
         if self._parts > LIMITS.mime_parts or depth > _MAX_NESTING:
-            return "[Further parts were left out]" if self._parts == LIMITS.mime_parts + 1 else ""
+            return self._leave_out()
         kind = part.get_content_type()
         if kind == "message/rfc822" or kind == "message/global":
             return "\n\n".join(self._enclosed(inner, depth) for inner in _children(part))
@@ -194,7 +283,15 @@ class _Reader:
             if kind == "multipart/alternative":
                 return self._best(inside, depth)
             return "\n\n".join(filter(None, (self.read(inner, depth + 1) for inner in inside)))
-        return self._leaf(part, kind)
+        if part.get_content_maintype() == "multipart":
+            return self._salvaged(part, depth)
+        return self._leaf(part, kind, alone=depth == 0)
+
+    def _leave_out(self) -> str:
+        """Said once, not for each."""
+        note = "" if self._left_out else "[Further parts were left out]"
+        self._left_out = True
+        return note
 
     def _best(self, versions: list[Message], depth: int) -> str:
         """The plain version if it says anything; it is what the writer's program meant."""
@@ -214,10 +311,24 @@ class _Reader:
         inner = self.read(message, depth + 1)
         return quoting.quote(f"{head}\n\n{inner}".strip("\n"))
 
-    def _leaf(self, part: Message, kind: str) -> str:
-        name = part.get_filename()
-        if part.get_content_disposition() == "attachment" or not _is_text(kind):
-            self._attach(part, kind, name)
+    def _salvaged(self, part: Message, depth: int) -> str:
+        """Parts whose boundary is missing or another one than was said. The first line that looks
+        like one is taken for it; without any, all of it is text."""
+        data = _payload(part).replace(b"\r\n", b"\n")
+        found = _BOUNDARY_LINE.search(b"\n" + data)
+        self._salvages += 1
+        if found is not None and self._salvages <= _MAX_SALVAGES:
+            head = b'Content-Type: multipart/mixed; boundary="' + found[1] + b'"\n\n'
+            again = email.message_from_bytes(head + data)
+            if again.is_multipart():
+                return self.read(again, depth + 1)
+        return decode(data).replace("\r", "\n")
+
+    def _leaf(self, part: Message, kind: str, *, alone: bool) -> str:
+        if part.get_content_disposition() == "attachment" or not (
+            _is_text(kind) or (alone and _holds_text(part, kind))
+        ):
+            self._attach(part, kind, part.get_filename())
             return ""
         text = _payload_text(part)
         if kind == "text/html" or (kind == "text/plain" and _looks_like_html(text)):
@@ -238,9 +349,16 @@ def _children(part: Message) -> Iterator[Message]:
 
 
 def _is_text(kind: str) -> bool:
-    return kind in (
-        "text/plain", "text/html", "text/markdown", "text/rfc822-headers",
-    )  # fmt: skip
+    return kind.startswith("text/") and kind not in _NOT_TO_READ
+
+
+def _holds_text(part: Message, kind: str) -> bool:
+    """The whole of a message that calls itself data, and is words."""
+    if part.get_filename() or kind in _NOT_TO_READ:
+        return False
+    sample = _payload(part)[:20_000]
+    controls = sum(byte < 32 and byte not in b"\t\n\r\f" for byte in sample)
+    return bool(sample.strip()) and controls <= len(sample) // 100
 
 
 def _fields(part: Message) -> str:
@@ -250,14 +368,18 @@ def _fields(part: Message) -> str:
 
 
 def _payload_text(part: Message) -> str:
+    data, charset = _payload(part), part.get_param("charset")
+    if not charset and part.get_content_type() == "text/html":
+        charset = html.declared(data)
+    return decode(data, charset if isinstance(charset, str) else None)
+
+
+def _payload(part: Message) -> bytes:
     try:
         data = part.get_payload(decode=True)
     except (ValueError, LookupError, AssertionError):
         data = str(part.get_payload()).encode(errors="replace")
-    if not isinstance(data, bytes):
-        return ""
-    charset = part.get_param("charset")
-    return decode(data, charset if isinstance(charset, str) else None)
+    return data if isinstance(data, bytes) else b""
 
 
 def _looks_like_html(text: str) -> bool:

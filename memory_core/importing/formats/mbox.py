@@ -6,7 +6,10 @@ from typing import BinaryIO
 
 from memory_core.importing.limits import LIMITS
 
-_FROM = re.compile(rb"From \S.{0,200}\d{4}", re.DOTALL)
+_FROM = re.compile(rb"From \S[^\n]{0,200}")
+_CLOCK = re.compile(rb"\d:\d\d")
+_YEAR = re.compile(rb"\d{4}")
+_HEADER = re.compile(rb"[\w-]{1,60}[ \t]?:|>From ")
 _ESCAPED = re.compile(rb"^>(>*From )", re.MULTILINE)
 _LINE = 1 << 20
 
@@ -14,7 +17,7 @@ _LINE = 1 << 20
 def looks_like(head: bytes) -> bool:
     """A "From " line and then a header. One message alone is a mailbox of one."""
     first, _, rest = head.lstrip(b"\xef\xbb\xbf").partition(b"\n")
-    return _FROM.match(first) is not None and re.match(rb"[\w-]{1,60}:", rest) is not None
+    return _begins(first, rest)
 
 
 def messages(file: BinaryIO) -> Iterator[bytes | None]:
@@ -23,8 +26,10 @@ def messages(file: BinaryIO) -> Iterator[bytes | None]:
     size = 0
     after_blank = at_start = True
     begun = False
-    while line := file.readline(_LINE):
-        if at_start and after_blank and _FROM.match(line):
+    following = file.readline(_LINE)
+    while line := following:
+        following = file.readline(_LINE)
+        if at_start and after_blank and _begins(line, following):
             if begun:
                 yield _joined(lines, size)
             begun, lines, size = True, [], 0
@@ -38,6 +43,18 @@ def messages(file: BinaryIO) -> Iterator[bytes | None]:
         at_start = line.endswith(b"\n")
     if begun:
         yield _joined(lines, size)
+
+
+def _begins(line: bytes, following: bytes) -> bool:
+    """A sender, a moment, and then a header: "From Monday on until 2026 we pay" is a sentence
+    that its program did not escape."""
+    found = _FROM.match(line)
+    return (
+        found is not None
+        and _CLOCK.search(found[0]) is not None
+        and _YEAR.search(found[0]) is not None
+        and _HEADER.match(following) is not None
+    )
 
 
 def _joined(lines: list[bytes], size: int) -> bytes | None:

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from pathlib import PurePosixPath
@@ -13,17 +13,29 @@ from memory_core.importing.item import Item, Unusable
 
 # Marks of direction that WhatsApp puts before lines and names.
 _MARKS = "\u200e\u200f\u202a\u202b\u202c\ufeff"
+# Halves of the day, before or after the clock. What is not in the second is in the first.
+_HALF = (
+    r"[AaPp]\.?[\s\u202f]?[Mm]\.?|[πμ]\.μ\.|[صم]|上午|下午|凌晨|清晨|早上|中午|晚上|"
+    r"오전|오후|午前|午後"
+)
+_AFTERNOON = ("p", "μ", "م", "下午", "中午", "晚上", "오후", "午後")
 _LINE = re.compile(
-    rf"[{_MARKS}]*(?P<bracket>\[)?(?P<a>\d{{1,4}})(?P<sep>[./-])(?P<b>\d{{1,2}})(?P=sep)"
-    r"(?P<c>\d{2,4}),?[\s\u202f](?P<hour>\d{1,2})[:.](?P<minute>\d{2})(?:[:.](?P<second>\d{2}))?"
-    r"(?:[\s\u202f]?(?P<half>[AaPp])\.?[\s\u202f]?[Mm]\.?)?"
+    rf"[{_MARKS}]*(?P<bracket>\[)?(?P<a>\d{{1,4}})(?P<sep>[./-][ ]?)(?P<b>\d{{1,2}})(?P=sep)"
+    r"(?P<c>\d{1,4})\.?(?P<comma>,)?[\s\u202f](?:(?:klo|kl\.?|à|às|at|um|ore|o)[\s\u202f])?"
+    rf"(?:(?P<early>{_HALF})[\s\u202f]?)?"
+    r"(?P<hour>\d{1,2})[:.](?P<minute>\d{2})(?:[:.](?P<second>\d{2}))?"
+    rf"(?:[\s\u202f]?(?P<late>{_HALF}))?"
     r"(?(bracket)\]|[\s\u202f]-)[\s\u202f](?P<rest>.*)",
     re.DOTALL,
 )
-_WHO = re.compile(rf"[{_MARKS}]*(?P<who>[^:\n]{{1,60}}?):(?:\s|(?=\S)|$)(?P<words>.*)", re.DOTALL)
+# Quotation marks stand in what the program says: Alice changed the subject to "Plan: B".
+_WHO = re.compile(
+    rf"[{_MARKS}]*(?P<who>[^:\n\"“”„«»]{{1,60}}?):(?:\s|(?=\S)|$)(?P<words>.*)", re.DOTALL
+)
 _NAMES = re.compile(
     r"(?:WhatsApp[ -]?(?:Chat|Unterhaltung)?(?: with| mit|-)?|Signal(?: Chat)?)[ _-]+"
 )
+_IOS = "_chat"
 _HEAD_LINES = 30
 _MIN_SHARE = 0.3
 _JSON_KEYS = ({"date", "sender", "body"}, {"timestamp", "sender", "body"})
@@ -35,7 +47,10 @@ class _Raw:
     year_first: bool
     dotted: bool
     clock: tuple[int, int, int]
+    # As Signal's exporters write it: "[2019-12-24, 12:23]", "[2019-12-24 12:23:05]".
+    like_signal: bool
     rest: str
+    whole: str
 
 
 def looks_like(text: str) -> bool:
@@ -50,19 +65,40 @@ def parse(text: str, path: PurePosixPath) -> Iterator[Item]:
     raws = list(_raws(text))
     if not raws:
         raise Unusable("no message was recognised")
-    is_signal = raws[0].year_first and "whatsapp" not in path.name.lower()
+    said = _said(raws)
+    if not said:
+        raise Unusable(f"{raws[0].day} is no day: how it writes dates was not understood")
+    system = "signal" if _is_signal(raws[0], path) else "whatsapp"
+    yield from by_day(system, _channel(path), said, str(path.with_suffix("")))
+
+
+def _said(raws: list[_Raw]) -> list[Said]:
+    """A moment that does not exist makes no message: the line belongs to the one above."""
     day_first = _day_first(raws)
-    said = []
+    said: list[Said] = []
     for raw in raws:
         when = _when(raw, day_first)
         if when is None:
-            raise Unusable(f"{raw.day} is no day: how it writes dates was not understood")
+            if said:
+                said[-1] = replace(said[-1], words=f"{said[-1].words}\n{raw.whole} {raw.rest}")
+            continue
         named = _WHO.match(raw.rest)
         words = named["words"] if named else raw.rest
         said.append(Said(when, _tidy(named["who"]) if named else None, words.strip(_MARKS + "\n")))
-    channel = _tidy(_NAMES.sub("", path.stem, count=1)) or path.stem
-    system = "signal" if is_signal else "whatsapp"
-    yield from by_day(system, channel, said, str(path.with_suffix("")))
+    return said
+
+
+def _is_signal(first: _Raw, path: PurePosixPath) -> bool:
+    name = str(path).lower()
+    if "whatsapp" in name or path.stem == _IOS:
+        return False
+    return first.like_signal or (first.year_first and "signal" in name)
+
+
+def _channel(path: PurePosixPath) -> str:
+    """iPhones call every chat "_chat" and put it into a folder with its name."""
+    name = path.parent.name if path.stem == _IOS and path.parent.name else path.stem
+    return _tidy(_NAMES.sub("", name, count=1)) or path.stem
 
 
 def looks_like_json(content: Any) -> bool:
@@ -118,23 +154,28 @@ def _raws(text: str) -> Iterator[_Raw]:
 
 
 def _begins(line: str) -> re.Match[str] | None:
-    """A day of the year first and no bracket is how programs write their logs."""
+    """The year first, seconds, and no bracket is how programs write their logs."""
     match = _LINE.match(line)
-    if match and len(match["a"]) == 4 and not match["bracket"]:
+    if match is None:
         return None
-    return match
+    if len(match["a"]) == 4:
+        return None if match["second"] and not match["bracket"] else match
+    return match if len(match["c"]) > 1 else None
 
 
 def _raw(match: re.Match[str]) -> _Raw:
     hour = int(match["hour"])
-    if match["half"]:
-        hour = hour % 12 + (12 if match["half"] in "Pp" else 0)
+    if half := match["early"] or match["late"]:
+        hour = hour % 12 + (12 if half.lower().startswith(_AFTERNOON) else 0)
+    year_first = len(match["a"]) == 4
     return _Raw(
         (int(match["a"]), int(match["b"]), int(match["c"])),
-        len(match["a"]) == 4,
-        match["sep"] == ".",
-        (hour, int(match["minute"]), int(match["second"] or 0)),
+        year_first,
+        match["sep"].strip() == ".",
+        (0 if hour == 24 else hour, int(match["minute"]), int(match["second"] or 0)),
+        year_first and bool(match["bracket"]) and bool(match["comma"]) != bool(match["second"]),
         match["rest"],
+        match.string[: match.start("rest")].rstrip(),
     )
 
 

@@ -1,6 +1,7 @@
 """What PDF and DOCX have in common: they are read in the sandbox, and may hold no text."""
 
-from datetime import datetime
+from datetime import UTC, datetime
+from pathlib import PurePosixPath
 
 from memory_core.artifacts.document import ArtifactType
 from memory_core.importing import sandbox
@@ -11,16 +12,19 @@ BROKEN = (ValueError, TypeError, KeyError, IndexError, AttributeError, OSError, 
           RecursionError, ArithmeticError, AssertionError, NotImplementedError)  # fmt: skip
 
 
-def document(kind: str, data: bytes, *, empty: str) -> Item:
+def document(kind: str, data: bytes, path: PurePosixPath, *, empty: str) -> Item:
     """`empty`: what to say of a file without text."""
     found = sandbox.parse(kind, data)
     if not found["text"].strip():
         raise Skip(empty)
+    written = datetime.fromisoformat(found["ts"]) if found["ts"] else None
+    if written is not None and written.tzinfo is None:
+        written = written.replace(tzinfo=UTC)
     return Item(
         ArtifactType.DOC,
         "files",
         found["text"],
-        title=found["title"],
+        title=found["title"] or path.stem,
         author=found["author"],
-        ts=datetime.fromisoformat(found["ts"]) if found["ts"] else None,
+        ts=written,
     )

@@ -1,5 +1,6 @@
 """PDF: the text of its pages. Scanned pages have none, which is said."""
 
+from pathlib import PurePosixPath
 from typing import Any
 
 from memory_core.artifacts.document import MAX_CONTENT_CHARS
@@ -9,8 +10,8 @@ from memory_core.importing.item import Item, Unusable
 _MAX_PAGES = 5_000
 
 
-def parse(data: bytes) -> Item:
-    return office.document("pdf", data, empty="a PDF without text: its pages are pictures")
+def parse(data: bytes, path: PurePosixPath) -> Item:
+    return office.document("pdf", data, path, empty="a PDF without text: its pages are pictures")
 
 
 def extract(data: bytes) -> dict[str, Any]:

@@ -17,19 +17,26 @@ _UNDERLINE = re.compile(r"([=\-~^\"'`#*+_])\1{2,}[ \t]*$")
 _DAY_IN_NAME = re.compile(
     r"(?<!\d)((?:19|20)\d{2})[-_.]?(0[1-9]|1[0-2])[-_.]?(0[1-9]|[12]\d|3[01])(?!\d)"
 )
+_NAMED_DAY = re.compile(r"(\d{1,2})-([A-Za-z]{3})-(\d{4})")
+_MONTHS = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]
 _HEAD_LINES = 60
 
 
 def parse(text: str, path: PurePosixPath) -> Item:
     fields, head = _front_matter(text)
+    if path.suffix.lower() == ".rst" and head.startswith("PEP: "):
+        fields = _preamble(head)
     title = _plain(fields.get("title")) or _heading(head, path.suffix.lower()) or path.stem
     author = fields.get("author") or fields.get("authors")
     authors = author if isinstance(author, list) else [author] if author else []
     kind = str(fields.get("type") or "").lower()
     people = fields.get("participants") or fields.get("attendees") or []
     listed = people if isinstance(people, list) else str(people).split(",")
+    type_ = ArtifactType(kind) if kind in set(ArtifactType) else _type(text, path)
+    if type_ is ArtifactType.TRANSCRIPT and not people:
+        listed = list(transcript.speakers(text))
     return Item(
-        ArtifactType(kind) if kind in set(ArtifactType) else _type(text, path),
+        type_,
         "files",
         text,
         title=title,
@@ -67,6 +74,26 @@ def _front_matter(text: str) -> tuple[dict[str, Any], str]:
     return {}, start  # it never ends: it is no front matter
 
 
+def _preamble(head: str) -> dict[str, Any]:
+    """The headers of a PEP. Their Type is none of ours."""
+    found: dict[str, str] = {}
+    last = ""
+    for line in head.splitlines():
+        if not line.strip():
+            break
+        if line[0] in " \t":
+            found[last] = f"{found.get(last, '')} {line.strip()}"
+        elif field := _FIELD.match(line):
+            last = field[1].lower()
+            found[last] = field[2].strip()
+    people = [name.strip() for name in found.get("author", "").split(",")]
+    return {
+        "title": found.get("title"),
+        "authors": [name for name in people if name],
+        "created": found.get("created"),
+    }
+
+
 def _value(raw: str) -> str | list[str] | None:
     if raw.startswith("[") and raw.endswith("]"):
         return [value for part in raw[1:-1].split(",") if (value := _plain(part))]
@@ -85,8 +112,6 @@ def _heading(head: str, suffix: str) -> str | None:
         after = lines[i + 1] if i + 1 < len(lines) else ""
         if _UNDERLINE.match(after) and _may_be_underlined(line, after[0], suffix):
             return line.strip()
-        if suffix == ".rst" and line.startswith("Title: "):  # a PEP
-            return line.removeprefix("Title: ").strip()
     return None
 
 
@@ -98,13 +123,21 @@ def _may_be_underlined(line: str, mark: str, suffix: str) -> bool:
 
 def _moment(raw: Any) -> datetime | None:
     try:
-        parsed = datetime.fromisoformat(_plain(raw))
+        parsed = datetime.fromisoformat(_iso(_plain(raw)))
     except ValueError:
         return None
     try:
         return parsed.replace(tzinfo=UTC) if parsed.tzinfo is None else parsed.astimezone(UTC)
     except OverflowError:
         return None
+
+
+def _iso(day: str) -> str:
+    """ "25-Jun-2020", which PEPs have, whatever the language of the machine."""
+    found = _NAMED_DAY.fullmatch(day)
+    if found is None or found[2].lower() not in _MONTHS:
+        return day
+    return f"{found[3]}-{_MONTHS.index(found[2].lower()) + 1:02}-{int(found[1]):02}"
 
 
 def _day_of(path: PurePosixPath) -> datetime | None:

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from pathlib import PurePosixPath
 from typing import Any
 
+from memory_core.importing.formats import blocks
 from memory_core.importing.formats.chat import Said, by_day, one_day
 from memory_core.importing.item import Item, Skip
 
@@ -72,12 +73,22 @@ def _messages(content: list[Any], known: Mapping[str, str]) -> Iterator[Said]:
             when = datetime.fromtimestamp(float(one["ts"]), tz=UTC)
         except (KeyError, ValueError, TypeError, OverflowError, OSError):
             continue
-        words = _readable(str(one.get("text") or ""), known)
+        words = _readable(_said(one), known)
         files = one.get("files") or ([one["file"]] if "file" in one else [])
         for file in files if isinstance(files, list) else []:
             name = file.get("name") if isinstance(file, dict) else None
             words += f"\n[File: {name}]" if isinstance(name, str) else ""
         yield Said(when, None if _is_notice(one) else _writer(one, known), words.strip())
+
+
+def _said(one: dict[str, Any]) -> str:
+    """Its text; where a program wrote none, or beside it, what it put into blocks and attachments.
+    Below people's words attachments are only previews of what they link to."""
+    text = str(one.get("text") or "") or blocks.text(one.get("blocks"))
+    if text.strip() and not one.get("bot_id") and one.get("subtype") != "bot_message":
+        return text
+    attached = blocks.attachments(one.get("attachments"))
+    return "\n".join(part for part in (text, attached) if part.strip())
 
 
 def _is_notice(one: dict[str, Any]) -> bool:

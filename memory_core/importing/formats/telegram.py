@@ -1,7 +1,7 @@
 """Telegram: result.json of one chat, or of a whole account.
 
 Every export is a folder of its own, named by the day of exporting: the chat's id, not the path,
-tells what it is, so that a later export adds to the earlier one.
+tells what it is, so that a later export adds to the earlier one. Names change; they are only shown.
 """
 
 from collections.abc import Iterator
@@ -23,8 +23,7 @@ def parse(content: dict[str, Any]) -> Iterator[Item]:
     for chat in chats:
         messages = list(_messages(chat["messages"]))
         if any(one.words for one in messages):
-            channel = _channel(chat)
-            yield from by_day("telegram", channel, messages, channel)
+            yield from by_day("telegram", _name(chat), messages, _key(chat))
 
 
 def _is_chat(value: Any) -> bool:
@@ -44,10 +43,12 @@ def _chats(content: dict[str, Any]) -> list[dict[str, Any]]:
     return found
 
 
-def _channel(chat: dict[str, Any]) -> str:
-    """Two chats may have one name: the id tells them apart."""
-    name = " ".join(str(chat.get("name") or chat.get("type") or "chat").split()).replace("/", "-")
-    return f"{name[:200]} {chat['id']}" if "id" in chat else name[:200]
+def _name(chat: dict[str, Any]) -> str:
+    return " ".join(str(chat.get("name") or chat.get("type") or "chat").split())[:200]
+
+
+def _key(chat: dict[str, Any]) -> str:
+    return str(chat["id"] if "id" in chat else _name(chat)).replace("/", "-")[:200]
 
 
 def _messages(listed: list[Any]) -> Iterator[Said]:

@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from itertools import islice
-from pathlib import Path
+from pathlib import Path, PurePath
 
 from memory_core.artifacts.document import ArtifactType
 from memory_core.importing.memo import Memo
@@ -75,7 +75,15 @@ def survey(
             elif one.path not in seen:  # places may overlap
                 seen.add(one.path)
                 (found.files if isinstance(one, Found) else found.passed).append(one)  # type: ignore[arg-type]
+    exports = [one for one in reversed(found.files) if _is_export(one)]
+    found.files = [*(one for one in found.files if not _is_export(one)), *exports]
     return found
+
+
+def _is_export(found: Found) -> bool:
+    """Telegram's, in a folder named by its day: the newest is read first, and of a day that two
+    exports tell of, what is read first counts."""
+    return PurePath(found.relative).name == "result.json"
 
 
 class Import:

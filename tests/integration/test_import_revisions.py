@@ -1,5 +1,6 @@
 """Importing: ids stay, edits become revisions, and what is unchanged costs nothing."""
 
+import json
 import shutil
 from pathlib import Path
 
@@ -221,6 +222,34 @@ async def test_an_edit_makes_a_revision_and_a_revert_restores(
     assert first.artifact_uid is not None
     texts = await contents(runtime, first.artifact_uid)
     assert texts == [before, "# Kick-off\n\nDecision: we launch in June.\n"]
+
+
+async def test_of_two_exports_of_a_chat_the_newer_tells_of_a_day(
+    importer: Importer, tmp_path: Path, sql: psycopg.Connection
+) -> None:
+    def export(day: str, *words: str) -> None:
+        folder = tmp_path / "telegram" / f"ChatExport_{day}"
+        folder.mkdir(parents=True)
+        said = [
+            {"id": n, "type": "message", "date": f"2026-03-01T10:0{n}:00", "from": "Ann", "text": w}
+            for n, w in enumerate(words)
+        ]
+        chat = {"name": "Ann", "type": "personal_chat", "id": 7, "messages": said}
+        (folder / "result.json").write_text(json.dumps(chat))
+
+    def told() -> list[int]:
+        rows = sql.execute(
+            "SELECT content FROM revision_text JOIN artifact_revision "
+            "USING (artifact_uid, revision_id) WHERE is_latest"
+        )
+        return [content.count("said") for (content,) in rows]
+
+    export("2026-03-01", "said one")
+    assert counts(await importer(tmp_path / "telegram")) == {"created": 1}
+    export("2026-04-01", "said one", "said two", "said three")
+    assert counts(await importer(tmp_path / "telegram")) == {"revised": 1, "skipped": 1}
+    assert told() == [3]
+    assert counts(await importer(tmp_path / "telegram")) == {"unchanged": 1, "skipped": 1}
 
 
 async def test_an_unchanged_file_keeps_its_type_and_that_is_said(

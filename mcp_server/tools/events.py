@@ -33,7 +33,7 @@ from memory_core.events import reading, reextraction
 from memory_core.events.diff import diff_revisions
 from memory_core.events.search import EventFilters, search_events
 from memory_core.runtime import Runtime
-from memory_core.times import parse_time
+from memory_core.times import parse_time, parse_until
 
 
 class EventsFound(BaseModel):
@@ -152,7 +152,7 @@ def tools(runtime: Runtime) -> list[Tool]:
         filters = EventFilters(
             category=category.value if category else None,
             time_from=parse_time("time_from", time_from),
-            time_to=parse_time("time_to", time_to),
+            time_to=parse_until("time_to", time_to),
             artifact_uid=artifact_uid,
             actor=actor,
             subject=subject,

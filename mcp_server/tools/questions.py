@@ -22,7 +22,7 @@ from memory_core.events.search import EventFilters
 from memory_core.events.stakeholders import stakeholders
 from memory_core.events.timeline import timeline as read_timeline
 from memory_core.runtime import Runtime
-from memory_core.times import parse_time
+from memory_core.times import parse_time, parse_until
 
 
 class StakeholderOut(BaseModel):
@@ -48,6 +48,12 @@ class CommitmentOut(BaseModel):
 
 class Commitments(BaseModel):
     commitments: list[CommitmentOut]
+    total: int | None = Field(
+        description="All that match; null when there are too many to work out which do."
+    )
+    truncated: bool = Field(
+        description="There are more than these, or may be: raise limit, or narrow actor or dates."
+    )
     actor_candidates: list[Candidate] | None = None
 
 
@@ -82,7 +88,7 @@ def tools(runtime: Runtime) -> list[Tool]:
             category=category.value if category else None,
             artifact_uid=artifact_uid,
             time_from=parse_time("time_from", time_from),
-            time_to=parse_time("time_to", time_to),
+            time_to=parse_until("time_to", time_to),
         )
         people = await stakeholders(runtime, query, filters, limit=limit)
         return StakeholderMap(
@@ -121,7 +127,7 @@ def tools(runtime: Runtime) -> list[Tool]:
             runtime,
             actor=actor,
             due_from=parse_time("due_from", due_from),
-            due_to=parse_time("due_to", due_to),
+            due_to=parse_until("due_to", due_to),
             status=status,
             limit=limit,
         )
@@ -137,6 +143,8 @@ def tools(runtime: Runtime) -> list[Tool]:
                 )
                 for item in page.commitments
             ],
+            total=page.total,
+            truncated=page.truncated,
             actor_candidates=candidates_out(page.candidates),
         )
 
@@ -159,7 +167,7 @@ def tools(runtime: Runtime) -> list[Tool]:
             actor=actor,
             subject=subject,
             time_from=parse_time("time_from", time_from),
-            time_to=parse_time("time_to", time_to),
+            time_to=parse_until("time_to", time_to),
         )
         found = await read_timeline(runtime, query, filters, limit=limit)
         return TimelineOut(

@@ -21,7 +21,8 @@ from mcp_server.tools.parameters import (
     TimeTo,
 )
 from mcp_server.tools.shapes import (
-    Candidate,
+    ActorCandidates,
+    ActorNames,
     EventOut,
     EvidenceOut,
     applied,
@@ -31,6 +32,7 @@ from mcp_server.tools.shapes import (
 from memory_core import ids
 from memory_core.events import reading, reextraction
 from memory_core.events.diff import diff_revisions
+from memory_core.events.names import names_looked_for
 from memory_core.events.search import EventFilters, search_events
 from memory_core.runtime import Runtime
 from memory_core.times import parse_time, parse_until
@@ -40,9 +42,8 @@ class EventsFound(BaseModel):
     events: list[EventOut]
     total: int = Field(description="All matches, not only this page.")
     filters_applied: dict[str, Any]
-    actor_candidates: list[Candidate] | None = Field(
-        default=None, description="When the actor's name may mean several people: ask which."
-    )
+    actor_names: ActorNames = None
+    actor_candidates: ActorCandidates = None
 
 
 class EvidenceInContext(EvidenceOut):
@@ -188,6 +189,7 @@ def tools(runtime: Runtime) -> list[Tool]:
                 source_system=source_system,
                 include_superseded=include_superseded,
             ),
+            actor_names=await names_looked_for(runtime, actor),
             actor_candidates=candidates_out(page.candidates),
         )
 

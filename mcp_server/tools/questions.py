@@ -16,8 +16,9 @@ from mcp_server.tools.parameters import (
     TimeFrom,
     TimeTo,
 )
-from mcp_server.tools.shapes import Candidate, EventOut, candidates_out, event_out
+from mcp_server.tools.shapes import ActorCandidates, ActorNames, EventOut, candidates_out, event_out
 from memory_core.events.commitments import list_commitments
+from memory_core.events.names import names_looked_for
 from memory_core.events.search import EventFilters
 from memory_core.events.stakeholders import stakeholders
 from memory_core.events.timeline import timeline as read_timeline
@@ -27,6 +28,7 @@ from memory_core.times import parse_time, parse_until
 
 class StakeholderOut(BaseModel):
     name: str
+    type: Literal["person", "org"] | None = Field(description="Where a document says so.")
     aliases: list[str] = Field(description="As documents themselves state them.")
     roles: dict[str, int] = Field(description="Role and in how many events.")
     events: int
@@ -37,6 +39,11 @@ class StakeholderOut(BaseModel):
 
 class StakeholderMap(BaseModel):
     stakeholders: list[StakeholderOut]
+    total: int = Field(description="All who took part; the most involved are shown.")
+    events_considered: int = Field(
+        description="What counts and times are over: the best matches of a query, or the newest."
+    )
+    events_total: int = Field(description="All events that match.")
 
 
 class CommitmentOut(BaseModel):
@@ -54,7 +61,8 @@ class Commitments(BaseModel):
     truncated: bool = Field(
         description="There are more than these, or may be: raise limit, or narrow actor or dates."
     )
-    actor_candidates: list[Candidate] | None = None
+    actor_names: ActorNames = None
+    actor_candidates: ActorCandidates = None
 
 
 class DayOut(BaseModel):
@@ -65,7 +73,8 @@ class DayOut(BaseModel):
 class TimelineOut(BaseModel):
     days: list[DayOut]
     total: int = Field(description="All matches; the newest ones are shown.")
-    actor_candidates: list[Candidate] | None = None
+    actor_names: ActorNames = None
+    actor_candidates: ActorCandidates = None
 
 
 def tools(runtime: Runtime) -> list[Tool]:
@@ -90,11 +99,12 @@ def tools(runtime: Runtime) -> list[Tool]:
             time_from=parse_time("time_from", time_from),
             time_to=parse_until("time_to", time_to),
         )
-        people = await stakeholders(runtime, query, filters, limit=limit)
+        page = await stakeholders(runtime, query, filters, limit=limit)
         return StakeholderMap(
             stakeholders=[
                 StakeholderOut(
                     name=person.name,
+                    type=person.type,
                     aliases=person.aliases,
                     roles=person.roles,
                     events=person.events,
@@ -102,8 +112,11 @@ def tools(runtime: Runtime) -> list[Tool]:
                     last_time=person.last_time,
                     examples=[event_out(row, person.evidence) for row in person.examples],
                 )
-                for person in people
-            ]
+                for person in page.people
+            ],
+            total=page.total,
+            events_considered=page.events_considered,
+            events_total=page.events_total,
         )
 
     async def commitment_list(
@@ -145,6 +158,7 @@ def tools(runtime: Runtime) -> list[Tool]:
             ],
             total=page.total,
             truncated=page.truncated,
+            actor_names=await names_looked_for(runtime, actor),
             actor_candidates=candidates_out(page.candidates),
         )
 
@@ -176,6 +190,7 @@ def tools(runtime: Runtime) -> list[Tool]:
                 for day in found.days
             ],
             total=found.total,
+            actor_names=await names_looked_for(runtime, actor),
             actor_candidates=candidates_out(found.candidates),
         )
 

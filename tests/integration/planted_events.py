@@ -78,11 +78,11 @@ class Garden:
         if entries:
             await self.runtime.vectors.upsert(CollectionName.EVENTS, entries)
 
-    def alias(self, planted: Planted, name: str, *aliases: str) -> None:
+    def alias(self, planted: Planted, name: str, *aliases: str, kind: str = "person") -> None:
         self.sql.execute(
             "INSERT INTO revision_entity (artifact_uid, revision_id, type, name, aliases) "
-            "VALUES (%s, %s, 'person', %s, %s)",
-            [planted.uid, planted.revision, name, list(aliases)],
+            "VALUES (%s, %s, %s, %s, %s)",
+            [planted.uid, planted.revision, kind, name, list(aliases)],
         )
 
     def _store(

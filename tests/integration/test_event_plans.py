@@ -328,6 +328,21 @@ async def test_who_was_involved(million: Runtime, looking: psycopg.Connection) -
     assert explained.rows("event_entry", "stakeholders") <= 400
 
 
+@pytest.mark.parametrize("category", [None, "Decision"])
+async def test_who_is_involved_in_anything(
+    million: Runtime, looking: psycopg.Connection, category: str | None
+) -> None:
+    """Over the newest events only: the whole memory would take seconds."""
+    explained = await explain(
+        looking, lambda: stakeholders(million, None, EventFilters(category=category), limit=20)
+    )
+
+    most = 5_000
+    for query in ("names_involved", "stakeholders"):
+        assert explained.rows("event_entry", query) <= 8 * most
+        assert explained.rows("event_actor", query) <= 4 * most
+
+
 @pytest.mark.parametrize(
     "asked",
     [

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from memory_core.events import stakeholders
 from memory_core.events.commitments import list_commitments
 from memory_core.runtime import Runtime
 from tests.integration import demo_corpus
@@ -60,6 +61,61 @@ async def test_stakeholders_by_filters(
     answer = await tools("stakeholder_map", **arguments)
 
     assert [person["name"] for person in answer["stakeholders"]] == names
+
+
+async def test_what_was_done_under_an_alias_is_the_persons(
+    garden: Garden, tools: ToolClient
+) -> None:
+    planted = await garden.document(
+        Event("Alice Chen leads the login redesign.", actors=("Alice Chen",)),
+        Event("AC drew the login page.", actors=("AC",), roles=("contributor",)),
+        Event("AC and Alice Chen met Acme.", actors=("AC", "Alice Chen", "Acme")),
+        source_id="staff",
+    )
+    garden.alias(planted, "Alice Chen", "AC")
+    garden.alias(planted, "Acme", kind="org")
+
+    answer = await tools("stakeholder_map")
+
+    alice, acme = answer["stakeholders"]
+    assert (alice["name"], alice["type"], alice["events"]) == ("Alice Chen", "person", 3)
+    assert alice["roles"] == {"owner": 2, "contributor": 1}
+    assert (acme["name"], acme["type"]) == ("Acme", "org")
+    assert answer["total"] == 2
+
+
+async def test_the_examples_are_the_surest_and_newest(garden: Garden, tools: ToolClient) -> None:
+    planted = await garden.document(
+        *(Event(f"Alice Chen did thing {number}.", actors=("Alice Chen",), confidence=confidence,
+                time=f"2026-01-0{number}")
+          for number, confidence in enumerate((0.9, 0.5, 0.9, 0.4, 0.9, 0.9), start=1)),
+        source_id="staff",
+    )  # fmt: skip
+
+    [alice] = (await tools("stakeholder_map"))["stakeholders"]
+
+    newest_of_sure = [planted.ids[number - 1] for number in (6, 5, 3)]
+    assert [event["event_id"] for event in alice["examples"]] == newest_of_sure
+
+
+@pytest.mark.usefixtures("staff")
+async def test_a_map_says_over_how_many_events_it_counts(
+    tools: ToolClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = await tools("stakeholder_map", limit=1)
+    assert (whole["total"], whole["events_considered"], whole["events_total"]) == (3, 3, 3)
+
+    monkeypatch.setattr(stakeholders, "_EVENTS_CONSIDERED", 1)
+    monkeypatch.setattr(stakeholders, "_MATCHES_CONSIDERED", 1)
+    newest = await tools("stakeholder_map")
+    best = await tools("stakeholder_map", query='"login redesign"')
+
+    assert {person["name"]: person["events"] for person in newest["stakeholders"]} == {
+        "Alice Chen": 1,
+        "Bob Ray": 1,
+    }
+    assert (newest["events_considered"], newest["events_total"]) == (1, 3)
+    assert (best["events_considered"], best["events_total"]) == (1, 2)
 
 
 # --- commitment_list -------------------------------------------------------------------------

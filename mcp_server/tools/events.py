@@ -111,6 +111,9 @@ class EventDiffOut(BaseModel):
     job_statuses: dict[str, str | None] = Field(
         description="A revision that is not DONE has no events to compare yet."
     )
+    explanation: str | None = Field(
+        description="Why no events are compared, or why they are not the newest to come."
+    )
 
 
 _EXPLANATIONS = {
@@ -259,7 +262,11 @@ def tools(runtime: Runtime) -> list[Tool]:
             revision_id=found.revision["revision_id"],
             is_latest=found.revision["is_latest"],
             events=[
-                event_out(row, found.evidence if include_evidence else None) for row in found.events
+                event_out(
+                    {**row, "title": found.revision["title"]},
+                    found.evidence if include_evidence else None,
+                )
+                for row in found.events
             ],
             total=len(found.events),
             job_status=status,
@@ -300,6 +307,7 @@ def tools(runtime: Runtime) -> list[Tool]:
             kept=[event_out(row, evidence) for row in diff.kept],
             text_diff=diff.text_diff,
             job_statuses=diff.statuses,
+            explanation=diff.explanation,
         )
 
     async def event_reextract(

@@ -9,6 +9,9 @@ from pydantic import BaseModel, Field
 from mcp_server.tool import read_tool, write_tool
 from mcp_server.tools.parameters import (
     ArtifactUid,
+    EventTimeFrom,
+    EventTimeTo,
+    FromRevision,
     OptionalActor,
     OptionalArtifactType,
     OptionalArtifactUid,
@@ -17,8 +20,7 @@ from mcp_server.tools.parameters import (
     OptionalRevisionId,
     OptionalSourceSystem,
     OptionalSubject,
-    TimeFrom,
-    TimeTo,
+    ToRevision,
 )
 from mcp_server.tools.shapes import (
     ActorCandidates,
@@ -130,8 +132,8 @@ def tools(runtime: Runtime) -> list[Tool]:
         limit: Annotated[int, Field(ge=1, le=100)] = 20,
         offset: Annotated[int, Field(ge=0, le=100_000)] = 0,
         category: OptionalCategory = None,
-        time_from: TimeFrom = None,
-        time_to: TimeTo = None,
+        time_from: EventTimeFrom = None,
+        time_to: EventTimeTo = None,
         artifact_uid: OptionalArtifactUid = None,
         include_evidence: bool = True,
         actor: OptionalActor = None,
@@ -275,8 +277,8 @@ def tools(runtime: Runtime) -> list[Tool]:
 
     async def event_diff(
         artifact_uid: ArtifactUid,
-        from_revision: OptionalRevisionId = None,
-        to_revision: OptionalRevisionId = None,
+        from_revision: FromRevision = None,
+        to_revision: ToRevision = None,
     ) -> EventDiffOut:
         """What changed between two revisions of a document, by default the two newest.
 
@@ -338,5 +340,6 @@ def tools(runtime: Runtime) -> list[Tool]:
         read_tool("One event with its proof", event_get),
         read_tool("Events of a revision", event_list_for_revision),
         read_tool("What changed between revisions", event_diff),
-        write_tool("Extract events again", event_reextract),
+        # With force, each call starts it over.
+        write_tool("Extract events again", event_reextract, repeatable=False),
     ]

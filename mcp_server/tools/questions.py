@@ -8,13 +8,15 @@ from pydantic import BaseModel, Field
 
 from mcp_server.tool import read_tool
 from mcp_server.tools.parameters import (
+    DueFrom,
+    DueTo,
+    EventTimeFrom,
+    EventTimeTo,
     OptionalActor,
     OptionalArtifactUid,
     OptionalCategory,
     OptionalQuery,
     OptionalSubject,
-    TimeFrom,
-    TimeTo,
 )
 from mcp_server.tools.shapes import ActorCandidates, ActorNames, EventOut, candidates_out, event_out
 from memory_core.events.commitments import list_commitments
@@ -82,8 +84,8 @@ def tools(runtime: Runtime) -> list[Tool]:
         query: OptionalQuery = None,
         artifact_uid: OptionalArtifactUid = None,
         category: OptionalCategory = None,
-        time_from: TimeFrom = None,
-        time_to: TimeTo = None,
+        time_from: EventTimeFrom = None,
+        time_to: EventTimeTo = None,
         limit: Annotated[int, Field(ge=1, le=100)] = 20,
     ) -> StakeholderMap:
         """Who was involved in something, in which roles, with example events and quotes.
@@ -121,8 +123,8 @@ def tools(runtime: Runtime) -> list[Tool]:
 
     async def commitment_list(
         actor: OptionalActor = None,
-        due_from: TimeFrom = None,
-        due_to: TimeTo = None,
+        due_from: DueFrom = None,
+        due_to: DueTo = None,
         status: Annotated[
             Literal["open", "done", "overdue", "unknown"] | None,
             Field(description="unknown: the text gives no due date and nothing reports it done."),
@@ -166,8 +168,8 @@ def tools(runtime: Runtime) -> list[Tool]:
         query: OptionalQuery = None,
         actor: OptionalActor = None,
         subject: OptionalSubject = None,
-        time_from: TimeFrom = None,
-        time_to: TimeTo = None,
+        time_from: EventTimeFrom = None,
+        time_to: EventTimeTo = None,
         limit: Annotated[int, Field(ge=1, le=100)] = 50,
     ) -> TimelineOut:
         """Events in time order, day by day, ready to show.

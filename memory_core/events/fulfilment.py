@@ -17,6 +17,7 @@ from memory_core.database import Row
 # How much of what is promised the report must tell of: one word of four may be missing.
 _SHARED_WORDS = 0.7
 _SHARED_AT_LEAST = 2
+_SHORTEST_STEM = 4
 # Looking for reports by two words in common takes a pair of each two words.
 _WORDS_LOOKED_FOR = 14
 
@@ -32,9 +33,25 @@ _CLOCK = re.compile(r"[0-9]{1,2}(?:am|pm)")
 
 _PROMISES = re.compile(
     r"(?:\b(?:will|shall|to|must)|['’]ll)\s+"
-    r"(?:(?:also|then|now|personally|first|still|soon|finally|(?:be|have)(?=\s+\w+ed\b))\s+)*"
+    r"(?:(?:also|then|now|personally|first|still|soon|finally|(?:be|have)(?=\s+\w+(?:ed|ing)\b))"
+    r"\s+)*"
     r"([^\W\d_]+)"
 )
+_NO_VERBS = {
+    "the",
+    "a",
+    "an",
+    "this",
+    "that",
+    "these",
+    "all",
+    "our",
+    "his",
+    "her",
+    "their",
+    "my",
+    "it",
+}
 _PROMISING = {"respons", "commit", "promis", "agre"}  # stems that say that, not what
 _REFUSES = re.compile(r"\b(?:will|shall|to|must)\s+(?:not|never)\b|\bwon['’]t\b|\bnot\s+to\b")
 _UNFINISHED = re.compile(
@@ -66,7 +83,7 @@ _MAKING = [
         "update updated revise revised edit edited rewrite rewrote rewritten",
         "move moved migrate migrated switch switched transfer transferred",
         "prepare prepared",
-        "have has had get got put set bring brought",
+        "have be get got put set bring brought",
     ),
 ]
 _OTHER_ACTS = [
@@ -88,6 +105,8 @@ _OTHER_ACTS = [
         "find found",
     ),
 ]
+# Words of other verbs' forms as well: a report that has one tells nothing by it.
+_AUXILIARIES = {"have", "be"}
 # What is said of a thing that was made, whatever making it is called.
 [_RESULT] = _forms(
     "complete completed finished done delivered shipped live available ready launched released "
@@ -232,21 +251,22 @@ def _same_act(report: Statement, promise: Statement) -> bool:
     if act is None:
         return True
     families = [family for family in (*_MAKING, *_OTHER_ACTS) if act in family]
+    told = report.spelled - _AUXILIARIES
     if not families:
-        stem = act.rstrip("ey")
-        return any(word.startswith(stem) for word in report.spelled)
-    if any(family & report.spelled for family in families):
+        stem = act.rstrip("ey") if len(act) > _SHORTEST_STEM else act
+        return any(word.startswith(stem) for word in told)
+    if any(family & told for family in families):
         return True
     if not any(family in _MAKING for family in families):
         return False
-    return bool(_RESULT & report.spelled) or not _ACTS & report.spelled
+    return bool(_RESULT & told) or not _ACTS & told
 
 
 def _act(promised: str) -> str | None:
     """The verb of a promise, if it can be told."""
-    match = _PROMISES.search(promised)
-    if match is not None:
-        return match[1]
+    for match in _PROMISES.finditer(promised):
+        if match[1] not in _NO_VERBS:
+            return match[1]
     return next((word for word in _spelled(promised) if word in _ACTS), None)
 
 

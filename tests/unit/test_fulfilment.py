@@ -58,6 +58,8 @@ def is_kept(promised: str, told: str, *, due: datetime | None = DUE) -> bool:
         ("Alice Chen will send the sales report.", "Alice Chen shared the sales report."),
         ("Alice Chen will paint the meeting room.", "The meeting room was painted."),
         ("Alice Chen will send the Q1 sales report.", "Alice Chen sent the Q1 sales report."),
+        ("The pricing page will be live.", "The pricing page is live."),
+        ("The pricing report will be reviewed.", "Alice Chen reviewed the pricing report."),
     ],
 )
 def test_what_keeps_a_promise(promised: str, told: str) -> None:
@@ -73,6 +75,11 @@ def test_what_keeps_a_promise(promised: str, told: str) -> None:
         ("Alice Chen will deliver the pricing report.", "Alice Chen reviewed the pricing report."),
         ("Alice Chen will review the pricing report.", "The pricing report is complete."),
         ("Alice Chen will paint the meeting room.", "Alice Chen cleaned the meeting room."),
+        ("I'll have the login page in customers' hands.", "Customers have reviewed the login "
+         "page in their hands."),
+        ("The pricing report will be reviewed.", "The pricing report was written."),
+        ("Alice Chen commits to the goal to test the pricing report.", "Alice Chen wrote the goal "
+         "of the pricing report."),
         # not done
         ("Alice Chen will write the pricing report.", "Alice Chen started the pricing report."),
         ("Alice Chen will write the pricing report.", "Alice Chen has not written the pricing "

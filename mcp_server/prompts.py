@@ -1,11 +1,18 @@
 """Prompts: ways of working that a client can offer its user."""
 
+import json
+
 from mcp.server.mcpserver import MCPServer
 
 _PROOF = (
     "Report only what the tools return. Put the exact quote and the document's title behind each "
     "statement. If nothing is found, say so and say what you searched for."
 )
+
+
+def _text(value: str) -> str:
+    """As an argument of the calls that are shown, whatever is in it."""
+    return json.dumps(value, ensure_ascii=False)
 
 
 def register(server: MCPServer[None]) -> None:
@@ -35,20 +42,26 @@ DOCUMENT>>>"""
         return f"""\
 What decisions were made about {topic}?
 
-1. event_search(query="{topic}", category="Decision", limit=50).
-2. event_search(query="{topic}", category="Change") for what was changed afterwards.
+1. event_search(query={_text(topic)}, category="Decision", limit=50).
+2. event_search(query={_text(topic)}, category="Change") for what was changed afterwards.
 3. Order them by time and say which decisions replace or reverse earlier ones.
 {_PROOF}"""
 
     @server.prompt(title="What was promised?")
     def commitments_of(person: str, until: str = "") -> str:
         """Commitment tracking: what somebody promised, by when, and whether it was done."""
-        due = f', due_to="{until}"' if until else ""
+        due, said = "", ""
+        if until.strip():
+            due = ", due_to=<date>"
+            said = (
+                f" In place of <date> put the last day of {_text(until)} as an ISO date: the end "
+                'of Q1 2026 is "2026-03-31".'
+            )
         return f"""\
-What did {person} commit to{f" by {until}" if until else ""}?
+What did {person} commit to{f" by {until}" if due else ""}?
 
-1. commitment_list(actor="{person}"{due}, limit=100). If it returns actor_candidates, ask the \
-user which person is meant and call it again with the full name.
+1. commitment_list(actor={_text(person)}{due}, limit=100).{said} If it returns actor_candidates, \
+ask the user which person is meant and call it again with that candidate's actor.
 2. Group by status: overdue, open, done (with the quote that shows it), unknown.
 {_PROOF}"""
 
@@ -58,9 +71,9 @@ user which person is meant and call it again with the full name.
         return f"""\
 What feedback did we get on {topic}?
 
-1. event_search(query="{topic}", category="Feedback", limit=50).
-2. event_search(query="{topic}", category="QualityRisk") for problems that were reported.
-3. If that is little, hybrid_search(query="feedback on {topic}") for passages.
+1. event_search(query={_text(topic)}, category="Feedback", limit=50).
+2. event_search(query={_text(topic)}, category="QualityRisk") for problems that were reported.
+3. If that is little, hybrid_search(query={_text(f"feedback on {topic}")}) for passages.
 4. Group by theme; say who said what, when, and whether it is praise or criticism.
 {_PROOF}"""
 
@@ -70,7 +83,7 @@ What feedback did we get on {topic}?
         return f"""\
 What changed in {document}?
 
-1. artifact_search(query="{document}") to find the document; ask the user if it is not clear.
+1. artifact_search(query={_text(document)}) to find the document; ask the user if it is not clear.
 2. artifact_history(artifact_uid=…) for its revisions.
 3. event_diff(artifact_uid=…, from_revision=…, to_revision=…) for each step the user asks about; \
 by default the two newest.
@@ -84,8 +97,8 @@ that matter.
         return f"""\
 Who was involved in {topic}, in which role?
 
-1. stakeholder_map(query="{topic}", limit=30).
-2. For people whose role is not clear: event_search(query="{topic}", actor=<full name>).
+1. stakeholder_map(query={_text(topic)}, limit=30).
+2. For people whose role is not clear: event_search(query={_text(topic)}, actor="…").
 3. List each person once, with role, since when, and one example. Do not merge people who merely \
 share a first name.
 {_PROOF}"""

@@ -1,5 +1,6 @@
 """Resources: documents and events by address, for clients that attach rather than call."""
 
+import re
 from collections.abc import Awaitable, Callable
 
 from mcp.server.mcpserver import MCPServer
@@ -7,6 +8,7 @@ from mcp.server.mcpserver.exceptions import ResourceError, ResourceNotFoundError
 
 from memory_core import ids
 from memory_core.artifacts import reading
+from memory_core.database import Row
 from memory_core.errors import MemoryFault, NotFound
 from memory_core.events import reading as events
 from memory_core.events.search import EventFilters
@@ -15,6 +17,7 @@ from memory_core.runtime import Runtime
 
 _CONTEXT_CHARS = 200
 _TIMELINE_EVENTS = 100
+_SPACE = re.compile(r"\s+")
 
 
 def register(server: MCPServer[None], runtime: Runtime) -> None:
@@ -81,10 +84,16 @@ async def _event(runtime: Runtime, event_id: str) -> str:
     for item in detail.evidence:
         lines += [
             "",
-            f"> …{item['text_before']}**{item['quote']}**{item['text_after']}…",
+            _quoted(item),
             f"> (characters {item['start_char']}–{item['end_char']}, {item['match_kind']})",
         ]
     return "\n".join(lines)
+
+
+def _quoted(item: Row) -> str:
+    """In one paragraph: a line of its own would end the quotation."""
+    before, after = item["text_before"] or "", item["text_after"] or ""
+    return "> …" + _SPACE.sub(" ", f"{before}**{item['quote']}**{after}") + "…"
 
 
 async def _timeline(runtime: Runtime, artifact_uid: str) -> str:
@@ -96,6 +105,7 @@ async def _timeline(runtime: Runtime, artifact_uid: str) -> str:
     for day in found.days:
         lines += ["", f"## {day.day.isoformat() if day.day else 'No date given'}", ""]
         for row in day.events:
-            quote = found.evidence[row["event_id"]][0]["quote"]
-            lines.append(f"- **{row['category']}** {row['narrative']} — “{quote}”")
+            proof = found.evidence[row["event_id"]]
+            quote = f" — “{_SPACE.sub(' ', proof[0]['quote'])}”" if proof else ""
+            lines.append(f"- **{row['category']}** {row['narrative']}{quote}")
     return "\n".join(lines).strip() or "No events."

@@ -11,6 +11,7 @@ from mcp.server.mcpserver.tools import Tool
 from mcp.server.mcpserver.utilities.func_metadata import FuncMetadata
 from mcp_types import CallToolResult, InputRequiredResult, TextContent, ToolAnnotations
 from pydantic import ValidationError
+from pydantic.fields import FieldInfo
 
 from memory_core.artifacts.document import refuse_unstorable
 from memory_core.errors import ErrorCode, InvalidInput, MemoryFault
@@ -23,12 +24,14 @@ def read_tool(title: str, fn: Callable[..., Any]) -> Tool:
     return _tool(title, fn, ToolAnnotations(read_only_hint=True, open_world_hint=False))
 
 
-def write_tool(title: str, fn: Callable[..., Any], *, destructive: bool = False) -> Tool:
-    """A tool that stores or deletes. All of ours may be repeated without further effect."""
+def write_tool(
+    title: str, fn: Callable[..., Any], *, destructive: bool = False, repeatable: bool = True
+) -> Tool:
+    """A tool that stores or deletes; `repeatable`: to call it again has no further effect."""
     annotations = ToolAnnotations(
         read_only_hint=False,
         destructive_hint=destructive,
-        idempotent_hint=True,
+        idempotent_hint=repeatable,
         open_world_hint=False,
     )
     return _tool(title, fn, annotations)
@@ -47,17 +50,28 @@ class _Arguments(FuncMetadata):
 
     The SDK parses a string that happens to be JSON whenever a parameter is not a plain `str`;
     a search for `null`, `[]` or `{"a": 1}` would arrive as something else. Where a list is wanted,
-    it is still unpacked, since some clients send lists as JSON text.
+    it is still unpacked, since some clients send lists as JSON text. A blank text that may be left
+    out is left out: models fill in what they do not need.
     """
 
     def pre_parse_json(self, data: dict[str, Any]) -> dict[str, Any]:
         fields = self.arg_model.model_fields
-        return {
+        parsed = {
             name: value
             if isinstance(value, list) and name in fields and _takes_list(fields[name].annotation)
             else data[name]
             for name, value in super().pre_parse_json(data).items()
         }
+        return {
+            name: None
+            if isinstance(value, str) and not value.strip() and _is_optional_text(fields.get(name))
+            else value
+            for name, value in parsed.items()
+        }
+
+
+def _is_optional_text(field: FieldInfo | None) -> bool:
+    return field is not None and set(get_args(field.annotation)) == {str, type(None)}
 
 
 def _takes_list(annotation: Any) -> bool:

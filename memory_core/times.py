@@ -1,6 +1,6 @@
 """Times: ISO 8601 in and out, UTC inside. A time without an offset is taken as UTC."""
 
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime, time
 
 from memory_core.errors import InvalidInput
 
@@ -17,6 +17,18 @@ def parse_time(parameter: str, value: str | None) -> datetime | None:
             "2026-03-15, 2026-03-15T14:30:00Z or 2026-03-15T14:30:00+02:00.",
             details={"parameter": parameter},
         ) from None
+
+
+def parse_until(parameter: str, value: str | None) -> datetime | None:
+    """An upper bound: a day without a time of day is meant to its end."""
+    parsed = parse_time(parameter, value)
+    if parsed is None or value is None:
+        return None
+    try:
+        date.fromisoformat(value.strip())
+    except ValueError:
+        return parsed
+    return datetime.combine(parsed.date(), time.max, UTC)
 
 
 def as_utc(value: datetime) -> datetime:

@@ -1,21 +1,22 @@
 """Tool answers on a terminal. The command line asks the very tools that assistants use."""
 
 import asyncio
-import json
 from typing import Any
 
 from mcp import Client
 from rich.console import Console
-from rich.markup import escape
 from rich.syntax import Syntax
 from rich.table import Table
 from rich.text import Text
 
+from mcp_server.cli.showing import as_json as json_text
+from mcp_server.cli.showing import joined, sentence_around, shown
 from mcp_server.server import build_server
 from memory_core.errors import ErrorCode, MemoryFault
 from memory_core.settings import load_settings
+from memory_core.text.printable import visible
 
-_CONTEXT_CHARS = 160
+_CONTEXT_CHARS = 300
 _STATUS_STYLE = {"done": "green", "overdue": "red", "open": "yellow", "unknown": "dim"}
 
 Answer = dict[str, Any]
@@ -43,7 +44,7 @@ def search(arguments: dict[str, Any], *, as_json: bool) -> None:
         return
     console = Console()
     console.print(_table(answer["events"]))
-    console.print(f"[dim]{len(answer['events'])} of {answer['total']}[/]")
+    console.print(f"[dim]{len(answer['events'])} of {answer['total']}{_looked_for(answer)}[/]")
 
 
 def show(event_id: str, *, as_json: bool) -> None:
@@ -51,19 +52,22 @@ def show(event_id: str, *, as_json: bool) -> None:
     if _as_json(event, as_json):
         return
     console = Console()
-    console.print(f"[bold cyan]{event['category']}[/] [bold]{escape(event['narrative'])}[/]")
+    console.print(f"[bold cyan]{event['category']}[/] [bold]{shown(event['narrative'])}[/]")
     console.print(f"when        {_day(event) or 'no date given'}")
-    console.print(f"who         {escape(_actors(event)) or '–'}")
-    console.print(f"document    {escape(event['title'] or '')} ({event['revision_id']})")
+    console.print(f"who         {_actors(event) or '–'}")
+    console.print(f"document    {shown(event['title'])} ({event['revision_id']})")
     console.print(f"confidence  {event['confidence']:.2f}")
     console.print(
-        f"made by     {event['extractor']} {event['prompt_version']}, asked for by "
+        f"made by     {event['extractor']} {shown(event['prompt_version'])}, asked for by "
         f"{event['requested_by']}"
     )
     for item in event["evidence"]:
-        sentence = Text(f"\n… {_flat(item['text_before'])}", style="dim")
-        sentence.append(_flat(item["quote"]), style="bold yellow not dim")
-        sentence.append(f"{_flat(item['text_after'])} …")
+        before, after = sentence_around(
+            item["text_before"] or "", item["quote"], item["text_after"] or ""
+        )
+        sentence = Text(f"\n{joined(before)}", style="dim")
+        sentence.append(joined(item["quote"]), style="bold yellow not dim")
+        sentence.append(joined(after))
         console.print(sentence)
         console.print(
             f"[dim]{item['match_kind']}, characters {item['start_char']}–{item['end_char']}[/]"
@@ -76,19 +80,21 @@ def diff(arguments: dict[str, Any], *, as_json: bool) -> None:
         return
     console = Console()
     console.print(f"[bold]{answer['from_revision']} → {answer['to_revision']}[/]")
+    if answer["explanation"]:
+        console.print(f"[yellow]{shown(answer['explanation'])}[/]")
     for title, style in (("added", "green"), ("removed", "red"), ("kept", "dim")):
         if answer[title]:
             console.print(f"\n[{style}]{title} ({len(answer[title])})[/]")
             console.print(_table(answer[title]))
     for item in answer["changed"]:
-        console.print(f"\n[yellow]changed[/] {escape(item['after']['narrative'])}")
+        console.print(f"\n[yellow]changed[/] {shown(item['after']['narrative'])}")
         for change in item["changes"]:
             console.print(
-                f"  {change['field']}: {escape(str(change['before']))} → "
-                f"{escape(str(change['after']))}"
+                f"  {change['field']}: {shown(str(change['before']))} → "
+                f"{shown(str(change['after']))}"
             )
     console.print()
-    console.print(Syntax(answer["text_diff"], "diff", word_wrap=True))
+    console.print(Syntax(visible(answer["text_diff"]), "diff", word_wrap=True))
 
 
 def timeline(arguments: dict[str, Any], *, as_json: bool) -> None:
@@ -99,40 +105,43 @@ def timeline(arguments: dict[str, Any], *, as_json: bool) -> None:
     for day in answer["days"]:
         console.print(f"\n[bold]{day['day'] or 'No date given'}[/]")
         for event in day["events"]:
-            quote = _flat(event["evidence"][0]["quote"])
-            console.print(f"  [cyan]{event['category']}[/] {escape(event['narrative'])}")
-            console.print(f"    [dim]“{escape(quote)}”[/]")
+            console.print(f"  [cyan]{event['category']}[/] {shown(event['narrative'])}")
+            console.print(f"    [dim]{_quote(event)}[/]")
+    console.print(f"[dim]{sum(len(day['events']) for day in answer['days'])} of "
+                  f"{answer['total']}{_looked_for(answer)}[/]")  # fmt: skip
 
 
 def commitments(arguments: dict[str, Any], *, as_json: bool) -> None:
     answer = ask("commitment_list", arguments)
     if _as_json(answer, as_json) or _ambiguous(answer):
         return
-    table = Table("status", "due", "promised", "quote", "done by", expand=True)
+    table = Table("status", "due", "who", "promised", "quote", "done by", expand=True)
     for item in answer["commitments"]:
         promised, done = item["promised"], item["fulfilled_by"]
         style = _STATUS_STYLE[item["status"]]
         table.add_row(
             f"[{style}]{item['status']}[/]",
             (item["due"] or "")[:10],
-            escape(promised["narrative"]),
-            f"“{escape(_flat(promised['evidence'][0]['quote']))}”",
-            f"“{escape(_flat(done['evidence'][0]['quote']))}”" if done else "",
+            _actors(promised),
+            shown(promised["narrative"]),
+            _quote(promised),
+            _quote(done) if done else "",
         )
-    Console().print(table)
+    console = Console()
+    console.print(table)
+    total = answer["total"] if answer["total"] is not None else "many"
+    console.print(f"[dim]{len(answer['commitments'])} of {total}{_looked_for(answer)}[/]")
 
 
 def _table(events: list[Answer]) -> Table:
     table = Table("when", "category", "what", "quote", "in", expand=True)
     for event in events:
-        evidence = event.get("evidence") or []
-        quote = f"“{escape(_flat(evidence[0]['quote']))}”" if evidence else ""
         table.add_row(
             _day(event),
             event["category"],
-            escape(event["narrative"]),
-            quote,
-            escape(event["title"] or event["artifact_uid"]),
+            shown(event["narrative"]),
+            _quote(event),
+            shown(event["title"] or event["artifact_uid"]),
         )
     return table
 
@@ -140,14 +149,22 @@ def _table(events: list[Answer]) -> Table:
 def _ambiguous(answer: Answer) -> bool:
     candidates = answer.get("actor_candidates")
     if candidates:
-        names = ", ".join(f"{person['name']} ({person['events']})" for person in candidates)
-        Console().print(f"[yellow]Who is meant?[/] {escape(names)}. Give the full name.")
+        names = ", ".join(f"{person['actor']} ({person['events']})" for person in candidates)
+        Console().print(f"[yellow]Who is meant?[/] {shown(names)}. Ask again with one of them.")
     return bool(candidates)
+
+
+def _looked_for(answer: Answer) -> str:
+    """Whose events these are, when a name was given."""
+    names = answer["actor_names"]
+    if names is None:
+        return ""
+    return f", of {shown(', '.join(names))}" if names else ": nobody is called so"
 
 
 def _as_json(answer: Answer, wanted: bool) -> bool:
     if wanted:
-        print(json.dumps(answer, ensure_ascii=False, indent=2))
+        print(json_text(answer))
     return wanted
 
 
@@ -156,8 +173,9 @@ def _day(event: Answer) -> str:
 
 
 def _actors(event: Answer) -> str:
-    return ", ".join(f"{actor['ref']} ({actor['role']})" for actor in event["actors"])
+    return shown(", ".join(f"{actor['ref']} ({actor['role']})" for actor in event["actors"]))
 
 
-def _flat(text: str | None) -> str:
-    return " ".join((text or "").split())
+def _quote(event: Answer) -> str:
+    evidence = event["evidence"] or []
+    return f"“{shown(evidence[0]['quote'])}”" if evidence else ""

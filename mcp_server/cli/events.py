@@ -9,6 +9,7 @@ app = typer.Typer(help="Ask the memory: search, show, diff, timeline, commitment
 Json = Annotated[bool, typer.Option("--json", help="The tool's own answer, for scripts.")]
 Limit = Annotated[int, typer.Option(min=1, max=100)]
 Actor = Annotated[str | None, typer.Option(help="Who took part.")]
+Subject = Annotated[str | None, typer.Option(help="What the event is about.")]
 Since = Annotated[str | None, typer.Option("--from", help="ISO 8601.")]
 Until = Annotated[str | None, typer.Option("--to", help="ISO 8601.")]
 
@@ -18,9 +19,15 @@ def search(
     query: Annotated[str, typer.Argument(help="What to look for; empty for the newest.")] = "",
     category: Annotated[str | None, typer.Option(help="Decision, Commitment, Feedback …")] = None,
     actor: Actor = None,
+    subject: Subject = None,
+    artifact: Annotated[
+        str | None, typer.Option("--artifact", help="Only this document: uid_… .")
+    ] = None,
     time_from: Since = None,
     time_to: Until = None,
     limit: Limit = 20,
+    offset: Annotated[int, typer.Option(min=0, max=100_000, help="Leave out the first.")] = 0,
+    sort: Annotated[str, typer.Option(help="relevance or time.")] = "relevance",
     superseded: Annotated[bool, typer.Option(help="Also of older revisions.")] = False,
     as_json: Json = False,
 ) -> None:
@@ -32,9 +39,13 @@ def search(
             "query": query or None,
             "category": category,
             "actor": actor,
+            "subject": subject,
+            "artifact_uid": artifact,
             "time_from": time_from,
             "time_to": time_to,
             "limit": limit,
+            "offset": offset,
+            "sort": sort,
             "include_superseded": superseded,
         },
         as_json=as_json,
@@ -73,7 +84,7 @@ def diff(
 def timeline(
     query: Annotated[str, typer.Argument()] = "",
     actor: Actor = None,
-    subject: Annotated[str | None, typer.Option()] = None,
+    subject: Subject = None,
     time_from: Since = None,
     time_to: Until = None,
     limit: Limit = 50,

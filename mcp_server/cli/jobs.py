@@ -1,13 +1,13 @@
 """`mcp-memory jobs`: the queue at a glance."""
 
 import asyncio
-import json
 from typing import Any
 
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
 
+from mcp_server.cli.showing import as_json as json_text
+from mcp_server.cli.showing import shown
 from memory_core.errors import InvalidInput
 from memory_core.runtime import Runtime
 from memory_core.settings import load_settings
@@ -21,7 +21,7 @@ def run(status: str | None, limit: int, *, as_json: bool) -> None:
         raise InvalidInput(f"{status!r} is no status: choose {', '.join(_STATUSES)}.")
     counts, rows = asyncio.run(_read(wanted, limit))
     if as_json:
-        print(json.dumps({"counts": counts, "jobs": rows}, default=str, indent=2))
+        print(json_text({"counts": counts, "jobs": rows}))
         return
     console = Console()
     console.print("  ".join(f"{name} [bold]{counts.get(name, 0)}[/]" for name in _STATUSES))
@@ -31,10 +31,10 @@ def run(status: str | None, limit: int, *, as_json: bool) -> None:
         table.add_row(
             row["status"],
             f"{row['attempts']}/{row['max_attempts']}",
-            escape(row["title"] or row["artifact_uid"]),
-            row["requested_by"],
+            shown(row["title"] or row["artifact_uid"]),
+            shown(row["requested_by"]),
             f"{row['updated_at']:%Y-%m-%d %H:%M:%S}",
-            escape(error[:200]) if row["last_error_code"] else "",
+            shown(error[:200]) if row["last_error_code"] else "",
         )
     console.print(table)
 

@@ -3,10 +3,10 @@
 from typing import Any
 
 from rich.console import Console
-from rich.markup import escape
 from rich.progress import Progress
 from rich.table import Table
 
+from mcp_server.cli.showing import shown
 from mcp_server.cli.upgrades import filter_of, print_json, with_runtime
 from memory_core.backfill.page import page
 from memory_core.backfill.trial import SIDES, Trial, run_trial
@@ -52,9 +52,9 @@ def run(
 def _show(console: Console, trial: Trial) -> None:
     table = Table("document", *SIDES, "rejected", "calls", "tokens", expand=True)
     for row in trial.revisions:
-        name = escape(row["title"] or row["artifact_uid"])
+        name = shown(row["title"] or row["artifact_uid"])
         if row["error"] is not None:
-            table.add_row(name, f"[red]failed[/] {escape(row['error'])}")
+            table.add_row(name, f"[red]failed[/] {shown(row['error'])}")
             continue
         table.add_row(
             name,
@@ -90,5 +90,5 @@ def _show_examples(console: Console, trial: Trial, side: str, style: str) -> Non
     console.print(f"\n[{style}]{side} ({len(events)})[/]")
     for event in events[:_EXAMPLES]:
         fields = f" [dim]({', '.join(sorted(event['fields']))})[/]" if "fields" in event else ""
-        console.print(f"  [cyan]{event['category']}[/] {escape(event['narrative'])}{fields}")
-        console.print(f"    [dim]“{escape(' '.join(event['quote'].split()))}”[/]")
+        console.print(f"  [cyan]{event['category']}[/] {shown(event['narrative'])}{fields}")
+        console.print(f"    [dim]“{shown(event['quote'])}”[/]")

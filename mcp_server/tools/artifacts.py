@@ -35,7 +35,7 @@ from memory_core.errors import InvalidInput
 from memory_core.passages import Filters
 from memory_core.passages import artifact_search as search_artifacts
 from memory_core.runtime import Runtime
-from memory_core.times import parse_time
+from memory_core.times import parse_time, parse_until
 
 
 class ArtifactIngested(BaseModel):
@@ -234,7 +234,7 @@ def tools(runtime: Runtime) -> list[Tool]:
             artifact_type=artifact_type or type,
             source_system=source_system,
             time_from=parse_time("time_from", time_from),
-            time_to=parse_time("time_to", time_to),
+            time_to=parse_until("time_to", time_to),
         )
         found = await search_artifacts(runtime, query, filters, limit=limit)
         return ArtifactsFound(

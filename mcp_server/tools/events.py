@@ -9,6 +9,9 @@ from pydantic import BaseModel, Field
 from mcp_server.tool import read_tool, write_tool
 from mcp_server.tools.parameters import (
     ArtifactUid,
+    EventTimeFrom,
+    EventTimeTo,
+    FromRevision,
     OptionalActor,
     OptionalArtifactType,
     OptionalArtifactUid,
@@ -17,11 +20,11 @@ from mcp_server.tools.parameters import (
     OptionalRevisionId,
     OptionalSourceSystem,
     OptionalSubject,
-    TimeFrom,
-    TimeTo,
+    ToRevision,
 )
 from mcp_server.tools.shapes import (
-    Candidate,
+    ActorCandidates,
+    ActorNames,
     EventOut,
     EvidenceOut,
     applied,
@@ -31,18 +34,18 @@ from mcp_server.tools.shapes import (
 from memory_core import ids
 from memory_core.events import reading, reextraction
 from memory_core.events.diff import diff_revisions
+from memory_core.events.names import names_looked_for
 from memory_core.events.search import EventFilters, search_events
 from memory_core.runtime import Runtime
-from memory_core.times import parse_time
+from memory_core.times import parse_time, parse_until
 
 
 class EventsFound(BaseModel):
     events: list[EventOut]
     total: int = Field(description="All matches, not only this page.")
     filters_applied: dict[str, Any]
-    actor_candidates: list[Candidate] | None = Field(
-        default=None, description="When the actor's name may mean several people: ask which."
-    )
+    actor_names: ActorNames = None
+    actor_candidates: ActorCandidates = None
 
 
 class EvidenceInContext(EvidenceOut):
@@ -110,6 +113,9 @@ class EventDiffOut(BaseModel):
     job_statuses: dict[str, str | None] = Field(
         description="A revision that is not DONE has no events to compare yet."
     )
+    explanation: str | None = Field(
+        description="Why no events are compared, or why they are not the newest to come."
+    )
 
 
 _EXPLANATIONS = {
@@ -126,8 +132,8 @@ def tools(runtime: Runtime) -> list[Tool]:
         limit: Annotated[int, Field(ge=1, le=100)] = 20,
         offset: Annotated[int, Field(ge=0, le=100_000)] = 0,
         category: OptionalCategory = None,
-        time_from: TimeFrom = None,
-        time_to: TimeTo = None,
+        time_from: EventTimeFrom = None,
+        time_to: EventTimeTo = None,
         artifact_uid: OptionalArtifactUid = None,
         include_evidence: bool = True,
         actor: OptionalActor = None,
@@ -152,7 +158,7 @@ def tools(runtime: Runtime) -> list[Tool]:
         filters = EventFilters(
             category=category.value if category else None,
             time_from=parse_time("time_from", time_from),
-            time_to=parse_time("time_to", time_to),
+            time_to=parse_until("time_to", time_to),
             artifact_uid=artifact_uid,
             actor=actor,
             subject=subject,
@@ -188,6 +194,7 @@ def tools(runtime: Runtime) -> list[Tool]:
                 source_system=source_system,
                 include_superseded=include_superseded,
             ),
+            actor_names=await names_looked_for(runtime, actor),
             actor_candidates=candidates_out(page.candidates),
         )
 
@@ -257,7 +264,11 @@ def tools(runtime: Runtime) -> list[Tool]:
             revision_id=found.revision["revision_id"],
             is_latest=found.revision["is_latest"],
             events=[
-                event_out(row, found.evidence if include_evidence else None) for row in found.events
+                event_out(
+                    {**row, "title": found.revision["title"]},
+                    found.evidence if include_evidence else None,
+                )
+                for row in found.events
             ],
             total=len(found.events),
             job_status=status,
@@ -266,8 +277,8 @@ def tools(runtime: Runtime) -> list[Tool]:
 
     async def event_diff(
         artifact_uid: ArtifactUid,
-        from_revision: OptionalRevisionId = None,
-        to_revision: OptionalRevisionId = None,
+        from_revision: FromRevision = None,
+        to_revision: ToRevision = None,
     ) -> EventDiffOut:
         """What changed between two revisions of a document, by default the two newest.
 
@@ -298,6 +309,7 @@ def tools(runtime: Runtime) -> list[Tool]:
             kept=[event_out(row, evidence) for row in diff.kept],
             text_diff=diff.text_diff,
             job_statuses=diff.statuses,
+            explanation=diff.explanation,
         )
 
     async def event_reextract(
@@ -328,5 +340,6 @@ def tools(runtime: Runtime) -> list[Tool]:
         read_tool("One event with its proof", event_get),
         read_tool("Events of a revision", event_list_for_revision),
         read_tool("What changed between revisions", event_diff),
-        write_tool("Extract events again", event_reextract),
+        # With force, each call starts it over.
+        write_tool("Extract events again", event_reextract, repeatable=False),
     ]

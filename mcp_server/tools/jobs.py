@@ -53,10 +53,13 @@ class JobStatus(BaseModel):
 def tools(runtime: Runtime) -> list[Tool]:
     async def job_status(
         artifact_uid: Annotated[
-            str | None, Field(max_length=200, description="The document: uid_… .")
+            str | None,
+            Field(max_length=200, description="The document: uid_… . Instead of job_id."),
         ] = None,
         revision_id: OptionalRevisionId = None,
-        job_id: Annotated[str | None, Field(max_length=100)] = None,
+        job_id: Annotated[
+            str | None, Field(max_length=100, description="A job, as a tool returned it.")
+        ] = None,
     ) -> JobStatus:
         """How the extraction of a revision goes, and why it failed if it did.
 

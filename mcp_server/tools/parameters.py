@@ -28,6 +28,17 @@ OptionalArtifactId = Annotated[
 OptionalRevisionId = Annotated[
     str | None, Field(max_length=200, description="A revision: rev_… . Default: the latest.")
 ]
+FromRevision = Annotated[
+    str | None,
+    Field(
+        max_length=200,
+        description="The older revision: rev_… . Default: the one before to_revision.",
+    ),
+]
+ToRevision = Annotated[
+    str | None,
+    Field(max_length=200, description="The newer revision: rev_… . Default: the latest."),
+]
 OptionalArtifactType = Annotated[
     ArtifactType | None, Field(description="Only documents of this type.")
 ]
@@ -39,7 +50,43 @@ TimeFrom = Annotated[
     Field(max_length=64, description="Only documents of this time or later (ISO 8601)."),
 ]
 TimeTo = Annotated[
-    str | None, Field(max_length=64, description="Only documents of this time or earlier.")
+    str | None,
+    Field(
+        max_length=64,
+        description="Only documents of this time or earlier; a date means to its end.",
+    ),
+]
+EventTimeFrom = Annotated[
+    str | None,
+    Field(
+        max_length=64,
+        description="Only events of this time or later (ISO 8601): when it happened, or is due. "
+        "Events without a date drop out.",
+    ),
+]
+EventTimeTo = Annotated[
+    str | None,
+    Field(
+        max_length=64,
+        description="Only events of this time or earlier (ISO 8601; a date means to its end). "
+        "Events without a date drop out.",
+    ),
+]
+DueFrom = Annotated[
+    str | None,
+    Field(
+        max_length=64,
+        description="Only what is due then or later (ISO 8601). Promises without a due date drop "
+        "out.",
+    ),
+]
+DueTo = Annotated[
+    str | None,
+    Field(
+        max_length=64,
+        description="Only what is due then or earlier (ISO 8601; a date means to its end: Q1 is "
+        '"2026-03-31"). Promises without a due date drop out.',
+    ),
 ]
 OptionalQuery = Annotated[
     str | None,
@@ -51,8 +98,17 @@ OptionalQuery = Annotated[
 OptionalCategory = Annotated[Category | None, Field(description="Only events of this kind.")]
 OptionalActor = Annotated[
     str | None,
-    Field(max_length=300, description="Who took part: a full name, or one a document equates."),
+    Field(
+        max_length=300,
+        description="Who took part: a full name, or one that a document equates with it. Several "
+        "people with that name: actor_candidates says how to ask for each.",
+    ),
 ]
 OptionalSubject = Annotated[
-    str | None, Field(max_length=300, description="What the event is about.")
+    str | None,
+    Field(
+        max_length=300,
+        description="Only events about this: the name of a project, thing or person. The event's "
+        "subject is called so, or it has all these words.",
+    ),
 ]

@@ -8,25 +8,29 @@ from pydantic import BaseModel, Field
 
 from mcp_server.tool import read_tool
 from mcp_server.tools.parameters import (
+    DueFrom,
+    DueTo,
+    EventTimeFrom,
+    EventTimeTo,
     OptionalActor,
     OptionalArtifactUid,
     OptionalCategory,
     OptionalQuery,
     OptionalSubject,
-    TimeFrom,
-    TimeTo,
 )
-from mcp_server.tools.shapes import Candidate, EventOut, candidates_out, event_out
+from mcp_server.tools.shapes import ActorCandidates, ActorNames, EventOut, candidates_out, event_out
 from memory_core.events.commitments import list_commitments
+from memory_core.events.names import names_looked_for
 from memory_core.events.search import EventFilters
 from memory_core.events.stakeholders import stakeholders
 from memory_core.events.timeline import timeline as read_timeline
 from memory_core.runtime import Runtime
-from memory_core.times import parse_time
+from memory_core.times import parse_time, parse_until
 
 
 class StakeholderOut(BaseModel):
     name: str
+    type: Literal["person", "org"] | None = Field(description="Where a document says so.")
     aliases: list[str] = Field(description="As documents themselves state them.")
     roles: dict[str, int] = Field(description="Role and in how many events.")
     events: int
@@ -37,6 +41,11 @@ class StakeholderOut(BaseModel):
 
 class StakeholderMap(BaseModel):
     stakeholders: list[StakeholderOut]
+    total: int = Field(description="All who took part; the most involved are shown.")
+    events_considered: int = Field(
+        description="What counts and times are over: the best matches of a query, or the newest."
+    )
+    events_total: int = Field(description="All events that match.")
 
 
 class CommitmentOut(BaseModel):
@@ -48,7 +57,14 @@ class CommitmentOut(BaseModel):
 
 class Commitments(BaseModel):
     commitments: list[CommitmentOut]
-    actor_candidates: list[Candidate] | None = None
+    total: int | None = Field(
+        description="All that match; null when there are too many to work out which do."
+    )
+    truncated: bool = Field(
+        description="There are more than these, or may be: raise limit, or narrow actor or dates."
+    )
+    actor_names: ActorNames = None
+    actor_candidates: ActorCandidates = None
 
 
 class DayOut(BaseModel):
@@ -59,7 +75,8 @@ class DayOut(BaseModel):
 class TimelineOut(BaseModel):
     days: list[DayOut]
     total: int = Field(description="All matches; the newest ones are shown.")
-    actor_candidates: list[Candidate] | None = None
+    actor_names: ActorNames = None
+    actor_candidates: ActorCandidates = None
 
 
 def tools(runtime: Runtime) -> list[Tool]:
@@ -67,8 +84,8 @@ def tools(runtime: Runtime) -> list[Tool]:
         query: OptionalQuery = None,
         artifact_uid: OptionalArtifactUid = None,
         category: OptionalCategory = None,
-        time_from: TimeFrom = None,
-        time_to: TimeTo = None,
+        time_from: EventTimeFrom = None,
+        time_to: EventTimeTo = None,
         limit: Annotated[int, Field(ge=1, le=100)] = 20,
     ) -> StakeholderMap:
         """Who was involved in something, in which roles, with example events and quotes.
@@ -82,13 +99,14 @@ def tools(runtime: Runtime) -> list[Tool]:
             category=category.value if category else None,
             artifact_uid=artifact_uid,
             time_from=parse_time("time_from", time_from),
-            time_to=parse_time("time_to", time_to),
+            time_to=parse_until("time_to", time_to),
         )
-        people = await stakeholders(runtime, query, filters, limit=limit)
+        page = await stakeholders(runtime, query, filters, limit=limit)
         return StakeholderMap(
             stakeholders=[
                 StakeholderOut(
                     name=person.name,
+                    type=person.type,
                     aliases=person.aliases,
                     roles=person.roles,
                     events=person.events,
@@ -96,14 +114,17 @@ def tools(runtime: Runtime) -> list[Tool]:
                     last_time=person.last_time,
                     examples=[event_out(row, person.evidence) for row in person.examples],
                 )
-                for person in people
-            ]
+                for person in page.people
+            ],
+            total=page.total,
+            events_considered=page.events_considered,
+            events_total=page.events_total,
         )
 
     async def commitment_list(
         actor: OptionalActor = None,
-        due_from: TimeFrom = None,
-        due_to: TimeTo = None,
+        due_from: DueFrom = None,
+        due_to: DueTo = None,
         status: Annotated[
             Literal["open", "done", "overdue", "unknown"] | None,
             Field(description="unknown: the text gives no due date and nothing reports it done."),
@@ -121,7 +142,7 @@ def tools(runtime: Runtime) -> list[Tool]:
             runtime,
             actor=actor,
             due_from=parse_time("due_from", due_from),
-            due_to=parse_time("due_to", due_to),
+            due_to=parse_until("due_to", due_to),
             status=status,
             limit=limit,
         )
@@ -137,6 +158,9 @@ def tools(runtime: Runtime) -> list[Tool]:
                 )
                 for item in page.commitments
             ],
+            total=page.total,
+            truncated=page.truncated,
+            actor_names=await names_looked_for(runtime, actor),
             actor_candidates=candidates_out(page.candidates),
         )
 
@@ -144,8 +168,8 @@ def tools(runtime: Runtime) -> list[Tool]:
         query: OptionalQuery = None,
         actor: OptionalActor = None,
         subject: OptionalSubject = None,
-        time_from: TimeFrom = None,
-        time_to: TimeTo = None,
+        time_from: EventTimeFrom = None,
+        time_to: EventTimeTo = None,
         limit: Annotated[int, Field(ge=1, le=100)] = 50,
     ) -> TimelineOut:
         """Events in time order, day by day, ready to show.
@@ -159,7 +183,7 @@ def tools(runtime: Runtime) -> list[Tool]:
             actor=actor,
             subject=subject,
             time_from=parse_time("time_from", time_from),
-            time_to=parse_time("time_to", time_to),
+            time_to=parse_until("time_to", time_to),
         )
         found = await read_timeline(runtime, query, filters, limit=limit)
         return TimelineOut(
@@ -168,6 +192,7 @@ def tools(runtime: Runtime) -> list[Tool]:
                 for day in found.days
             ],
             total=found.total,
+            actor_names=await names_looked_for(runtime, actor),
             actor_candidates=candidates_out(found.candidates),
         )
 

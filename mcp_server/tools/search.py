@@ -19,7 +19,7 @@ from mcp_server.tools.parameters import (
 from memory_core.passages import Filters, Passage
 from memory_core.passages import hybrid_search as search_passages
 from memory_core.runtime import Runtime
-from memory_core.times import parse_time
+from memory_core.times import parse_time, parse_until
 
 
 class Neighbor(BaseModel):
@@ -82,7 +82,7 @@ def tools(runtime: Runtime) -> list[Tool]:
             artifact_type=artifact_type,
             source_system=source_system,
             time_from=parse_time("time_from", time_from),
-            time_to=parse_time("time_to", time_to),
+            time_to=parse_until("time_to", time_to),
         )
         found = await search_passages(
             runtime,

@@ -1,7 +1,7 @@
 """Shapes that several event tools return."""
 
 from datetime import datetime
-from typing import Any
+from typing import Annotated, Any
 from uuid import UUID
 
 from pydantic import BaseModel, Field
@@ -47,6 +47,20 @@ class Candidate(BaseModel):
     name: str
     events: int
     aliases: list[str]
+    actor: str = Field(description="Pass this as actor to mean exactly this one.")
+
+
+ActorNames = Annotated[
+    list[str] | None,
+    Field(
+        description="With actor: the names that were looked for, as the memory knows them. Empty: "
+        "nobody is called so."
+    ),
+]
+ActorCandidates = Annotated[
+    list[Candidate] | None,
+    Field(description="When the actor's name may mean several people: ask which."),
+]
 
 
 def event_out(row: Row, evidence: dict[UUID, list[Row]] | None) -> EventOut:
@@ -70,7 +84,9 @@ def event_out(row: Row, evidence: dict[UUID, list[Row]] | None) -> EventOut:
 def candidates_out(people: list[Person]) -> list[Candidate] | None:
     if not people:
         return None
-    return [Candidate(name=p.name, events=p.events, aliases=p.aliases) for p in people]
+    return [
+        Candidate(name=p.name, events=p.events, aliases=p.aliases, actor=p.asked_as) for p in people
+    ]
 
 
 def applied(**filters: Any) -> dict[str, Any]:

@@ -5,19 +5,20 @@ from datetime import UTC, datetime
 from typing import Literal
 from uuid import UUID
 
-from memory_core.database import Row
+from memory_core.database import Row, Session
+from memory_core.events.fulfilment import Statement, keeps, kept, words_of_reports, words_of_rivals
 from memory_core.events.names import Person, resolve_name
 from memory_core.events.reading import evidence_of
 from memory_core.events.search import actor_facets
 from memory_core.runtime import Runtime
 
 Status = Literal["open", "done", "overdue", "unknown"]
-# Statuses are worked out here: with a status to look for, more rows are read than are wanted.
-_READ_AT_ONCE = 100
-_READ_AT_MOST = 2_000
-# How much of a promise's own words the report of its fulfilment must share.
-_SHARED_WORDS = 0.45
-_SHARED_AT_LEAST = 2
+# Whether a promise was kept is worked out here: with a status to look for, more promises are read
+# than are wanted, so many at once and in all.
+_READ_AT_ONCE = 50
+_READ_AT_MOST = 500
+# How many reports of one promise, and promises of one report, are compared.
+_COMPARED = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +33,10 @@ class CommitmentPage:
     commitments: list[Commitment]
     evidence: dict[UUID, list[Row]]
     candidates: list[Person]
+    # How many there are; None when there are too many to tell.
+    total: int | None = 0
+    # More of them are there, or may be, than these.
+    truncated: bool = False
 
 
 async def list_commitments(
@@ -53,43 +58,97 @@ async def list_commitments(
             if resolution.candidates:
                 return CommitmentPage([], {}, resolution.candidates)
             keys = resolution.keys
+        rows = await session.all(
+            "list_promises",
+            actor_facets=actor_facets(keys),
+            due_from=due_from,
+            due_to=due_to,
+            status=status,
+            now=moment,
+            today=_start_of_day(moment),
+            limit=limit if status is None else _READ_AT_MOST,
+        )
+        promised: int = rows[0]["total"] if rows else 0
+        ids = [row["event_id"] for row in rows]
         found: list[Commitment] = []
-        at_once = limit if status is None else _READ_AT_ONCE
-        for offset in range(0, _READ_AT_MOST, at_once):
-            rows = await session.all(
-                "list_commitments",
-                actor_facets=actor_facets(keys),
-                due_from=due_from,
-                due_to=due_to,
-                limit=at_once,
-                offset=offset,
-                share=_SHARED_WORDS,
-                least=_SHARED_AT_LEAST,
-            )
-            done = await session.all(
-                "events_by_id", ids=[row["done_by"] for row in rows if row["done_by"]]
-            )
-            by_id = {row["event_id"]: row for row in done}
-            for row in rows:
-                commitment = _judge(row, by_id, moment)
-                if status is None or commitment.status == status:
-                    found.append(commitment)
-            if len(found) >= limit or len(rows) < at_once:
-                break
-        found = found[:limit]
-        shown = [item.event for item in found]
-        shown += [item.fulfilled_by for item in found if item.fulfilled_by]
-        evidence = await evidence_of(session, shown)
-    return CommitmentPage(found, evidence, [])
+        read = 0
+        while read < len(ids) and len(found) <= limit:
+            at_once = ids[read : read + _READ_AT_ONCE]
+            judged = await _judge(session, at_once, moment)
+            found += [one for one in judged if status is None or one.status == status]
+            read += len(at_once)
+        shown = found[:limit]
+        events = [item.event for item in shown]
+        events += [item.fulfilled_by for item in shown if item.fulfilled_by]
+        evidence = await evidence_of(session, events)
+    if status is None:
+        total: int | None = promised
+    else:
+        total = len(found) if read == promised else None
+    truncated = total is None or total > len(shown)
+    return CommitmentPage(shown, evidence, [], total, truncated)
 
 
-def _judge(row: Row, done: dict[UUID, Row], now: datetime) -> Commitment:
-    fulfilment = done.get(row["done_by"]) if row["done_by"] else None
+async def _judge(session: Session, ids: list[UUID], now: datetime) -> list[Commitment]:
+    """These promises, in this order, with what became of them."""
+    rows = {row["event_id"]: row for row in await session.all("statements_by_id", ids=ids)}
+    promises = [Statement.of(row) for row in rows.values()]
+    by_id = {row["event_id"]: row for row in await _reports(session, promises)}
+    reports = [
+        report
+        for report in map(Statement.of, by_id.values())
+        if any(keeps(report, promise) for promise in promises)
+    ]
+    # A report keeps one promise only, which need not be one of these.
+    rivals = await _rivals(session, reports, without=ids)
+    done = kept([*promises, *rivals], reports)
+    return [
+        _commitment(rows[id_], by_id[done[id_]] if id_ in done else None, now)
+        for id_ in ids
+        if id_ in rows
+    ]
+
+
+async def _reports(session: Session, promises: list[Statement]) -> list[Row]:
+    wanted = {one.event_id: words for one in promises if (words := words_of_reports(one))}
+    if not wanted:
+        return []
+    rows = await session.all(
+        "possible_reports", ids=list(wanted), words=list(wanted.values()), most=_COMPARED
+    )
+    ids = [row["event_id"] for row in rows]
+    return await session.all("statements_by_id", ids=ids) if ids else []
+
+
+async def _rivals(
+    session: Session, reports: list[Statement], *, without: list[UUID]
+) -> list[Statement]:
+    wanted = [words for report in reports if (words := words_of_rivals(report))]
+    if not wanted:
+        return []
+    rows = await session.all("rival_promises", words=wanted, most=_COMPARED)
+    ids = [row["event_id"] for row in rows if row["event_id"] not in without]
+    found = await session.all("statements_by_id", ids=ids) if ids else []
+    return [Statement.of(row) for row in found]
+
+
+def _commitment(row: Row, fulfilment: Row | None, now: datetime) -> Commitment:
+    due: datetime | None = row["event_time"]
     status: Status
     if fulfilment is not None:
         status = "done"
-    elif row["event_time"] is None:
+    elif due is None:
         status = "unknown"
     else:
-        status = "open" if row["event_time"] >= now else "overdue"
+        status = "overdue" if _is_over(due, now) else "open"
     return Commitment(row, status, fulfilment)
+
+
+def _is_over(due: datetime, now: datetime) -> bool:
+    """What is due on a day, at no time of it, may be done on that day."""
+    whole_day = due == _start_of_day(due)
+    return due < (_start_of_day(now) if whole_day else now)
+
+
+def _start_of_day(moment: datetime) -> datetime:
+    return moment.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)

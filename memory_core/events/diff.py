@@ -1,11 +1,14 @@
 """What changed between two revisions, in events and in text."""
 
+import asyncio
 import difflib
-from dataclasses import dataclass, field
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
 from typing import Any
 from uuid import UUID
 
-from rapidfuzz import fuzz
+from rapidfuzz import fuzz, process
 
 from memory_core.artifacts import reading as artifacts
 from memory_core.database import Row
@@ -16,11 +19,19 @@ from memory_core.runtime import Runtime
 # Narratives this alike (0 to 100) tell of the same occurrence; the same quote needs less.
 _SAME_OCCURRENCE = 78.0
 _SAME_OCCURRENCE_BY_QUOTE = 92.0
+# Of one category in one revision; more than that are told apart by what is the same in both alone.
+_COMPARED_EVENTS = 3_000
+# Of one event with those that quote the same.
+_COMPARED_BY_QUOTE = 100
 _COMPARED_FIELDS = ("narrative", "event_time", "subject_json", "actors_json", "confidence")
 _CONTEXT_LINES = 2
 _DIFF_LINES = 400
+_LINE_CHARS = 500
+_DIFF_CHARS = 40_000
 # difflib takes quadratic time on texts that have little in common.
 _DIFFABLE_LINES = 20_000
+
+Pairs = list[tuple[Row, Row]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +52,8 @@ class EventDiff:
     evidence: dict[UUID, list[Row]]
     text_diff: str
     statuses: dict[str, str | None] = field(default_factory=dict)
+    # Why there is nothing to compare, or that the events compared are not the newest to come.
+    explanation: str | None = None
 
 
 async def diff_revisions(
@@ -48,30 +61,62 @@ async def diff_revisions(
 ) -> EventDiff:
     """By default from the revision before the latest to the latest."""
     source, target = await _choose(runtime, artifact_uid, from_revision, to_revision)
-    before = await list_for_revision(runtime, artifact_uid, source, include_evidence=True)
-    after = await list_for_revision(runtime, artifact_uid, target, include_evidence=True)
-    pairs, removed, added = match(before, after)
-    changed, kept = [], []
-    for old, new in pairs:
-        fields = differences(old, new, before, after)
-        if fields:
-            changed.append(ChangedEvent(old, new, fields))
-        else:
-            kept.append(new)
-    return EventDiff(
+    before = await _events(runtime, artifact_uid, source)
+    after = await _events(runtime, artifact_uid, target)
+    explanation = _explanation(before, after)
+    diff = EventDiff(
         from_revision=source,
         to_revision=target,
-        added=added,
-        removed=removed,
-        changed=changed,
-        kept=kept,
+        added=[],
+        removed=[],
+        changed=[],
+        kept=[],
         evidence={**before.evidence, **after.evidence},
         text_diff=await _text_diff(runtime, artifact_uid, source, target),
         statuses={
             source: before.revision["job_status"],
             target: after.revision["job_status"],
         },
+        explanation=explanation,
     )
+    if not (_is_extracted(before) and _is_extracted(after)):
+        return diff
+    # Thousands of events take seconds, in which others are answered.
+    pairs, removed, added = await asyncio.to_thread(match, before, after)
+    for old, new in pairs:
+        fields = differences(old, new, before, after)
+        if fields:
+            diff.changed.append(ChangedEvent(old, new, fields))
+        else:
+            diff.kept.append(new)
+    return replace(diff, added=added, removed=removed)
+
+
+async def _events(runtime: Runtime, uid: str, revision_id: str) -> RevisionEvents:
+    found = await list_for_revision(runtime, uid, revision_id, include_evidence=True)
+    title = found.revision["title"]
+    return replace(found, events=[{**row, "title": title} for row in found.events])
+
+
+def _is_extracted(revision: RevisionEvents) -> bool:
+    """Events stay while their revision is extracted anew; none at all may be none yet."""
+    return revision.revision["job_status"] == "DONE" or bool(revision.events)
+
+
+def _explanation(before: RevisionEvents, after: RevisionEvents) -> str | None:
+    lines = []
+    for found in (before, after):
+        name, status = found.revision["revision_id"], found.revision["job_status"]
+        if status == "DONE":
+            continue
+        if _is_extracted(found):
+            lines.append(f"{name} is being extracted anew ({status}): these are its old events.")
+        else:
+            lines.append(
+                f"{name} has no events yet ({status or 'no job'}), so only the text is compared; "
+                "job_status says how its extraction goes."
+            )
+    return " ".join(dict.fromkeys(lines)) or None
 
 
 async def _choose(
@@ -86,10 +131,20 @@ async def _choose(
                 f"{revision!r} is not a revision of {uid!r}. Its revisions: {', '.join(order)}.",
                 details={"parameter": "from_revision or to_revision", "allowed": order},
             )
-    target = to_revision or (order[-1] if order[-1] != from_revision else order[0])
+    target = to_revision or order[-1]
     if from_revision is not None:
+        if to_revision is None and from_revision == target:
+            raise InvalidInput(
+                f"{target!r} is the latest revision of {uid!r}: there is none after it. Give "
+                "to_revision as well, or neither for what changed last.",
+                details={"parameter": "from_revision", "allowed": order[:-1]},
+            )
         return from_revision, target
     earlier = order[: order.index(target)]
+    if not earlier:
+        # What was restored since then was there before it, too.
+        first = [row["revision_id"] for row in revisions]
+        earlier = first[: first.index(target)]
     if not earlier:
         raise InvalidInput(
             f"{uid!r} has no revision before {target!r} to compare with.",
@@ -98,44 +153,112 @@ async def _choose(
     return earlier[-1], target
 
 
-def match(
-    before: RevisionEvents, after: RevisionEvents
-) -> tuple[list[tuple[Row, Row]], list[Row], list[Row]]:
+def match(before: RevisionEvents, after: RevisionEvents) -> tuple[Pairs, list[Row], list[Row]]:
     """Pairs of the same occurrence, best first; what is left was removed or added."""
-    scored = []
-    for old in before.events:
-        for new in after.events:
-            score = _likeness(old, new, before, after)
-            if score:
-                scored.append((score, old, new))
-    scored.sort(key=lambda item: -item[0])
-    pairs: list[tuple[Row, Row]] = []
-    # Apart from each other: two extractions of one revision give the same ids to the same spans.
-    told: set[UUID] = set()
-    retold: set[UUID] = set()
-    for _, old, new in scored:
-        if old["event_id"] not in told and new["event_id"] not in retold:
-            pairs.append((old, new))
-            told.add(old["event_id"])
-            retold.add(new["event_id"])
-    removed = [row for row in before.events if row["event_id"] not in told]
-    added = [row for row in after.events if row["event_id"] not in retold]
-    return pairs, removed, added
+    matching = _Matching(before, after)
+    matching.pair_equal()
+    for category in sorted({row["category"] for row in before.events}):
+        matching.pair_alike(category)
+    return matching.pairs, matching.left(before), matching.left(after)
 
 
-def _likeness(old: Row, new: Row, before: RevisionEvents, after: RevisionEvents) -> float:
-    if old["category"] != new["category"]:
-        return 0.0
-    if _quotes(old, before) & _quotes(new, after):
-        return 101.0
-    narrative = fuzz.token_sort_ratio(old["narrative"], new["narrative"])
-    if narrative >= _SAME_OCCURRENCE:
-        return narrative
-    for first in _quotes(old, before):
-        for second in _quotes(new, after):
-            if fuzz.ratio(first, second, score_cutoff=_SAME_OCCURRENCE_BY_QUOTE):
-                return narrative
-    return 0.0
+class _Matching:
+    """Pairs events by what is ever less the same: all of it, a quote, the narrative, nearly a
+    quote. A later step scores less than an earlier one, so that it need not look at what was
+    paired before."""
+
+    def __init__(self, before: RevisionEvents, after: RevisionEvents) -> None:
+        self.before, self.after = before, after
+        self.pairs: Pairs = []
+        # Apart from each other: two extractions of one revision give the same ids to the same
+        # spans.
+        self._paired: dict[int, set[UUID]] = {id(before): set(), id(after): set()}
+
+    def left(self, revision: RevisionEvents, category: str | None = None) -> list[Row]:
+        paired = self._paired[id(revision)]
+        return [
+            row
+            for row in revision.events
+            if row["event_id"] not in paired and category in (None, row["category"])
+        ]
+
+    def pair_equal(self) -> None:
+        waiting: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
+        for row in reversed(self.before.events):
+            waiting[_told(row, self.before)].append(row)
+        for row in self.after.events:
+            same = waiting[_told(row, self.after)]
+            if same:
+                self._pair([(0.0, same.pop(), row)])
+
+    def pair_alike(self, category: str) -> None:
+        for step in (self._by_quote, self._by_narrative, self._by_near_quote):
+            old = self.left(self.before, category)[:_COMPARED_EVENTS]
+            new = self.left(self.after, category)[:_COMPARED_EVENTS]
+            if not old or not new:
+                return
+            self._pair(step(old, new))
+
+    def _by_quote(self, old: list[Row], new: list[Row]) -> Iterable[tuple[float, Row, Row]]:
+        """Many events may quote the same "Approved.": their narratives tell them apart."""
+        told: dict[str, list[int]] = defaultdict(list)
+        for place, row in enumerate(new):
+            for quote in _quotes(row, self.after):
+                told[quote].append(place)
+        sharing = [
+            (row, places)
+            for row in old
+            if (places := {p for quote in _quotes(row, self.before) for p in told.get(quote, ())})
+        ]
+        for row, places in sharing:
+            for place in sorted(places)[:_COMPARED_BY_QUOTE]:
+                yield _alike(row, new[place]), row, new[place]
+
+    def _by_narrative(self, old: list[Row], new: list[Row]) -> Iterable[tuple[float, Row, Row]]:
+        # What token_sort_ratio does with each pair, done once for each narrative.
+        scores = process.cdist(
+            [_in_order(row) for row in old],
+            [_in_order(row) for row in new],
+            scorer=fuzz.ratio,
+            score_cutoff=_SAME_OCCURRENCE,
+        )
+        for first, second in zip(*scores.nonzero(), strict=True):
+            yield float(scores[first, second]), old[first], new[second]
+
+    def _by_near_quote(self, old: list[Row], new: list[Row]) -> Iterable[tuple[float, Row, Row]]:
+        first = [(quote, row) for row in old for quote in _quotes(row, self.before)]
+        second = [(quote, row) for row in new for quote in _quotes(row, self.after)]
+        first, second = first[:_COMPARED_EVENTS], second[:_COMPARED_EVENTS]
+        if not first or not second:
+            return
+        scores = process.cdist(
+            [quote for quote, _ in first],
+            [quote for quote, _ in second],
+            scorer=fuzz.ratio,
+            score_cutoff=_SAME_OCCURRENCE_BY_QUOTE,
+        )
+        for one, other in zip(*scores.nonzero(), strict=True):
+            yield _alike(first[one][1], second[other][1]), first[one][1], second[other][1]
+
+    def _pair(self, scored: Iterable[tuple[float, Row, Row]]) -> None:
+        told, retold = self._paired[id(self.before)], self._paired[id(self.after)]
+        for _, old, new in sorted(scored, key=lambda item: -item[0]):
+            if old["event_id"] not in told and new["event_id"] not in retold:
+                self.pairs.append((old, new))
+                told.add(old["event_id"])
+                retold.add(new["event_id"])
+
+
+def _alike(old: Row, new: Row) -> float:
+    return fuzz.ratio(_in_order(old), _in_order(new))
+
+
+def _in_order(row: Row) -> str:
+    return " ".join(sorted(row["narrative"].split()))
+
+
+def _told(row: Row, revision: RevisionEvents) -> tuple[Any, ...]:
+    return row["category"], row["narrative"], frozenset(_quotes(row, revision))
 
 
 def _quotes(event: Row, revision: RevisionEvents) -> set[str]:
@@ -149,12 +272,19 @@ def differences(
     fields = {
         name.removesuffix("_json"): (old[name], new[name])
         for name in _COMPARED_FIELDS
-        if old[name] != new[name]
+        if _compared(old[name]) != _compared(new[name])
     }
     first, second = _quotes(old, before), _quotes(new, after)
     if first != second:
         fields["quotes"] = (sorted(first), sorted(second))
     return fields
+
+
+def _compared(value: Any) -> Any:
+    """Who is named first says nothing."""
+    if isinstance(value, list):
+        return sorted(value, key=lambda actor: (actor.get("ref", ""), actor.get("role", "")))
+    return value
 
 
 async def _text_diff(runtime: Runtime, uid: str, source: str, target: str) -> str:
@@ -164,10 +294,21 @@ async def _text_diff(runtime: Runtime, uid: str, source: str, target: str) -> st
         texts.append((stored.content or "").splitlines())
     if max(map(len, texts)) > _DIFFABLE_LINES:
         return f"(not shown: a text has more than {_DIFFABLE_LINES:,} lines)"
-    lines = list(
-        difflib.unified_diff(texts[0], texts[1], source, target, lineterm="", n=_CONTEXT_LINES)
-    )
-    if len(lines) > _DIFF_LINES:
-        left = len(lines) - _DIFF_LINES
-        lines = [*lines[:_DIFF_LINES], f"… {left} more lines"]
-    return "\n".join(lines)
+    return await asyncio.to_thread(_diff_of, texts[0], texts[1], source, target)
+
+
+def _diff_of(before: list[str], after: list[str], source: str, target: str) -> str:
+    """The first lines of it, each cut: a document may be one line of a million characters."""
+    lines = list(difflib.unified_diff(before, after, source, target, lineterm="", n=_CONTEXT_LINES))
+    shown: list[str] = []
+    left = _DIFF_CHARS
+    for line in lines[:_DIFF_LINES]:
+        if len(line) > _LINE_CHARS:
+            line = f"{line[:_LINE_CHARS]}… ({len(line) - _LINE_CHARS:,} more characters)"
+        if len(line) > left:
+            break
+        shown.append(line)
+        left -= len(line) + 1
+    if len(shown) < len(lines):
+        shown.append(f"… {len(lines) - len(shown)} more lines")
+    return "\n".join(shown)

@@ -2,15 +2,20 @@
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal
 from uuid import UUID
 
 from memory_core.database import Row
+from memory_core.events.names import owners_of
 from memory_core.events.reading import evidence_of
-from memory_core.events.search import EventFilters, matching_ids
+from memory_core.events.search import EventFilters, search_events
 from memory_core.runtime import Runtime
 
-_EVENTS_CONSIDERED = 300
+# How many events are looked at: the best matches of a question, or the newest of all.
+_MATCHES_CONSIDERED = 300
+_EVENTS_CONSIDERED = 5_000
+# How many names are looked up, whether they are somebody's alias.
+_NAMES_LOOKED_UP = 500
 _EXAMPLES = 3
 # Who was involved shows in events that are about the matter in a wider sense.
 _FARTHEST = 0.8
@@ -19,6 +24,7 @@ _FARTHEST = 0.8
 @dataclass(frozen=True, slots=True)
 class Stakeholder:
     name: str
+    type: Literal["person", "org"] | None  # where a document says so
     aliases: list[str]
     roles: dict[str, int]
     events: int
@@ -28,20 +34,44 @@ class Stakeholder:
     evidence: dict[UUID, list[Row]]
 
 
+@dataclass(frozen=True, slots=True)
+class StakeholderPage:
+    people: list[Stakeholder]
+    total: int = 0
+    # Counts are of the events that were considered, out of all that match.
+    events_considered: int = 0
+    events_total: int = 0
+
+
 async def stakeholders(
     runtime: Runtime, query: str | None, filters: EventFilters, *, limit: int
-) -> list[Stakeholder]:
+) -> StakeholderPage:
     """Who took part, in which roles: over the events a question finds, or over all."""
     ids: list[UUID] | None = None
+    considered = _EVENTS_CONSIDERED
     if query and query.strip():
-        ids = await matching_ids(
-            runtime, query, filters, limit=_EVENTS_CONSIDERED, farthest=_FARTHEST
+        considered = _MATCHES_CONSIDERED
+        found = await search_events(
+            runtime, query, filters, limit=considered, include_evidence=False, farthest=_FARTHEST
         )
+        ids, total = [row["event_id"] for row in found.events], found.total
         if not ids:
-            return []
+            return StakeholderPage([])
     async with runtime.database.session() as session:
-        parameters = {**filters.for_sql(None), "ids": ids}
-        rows = await session.all("stakeholders", limit=limit, examples=_EXAMPLES, **parameters)
+        parameters = {**filters.for_sql(None), "ids": ids, "considered": considered}
+        if ids is None:
+            counted = await session.one("count_events", **filters.for_sql(None))
+            total = counted["total"] if counted else 0
+        names = await session.all("names_involved", limit=_NAMES_LOOKED_UP, **parameters)
+        owners = await owners_of(session, [row["name_key"] for row in names])
+        rows = await session.all(
+            "stakeholders",
+            limit=limit,
+            examples=_EXAMPLES,
+            aliases=list(owners),
+            owners=list(owners.values()),
+            **parameters,
+        )
         examples = await session.all(
             "events_by_id", ids=[id_ for row in rows for id_ in row["example_ids"]]
         )
@@ -49,7 +79,12 @@ async def stakeholders(
         aliases = await session.all("aliases_of", keys=[row["name_key"] for row in rows])
     by_id = {row["event_id"]: row for row in examples}
     known = {row["name_key"]: row["aliases"] for row in aliases}
-    return [_stakeholder(row, known, by_id, evidence) for row in rows]
+    return StakeholderPage(
+        people=[_stakeholder(row, known, by_id, evidence) for row in rows],
+        total=rows[0]["total"] if rows else 0,
+        events_considered=min(total, considered),
+        events_total=total,
+    )
 
 
 def _stakeholder(
@@ -61,6 +96,7 @@ def _stakeholder(
     examples = [events[id_] for id_ in row["example_ids"] if id_ in events]
     return Stakeholder(
         name=row["name"],
+        type=row["type"],
         aliases=aliases.get(row["name_key"], []),
         roles=row["roles"],
         events=row["events"],

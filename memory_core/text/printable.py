@@ -11,11 +11,15 @@ def printable(text: str, limit: int) -> str:
     return text[:limit].encode(errors="replace").decode().replace("\x00", "�")
 
 
-def single_line(text: str, limit: int) -> str:
-    """On one line, without controls: also none that reorder or hide what a person reads."""
-    shown = "".join(
-        " " if character.isspace() else character
-        for character in text[: limit * 4].encode(errors="replace").decode()
+def visible(text: str) -> str:
+    """Without controls, also without those that reorder or hide what a person reads. Lines stay."""
+    return "".join(
+        character if character == "\n" or not character.isspace() else " "
+        for character in text.encode(errors="replace").decode()
         if character.isspace() or unicodedata.category(character) not in _UNSEEN
     )
-    return " ".join(shown.split())[:limit]
+
+
+def single_line(text: str, limit: int) -> str:
+    """What is visible of it, on one line."""
+    return " ".join(visible(text[: limit * 4]).split())[:limit]

@@ -1,14 +1,57 @@
--- name: normalise_name
-SELECT name_key(%(name)s) AS key;
-
--- name: actor_exists
-SELECT 1 AS found FROM event_actor WHERE name_key = %(key)s LIMIT 1;
+-- name: known_name
+-- A name as it is compared, whether somebody bears it in an event, and whether some document says
+-- that a whole organisation is called so.
+SELECT k.key, EXISTS (SELECT 1 FROM event_actor a WHERE a.name_key = k.key) AS is_actor,
+       EXISTS (SELECT 1 FROM revision_entity n
+               JOIN artifact_revision r USING (artifact_uid, revision_id)
+               WHERE name_key(n.name) = k.key AND n.type IN ('person', 'org') AND r.is_latest)
+           AS is_entity,
+       EXISTS (SELECT 1 FROM revision_entity n
+               JOIN artifact_revision r USING (artifact_uid, revision_id)
+               WHERE name_key(n.name) = k.key AND n.type = 'org' AND r.is_latest) AS is_org
+FROM (SELECT name_key(%(name)s) AS key) k;
 
 -- name: names_by_alias
--- Full names for which some document states this alias.
-SELECT DISTINCT name_key(name) AS name_key FROM revision_entity
-WHERE name_keys(aliases) @> ARRAY[%(key)s]::text[] AND type IN ('person', 'org')
-LIMIT 20;
+-- Full names for which documents, as they are now, state one of these aliases. OFFSET 0: of each
+-- alias there are few, however many are asked for.
+SELECT DISTINCT k.key AS alias_key, name_key(n.name) AS name_key
+FROM unnest(%(keys)s::text[]) AS k (key)
+CROSS JOIN LATERAL (
+    SELECT e.name, e.artifact_uid, e.revision_id FROM revision_entity e
+    WHERE name_keys(e.aliases) @> ARRAY[k.key] AND e.type IN ('person', 'org')
+      AND name_key(e.name) <> k.key
+    OFFSET 0
+) n
+CROSS JOIN LATERAL (
+    SELECT 1 FROM artifact_revision r
+    WHERE r.artifact_uid = n.artifact_uid AND r.revision_id = n.revision_id AND r.is_latest
+    OFFSET 0
+) latest;
+
+-- name: aliases_in_use
+-- The aliases that documents, as they are now, state for a name and that events go by, each with
+-- the other names that have it as a part or as an alias.
+SELECT k.alias_key,
+       ARRAY(SELECT a.name_key FROM actor_name a
+             WHERE a.words @> array_remove(
+                       regexp_split_to_array(k.alias_key, '[^[:alnum:]]+'), '')
+               AND k.alias_key ~ '[[:alnum:]]' AND k.alias_key !~ ' '
+               AND a.name_key NOT IN (k.alias_key, %(key)s)
+               AND EXISTS (SELECT 1 FROM event_actor e WHERE e.name_key = a.name_key)
+             LIMIT 20)
+       || ARRAY(SELECT DISTINCT name_key(o.name) FROM revision_entity o
+                JOIN artifact_revision r USING (artifact_uid, revision_id)
+                WHERE name_keys(o.aliases) @> ARRAY[k.alias_key] AND o.type IN ('person', 'org')
+                  AND r.is_latest AND name_key(o.name) NOT IN (k.alias_key, %(key)s)) AS others
+FROM (
+    SELECT DISTINCT alias.alias_key
+    FROM revision_entity n
+    JOIN artifact_revision r USING (artifact_uid, revision_id)
+    CROSS JOIN LATERAL unnest(name_keys(n.aliases)) AS alias (alias_key)
+    WHERE name_key(n.name) = %(key)s AND n.type IN ('person', 'org') AND r.is_latest
+) k
+WHERE EXISTS (SELECT 1 FROM event_actor e WHERE e.name_key = k.alias_key)
+ORDER BY k.alias_key;
 
 -- name: names_with_word
 -- Actors who have these as words of their name.
@@ -23,17 +66,28 @@ WHERE EXISTS (SELECT 1 FROM event_actor a WHERE a.name_key = n.name_key)
 ORDER BY n.name_key
 LIMIT %(limit)s;
 
+-- name: shown_names
+-- How names are written: as in some event, else as in some document.
+SELECT k.key AS name_key,
+       coalesce((SELECT a.ref FROM event_actor a WHERE a.name_key = k.key LIMIT 1),
+                (SELECT n.name FROM revision_entity n WHERE name_key(n.name) = k.key LIMIT 1))
+           AS name
+FROM unnest(%(keys)s::text[]) WITH ORDINALITY AS k (key, position)
+ORDER BY k.position;
+
 -- name: people_by_key
 SELECT p.* FROM (
     SELECT k.key AS name_key, k.position,
-           coalesce((SELECT a.ref FROM event_actor a WHERE a.name_key = k.key LIMIT 1), k.key)
-               AS name,
+           coalesce((SELECT a.ref FROM event_actor a WHERE a.name_key = k.key LIMIT 1),
+                    (SELECT n.name FROM revision_entity n WHERE name_key(n.name) = k.key LIMIT 1),
+                    k.key) AS name,
            (SELECT count(*) FROM event_entry s
             WHERE s.is_latest AND facets_of_event(s.event_id) @> ARRAY['actor:' || k.key])::int
                AS events,
-           coalesce((SELECT array_agg(DISTINCT alias) FROM revision_entity n
+           coalesce((SELECT array_agg(DISTINCT alias ORDER BY alias) FROM revision_entity n
+                     JOIN artifact_revision r USING (artifact_uid, revision_id)
                      CROSS JOIN unnest(n.aliases) AS alias
-                     WHERE name_key(n.name) = k.key), '{}') AS aliases
+                     WHERE name_key(n.name) = k.key AND r.is_latest), '{}') AS aliases
     FROM unnest(%(keys)s::text[]) WITH ORDINALITY AS k (key, position)
 ) p
 ORDER BY p.events DESC, p.position;
@@ -41,27 +95,72 @@ ORDER BY p.events DESC, p.position;
 -- name: aliases_of
 SELECT k.key AS name_key,
        coalesce((SELECT array_agg(DISTINCT alias ORDER BY alias) FROM revision_entity n
+                 JOIN artifact_revision r USING (artifact_uid, revision_id)
                  CROSS JOIN unnest(n.aliases) AS alias
-                 WHERE name_key(n.name) = k.key), '{}') AS aliases
+                 WHERE name_key(n.name) = k.key AND r.is_latest), '{}') AS aliases
 FROM unnest(%(keys)s::text[]) AS k (key);
 
--- name: stakeholders
--- Who took part in these events (or in all that pass the filters), most involved first.
-WITH involved AS (
-    SELECT a.name_key, a.ref, a.role, s.event_id, s.event_time
+-- name: names_involved
+-- Who took part in these events, or in the newest that pass the filters, by the names that events
+-- go by, most involved first. OFFSET 0 looks the actors of each up: all actors are far more.
+SELECT a.name_key
+FROM (
+    SELECT s.event_id, s.event_time, s.confidence
     FROM event_entry s
-    JOIN event_actor a USING (event_id)
     WHERE (%(ids)s::uuid[] IS NULL OR s.event_id = ANY(%(ids)s)) AND
     -- include: entry_filters
+    ORDER BY s.event_time DESC NULLS LAST, s.created_at DESC, s.event_id
+    LIMIT %(considered)s
+) c
+CROSS JOIN LATERAL (
+    SELECT d.name_key FROM event_actor d WHERE d.event_id = c.event_id OFFSET 0
+) a
+GROUP BY a.name_key
+ORDER BY count(*) DESC, a.name_key
+LIMIT %(limit)s;
+
+-- name: stakeholders
+-- Who took part in the same events, most involved first, with what was done under an alias.
+WITH considered AS MATERIALIZED (
+    SELECT s.event_id, s.event_time, s.confidence
+    FROM event_entry s
+    WHERE (%(ids)s::uuid[] IS NULL OR s.event_id = ANY(%(ids)s)) AND
+    -- include: entry_filters
+    ORDER BY s.event_time DESC NULLS LAST, s.created_at DESC, s.event_id
+    LIMIT %(considered)s
+), involved AS (
+    SELECT coalesce(o.owner, a.name_key) AS name_key, a.ref, a.role, c.*,
+           CASE WHEN o.owner IS NULL THEN a.ref END AS own_ref
+    FROM considered c
+    CROSS JOIN LATERAL (
+        SELECT d.name_key, d.ref, d.role FROM event_actor d
+        WHERE d.event_id = c.event_id OFFSET 0
+    ) a
+    LEFT JOIN unnest(%(aliases)s::text[], %(owners)s::text[]) AS o (alias, owner)
+           ON o.alias = a.name_key
 ), roles AS (
     SELECT name_key, jsonb_object_agg(role, times) AS roles
-    FROM (SELECT name_key, role, count(*) AS times FROM involved GROUP BY name_key, role) r
+    FROM (SELECT name_key, role, count(DISTINCT event_id) AS times
+          FROM involved GROUP BY name_key, role) r
     GROUP BY name_key
+), people AS (
+    SELECT name_key, coalesce(max(own_ref), max(ref)) AS name,
+           count(DISTINCT event_id)::int AS events,
+           min(event_time) AS first_time, max(event_time) AS last_time, count(*) OVER ()::int AS total
+    FROM involved
+    GROUP BY name_key
+    ORDER BY count(DISTINCT event_id) DESC, name_key
+    LIMIT %(limit)s
 )
-SELECT i.name_key, max(i.ref) AS name, r.roles, count(DISTINCT i.event_id)::int AS events,
-       min(i.event_time) AS first_time, max(i.event_time) AS last_time,
-       (array_agg(DISTINCT i.event_id))[1:%(examples)s] AS example_ids
-FROM involved i JOIN roles r USING (name_key)
-GROUP BY i.name_key, r.roles
-ORDER BY count(DISTINCT i.event_id) DESC, i.name_key
-LIMIT %(limit)s;
+SELECT p.*, r.roles,
+       (SELECT n.type FROM revision_entity n
+        JOIN artifact_revision v USING (artifact_uid, revision_id)
+        WHERE name_key(n.name) = p.name_key AND n.type IN ('person', 'org') AND v.is_latest
+        GROUP BY n.type ORDER BY count(*) DESC, n.type DESC LIMIT 1) AS type,
+       ARRAY(SELECT e.event_id
+             FROM (SELECT DISTINCT i.event_id, i.confidence, i.event_time
+                   FROM involved i WHERE i.name_key = p.name_key) e
+             ORDER BY e.confidence DESC, e.event_time DESC NULLS LAST, e.event_id
+             LIMIT %(examples)s) AS example_ids
+FROM people p JOIN roles r USING (name_key)
+ORDER BY p.events DESC, p.name_key;

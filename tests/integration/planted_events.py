@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -20,6 +21,8 @@ class Event:
     category: str = "Decision"
     time: str | None = None
     actors: tuple[str, ...] = ()
+    # Of the actors, in their order; owners where a test does not care.
+    roles: tuple[str, ...] = ()
     subject: str = "the project"
     confidence: float = 0.9
     # The document's own words; the narrative where a test does not care.
@@ -75,11 +78,11 @@ class Garden:
         if entries:
             await self.runtime.vectors.upsert(CollectionName.EVENTS, entries)
 
-    def alias(self, planted: Planted, name: str, *aliases: str) -> None:
+    def alias(self, planted: Planted, name: str, *aliases: str, kind: str = "person") -> None:
         self.sql.execute(
             "INSERT INTO revision_entity (artifact_uid, revision_id, type, name, aliases) "
-            "VALUES (%s, %s, 'person', %s, %s)",
-            [planted.uid, planted.revision, name, list(aliases)],
+            "VALUES (%s, %s, %s, %s, %s)",
+            [planted.uid, planted.revision, kind, name, list(aliases)],
         )
 
     def _store(
@@ -93,7 +96,12 @@ class Garden:
                 *(id_, planted.uid, planted.revision, event.category, event.time),
                 event.narrative,
                 Jsonb({"type": "project", "ref": event.subject}),
-                Jsonb([{"ref": ref, "role": "owner"} for ref in event.actors]),
+                Jsonb(
+                    [
+                        {"ref": ref, "role": role or "owner"}
+                        for ref, role in zip_longest(event.actors, event.roles)
+                    ]
+                ),
                 *(event.confidence, planted.job_id, event.words, title or ""),
             ],
         )

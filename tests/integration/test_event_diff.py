@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.integration.planted_events import Event, Garden
+from tests.integration.planted_events import Event, Garden, ingest
 from tests.tool_client import Json, ToolClient
 
 KEPT = Event("The team decided to use Postgres.", time="2026-01-01", actors=("Alice Chen",))
@@ -130,6 +130,93 @@ async def test_by_default_the_two_newest_of_three(garden: Garden, tools: ToolCli
     assert narratives(backwards["added"]) == [KEPT.narrative]
 
 
+async def test_from_the_latest_there_is_nothing_to_compare_with(
+    garden: Garden, tools: ToolClient
+) -> None:
+    await garden.document(KEPT, source_id="plan")
+    latest = await garden.document(NEW, source_id="plan")
+
+    error = await tools.refusal(
+        "event_diff", artifact_uid=latest.uid, from_revision=latest.revision
+    )
+
+    assert error["error_code"] == "VALIDATION_ERROR"
+    assert "latest" in error["error"]
+
+
+async def test_up_to_a_revision_whose_predecessor_was_restored(
+    garden: Garden, tools: ToolClient
+) -> None:
+    """A, B, A: what B changed is still what it changed of A."""
+    first = await garden.document(KEPT, source_id="plan")
+    second = await garden.document(OPENING, source_id="plan")
+    await ingest(tools, KEPT.words, source_id="plan")
+
+    diff = await tools("event_diff", artifact_uid=first.uid, to_revision=second.revision)
+
+    assert (diff["from_revision"], diff["to_revision"]) == (first.revision, second.revision)
+
+
+async def test_events_with_the_same_quote_are_told_apart_by_what_they_tell(
+    garden: Garden, tools: ToolClient
+) -> None:
+    budget = Event("The budget was approved.", quote="Approved.")
+    hiring = Event("The hiring plan was approved.", quote="Approved.")
+    first = await garden.document(budget, hiring, source_id="plan", content="One. Approved.")
+    await garden.document(
+        Event("The hiring plan was approved in full.", quote="Approved."),
+        Event("The budget was approved at last.", quote="Approved."),
+        source_id="plan",
+        content="Two. Approved.",
+    )
+
+    diff = await tools("event_diff", artifact_uid=first.uid)
+
+    pairs = {item["before"]["narrative"]: item["after"]["narrative"] for item in diff["changed"]}
+    assert pairs == {
+        "The budget was approved.": "The budget was approved at last.",
+        "The hiring plan was approved.": "The hiring plan was approved in full.",
+    }
+
+
+async def test_the_order_of_actors_is_no_change(garden: Garden, tools: ToolClient) -> None:
+    text = "They met."
+    first = await garden.document(
+        Event(text, actors=("Alice Chen", "Bob Ray")), source_id="plan", content=f"One. {text}"
+    )
+    await garden.document(
+        Event(text, actors=("Bob Ray", "Alice Chen")), source_id="plan", content=f"Two. {text}"
+    )
+
+    diff = await tools("event_diff", artifact_uid=first.uid)
+
+    assert narratives(diff["kept"]) == [text]
+
+
+async def test_events_come_with_the_title_of_their_document(
+    garden: Garden, tools: ToolClient
+) -> None:
+    first = await garden.document(KEPT, source_id="plan", title="The plan")
+    await garden.document(KEPT, NEW, source_id="plan", title="The plan")
+
+    diff = await tools("event_diff", artifact_uid=first.uid)
+    listed = await tools("event_list_for_revision", artifact_uid=first.uid)
+
+    titles = {event["title"] for event in (*diff["added"], *diff["kept"], *listed["events"])}
+    assert titles == {"The plan"}
+
+
+@pytest.mark.parametrize("text", ["words " * 20_000, "line of text\n" * 30 + "another\n" * 9_000])
+async def test_a_long_text_gives_a_short_diff(tools: ToolClient, text: str) -> None:
+    stored = await ingest(tools, f"One. {text}", source_id="long")
+    await ingest(tools, f"Two. {text[::-1]}", source_id="long")
+
+    diff = await tools("event_diff", artifact_uid=stored["artifact_uid"])
+
+    assert 0 < len(diff["text_diff"]) < 50_000
+    assert "more" in diff["text_diff"].splitlines()[-1]
+
+
 async def test_what_was_restored_is_the_newest(garden: Garden, tools: ToolClient) -> None:
     """A, B, A: from B to A."""
     first = await garden.document(KEPT, source_id="plan")
@@ -164,7 +251,25 @@ async def test_a_revision_that_is_not_extracted_yet_says_so(
     diff = await tools("event_diff", artifact_uid=first.uid)
 
     assert diff["job_statuses"][second["revision_id"]] == "PENDING"
-    assert diff["added"] == []
+    assert diff["added"] == diff["removed"] == diff["changed"] == diff["kept"] == []
+    assert f"{second['revision_id']} has no events yet (PENDING)" in diff["explanation"]
+    assert "+Something else." in diff["text_diff"]
+
+
+async def test_a_revision_that_is_extracted_anew_is_compared_by_what_it_has(
+    garden: Garden, tools: ToolClient
+) -> None:
+    first = await garden.document(KEPT, source_id="plan")
+    second = await garden.document(KEPT, NEW, source_id="plan")
+    done = await tools("event_diff", artifact_uid=first.uid)
+    await tools("event_reextract", artifact_uid=first.uid, force=True)
+
+    diff = await tools("event_diff", artifact_uid=first.uid)
+
+    assert done["explanation"] is None
+    assert narratives(diff["added"]) == narratives(done["added"]) == [NEW.narrative]
+    assert second.revision in diff["explanation"]
+    assert "extracted anew" in diff["explanation"]
 
 
 async def test_a_single_revision_has_nothing_to_compare_with(

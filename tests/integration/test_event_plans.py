@@ -18,7 +18,7 @@ from pydantic import SecretStr
 from benchmarks.bench_events import recorded
 from benchmarks.event_data import Size, fill, person, word
 from memory_core import migrations, queries
-from memory_core.events import search
+from memory_core.events import commitments, search
 from memory_core.events.commitments import list_commitments
 from memory_core.events.reading import get_event, list_for_revision
 from memory_core.events.reextraction import job_status
@@ -328,21 +328,48 @@ async def test_who_was_involved(million: Runtime, looking: psycopg.Connection) -
     assert explained.rows("event_entry", "stakeholders") <= 400
 
 
-async def test_the_commitments_of_somebody(million: Runtime, looking: psycopg.Connection) -> None:
+@pytest.mark.parametrize("category", [None, "Decision"])
+async def test_who_is_involved_in_anything(
+    million: Runtime, looking: psycopg.Connection, category: str | None
+) -> None:
+    """Over the newest events only: the whole memory would take seconds."""
     explained = await explain(
-        looking,
-        lambda: list_commitments(
-            million,
-            actor=person(50),
-            due_from=None,
-            due_to=None,
-            status=None,
-            limit=20,
-        ),
+        looking, lambda: stakeholders(million, None, EventFilters(category=category), limit=20)
     )
 
-    assert explained.indexes("event_entry", "list_commitments") == {MATCHES}
-    assert explained.indexes("event_evidence") == {"idx_event_evidence_event"}
+    most = 5_000
+    for query in ("names_involved", "stakeholders"):
+        assert explained.rows("event_entry", query) <= 8 * most
+        assert explained.rows("event_actor", query) <= 4 * most
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"actor": person(50)},
+        {"actor": person(0)},
+        {"limit": 100},
+        *({"status": status} for status in ("open", "done", "overdue", "unknown")),
+    ],
+)
+async def test_commitments(
+    million: Runtime, looking: psycopg.Connection, asked: dict[str, Any]
+) -> None:
+    """Whatever is asked for, only so many promises are judged, each by few reports."""
+    values: dict[str, Any] = {
+        "actor": None, "due_from": None, "due_to": None, "status": None, "limit": 20,
+        "now": datetime(2025, 6, 1, tzinfo=UTC),
+    }  # fmt: skip
+    explained = await explain(looking, lambda: list_commitments(million, **{**values, **asked}))
+
+    read = commitments._READ_AT_MOST
+    for query in ("list_promises", "possible_reports", "rival_promises"):
+        assert explained.indexes("event_entry", query) <= {MATCHES, BY_TIME}
+    assert explained.indexes("event_entry", "list_promises")
+    assert explained.rows("event_entry", "possible_reports") <= 20 * read
+    assert explained.rows("event_entry", "rival_promises") <= 20 * read
+    assert explained.rows("semantic_event") <= 10 * read
+    assert explained.indexes("event_evidence") <= {"idx_event_evidence_event"}
 
 
 async def test_an_ambiguous_name(million: Runtime, looking: psycopg.Connection) -> None:

@@ -366,9 +366,38 @@ async def test_unknown_jobs_are_not_found(tools: ToolClient, sql: psycopg.Connec
 
 @pytest.mark.parametrize(
     "arguments",
-    [{}, {"artifact_uid": "uid_1", "job_id": NOBODY}, {"job_id": "job_abc"}],
+    [
+        {},
+        {"artifact_uid": "uid_1", "job_id": NOBODY},
+        {"job_id": "job_abc"},
+        {"job_id": ""},
+        {"job_id": " ", "artifact_uid": ""},
+    ],
 )
 async def test_a_job_is_named_in_one_way(tools: ToolClient, arguments: Json) -> None:
     error = await tools.refusal("job_status", **arguments)
 
     assert error["error_code"] == "VALIDATION_ERROR"
+
+
+async def test_a_blank_id_is_none_given(tools: ToolClient) -> None:
+    document = await ingest(tools, "Something.")
+
+    by_job = await tools("job_status", job_id=document["job_id"], artifact_uid="", revision_id=" ")
+
+    assert by_job == await tools("job_status", artifact_uid=document["artifact_uid"], job_id="")
+
+
+@pytest.mark.parametrize("blank", ["", "  ", "\n"])
+@pytest.mark.parametrize(
+    "parameter",
+    ["query", "actor", "subject", "source_system", "artifact_uid", "time_from", "time_to"],
+)
+async def test_a_blank_filter_is_none(
+    garden: Garden, tools: ToolClient, parameter: str, blank: str
+) -> None:
+    await garden.document(Event("The plan."), source_id="plan")
+
+    answer = await tools("event_search", **{parameter: blank})
+
+    assert (answer["total"], answer["filters_applied"]) == (1, {})

@@ -30,8 +30,8 @@ async def test_an_ambiguous_name_returns_the_candidates(
     answer = await tools(tool, actor="Priya")
 
     assert answer["actor_candidates"] == [
-        {"name": "Priya Raman", "events": 2, "aliases": ["PR"]},
-        {"name": "Priya Shah", "events": 1, "aliases": []},
+        {"name": "Priya Raman", "events": 2, "aliases": ["PR"], "actor": "Priya Raman"},
+        {"name": "Priya Shah", "events": 1, "aliases": [], "actor": "Priya Shah"},
     ]
     assert not answer.get("events")
     assert not answer.get("days")
@@ -58,6 +58,104 @@ async def test_an_alias_that_one_document_states_resolves_everywhere(
         assert ALICE.narrative in found(answer), name
         assert answer["actor_candidates"] is None
     assert found(await tools("event_search", actor="AC")) == {ALICE.narrative, "AC checked it."}
+
+
+async def test_a_full_name_finds_what_was_done_under_its_aliases(
+    garden: Garden, tools: ToolClient
+) -> None:
+    says_so = await garden.document(ALICE, source_id="roles")
+    garden.alias(says_so, "Alice Chen", "AC", "A. Chen")
+    await garden.document(
+        Event("AC checked it.", actors=("AC",)),
+        Event("A. Chen signed it.", actors=("A. Chen",)),
+        source_id="chat",
+    )
+    hers = {ALICE.narrative, "AC checked it.", "A. Chen signed it."}
+
+    for name in ("Alice Chen", "AC", "A. Chen", "a.  chen", "Dr. Alice Chen", "Chen, Alice"):
+        answer = await tools("event_search", actor=name)
+        assert found(answer) == hers, name
+        assert answer["actor_names"] == ["Alice Chen", "A. Chen", "AC"], name
+
+
+async def test_an_alias_without_events_of_its_own_is_no_ghost(
+    garden: Garden, tools: ToolClient
+) -> None:
+    says_so = await garden.document(ALICE, source_id="roles")
+    garden.alias(says_so, "Alice Chen", "A. Chen")
+
+    answer = await tools("event_search", actor="A. Chen")
+
+    assert found(answer) == {ALICE.narrative}
+    assert (answer["actor_candidates"], answer["actor_names"]) == (None, ["Alice Chen"])
+
+
+async def test_a_first_name_that_one_document_gives_and_another_person_has_is_ambiguous(
+    garden: Garden, tools: ToolClient
+) -> None:
+    says_so = await garden.document(ALICE, source_id="1")
+    garden.alias(says_so, "Alice Chen", "Alice")
+    brown = Event("Alice Brown wrote the letter.", actors=("Alice Brown",))
+    bare = Event("Alice posted it.", actors=("Alice",))
+    await garden.document(brown, bare, source_id="2")
+
+    answer = await tools("event_search", actor="Alice")
+    people = {person["name"]: person["actor"] for person in answer["actor_candidates"]}
+
+    assert set(people) == {"Alice Chen", "Alice Brown", "Alice"}
+    assert answer["events"] == []
+    for name, event in (("Alice Chen", ALICE), ("Alice Brown", brown), ("Alice", bare)):
+        assert found(await tools("event_search", actor=people[name])) == {event.narrative}
+    shown = {one["name"] for one in (await tools("stakeholder_map"))["stakeholders"]}
+    assert shown == {"Alice Chen", "Alice Brown", "Alice"}
+
+
+async def test_a_name_that_is_a_part_of_another_can_be_asked_for(
+    garden: Garden, tools: ToolClient
+) -> None:
+    google = Event("Google signed the contract.", actors=("Google",))
+    cloud = Event("Google Cloud had an outage.", actors=("Google Cloud",))
+    planted = await garden.document(google, cloud, source_id="1")
+
+    unclear = await tools("event_search", actor="Google")
+    exact = {person["name"]: person["actor"] for person in unclear["actor_candidates"]}
+    assert found(await tools("event_search", actor=exact["Google"])) == {google.narrative}
+    assert found(await tools("event_search", actor=exact["Google Cloud"])) == {cloud.narrative}
+
+    garden.alias(planted, "Google", kind="org")
+    assert found(await tools("event_search", actor="google")) == {google.narrative}
+
+
+async def test_what_only_an_old_revision_says_no_longer_counts(
+    garden: Garden, tools: ToolClient
+) -> None:
+    old = await garden.document(Event("AC checked it.", actors=("AC",)), source_id="roles")
+    garden.alias(old, "Alice Chen", "AC")
+    await garden.document(ALICE, source_id="elsewhere")
+    await garden.document(Event("AC checked more.", actors=("AC",)), source_id="roles")
+
+    assert found(await tools("event_search", actor="AC")) == {"AC checked more."}
+    assert found(await tools("event_search", actor="Alice Chen")) == {ALICE.narrative}
+
+
+async def test_a_person_with_and_without_a_title_is_one(garden: Garden, tools: ToolClient) -> None:
+    titled = Event("Dr. Alice Chen gave a talk.", actors=("Dr. Alice Chen",))
+    await garden.document(ALICE, titled, source_id="1")
+
+    for name in ("Alice Chen", "Dr. Alice Chen", "Chen, Alice", "Alice"):
+        answer = await tools("event_search", actor=name)
+        assert found(answer) == {ALICE.narrative, titled.narrative}, name
+
+
+@pytest.mark.parametrize("tool", ["event_search", "timeline", "commitment_list"])
+async def test_the_answer_says_who_was_taken_to_be_meant(
+    garden: Garden, tools: ToolClient, tool: str
+) -> None:
+    await garden.document(ALICE, RAMAN, source_id="1")
+
+    assert (await tools(tool, actor="chen"))["actor_names"] == ["Alice Chen"]
+    assert (await tools(tool, actor="Nobody Here"))["actor_names"] == []
+    assert (await tools(tool))["actor_names"] is None
 
 
 async def test_an_alias_that_two_people_have_is_ambiguous(

@@ -1,10 +1,11 @@
 """stakeholder_map, commitment_list and timeline: who, what by when, and in which order."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
 import pytest
 
+from memory_core.events import stakeholders
 from memory_core.events.commitments import list_commitments
 from memory_core.runtime import Runtime
 from tests.integration import demo_corpus
@@ -62,6 +63,61 @@ async def test_stakeholders_by_filters(
     assert [person["name"] for person in answer["stakeholders"]] == names
 
 
+async def test_what_was_done_under_an_alias_is_the_persons(
+    garden: Garden, tools: ToolClient
+) -> None:
+    planted = await garden.document(
+        Event("Alice Chen leads the login redesign.", actors=("Alice Chen",)),
+        Event("AC drew the login page.", actors=("AC",), roles=("contributor",)),
+        Event("AC and Alice Chen met Acme.", actors=("AC", "Alice Chen", "Acme")),
+        source_id="staff",
+    )
+    garden.alias(planted, "Alice Chen", "AC")
+    garden.alias(planted, "Acme", kind="org")
+
+    answer = await tools("stakeholder_map")
+
+    alice, acme = answer["stakeholders"]
+    assert (alice["name"], alice["type"], alice["events"]) == ("Alice Chen", "person", 3)
+    assert alice["roles"] == {"owner": 2, "contributor": 1}
+    assert (acme["name"], acme["type"]) == ("Acme", "org")
+    assert answer["total"] == 2
+
+
+async def test_the_examples_are_the_surest_and_newest(garden: Garden, tools: ToolClient) -> None:
+    planted = await garden.document(
+        *(Event(f"Alice Chen did thing {number}.", actors=("Alice Chen",), confidence=confidence,
+                time=f"2026-01-0{number}")
+          for number, confidence in enumerate((0.9, 0.5, 0.9, 0.4, 0.9, 0.9), start=1)),
+        source_id="staff",
+    )  # fmt: skip
+
+    [alice] = (await tools("stakeholder_map"))["stakeholders"]
+
+    newest_of_sure = [planted.ids[number - 1] for number in (6, 5, 3)]
+    assert [event["event_id"] for event in alice["examples"]] == newest_of_sure
+
+
+@pytest.mark.usefixtures("staff")
+async def test_a_map_says_over_how_many_events_it_counts(
+    tools: ToolClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = await tools("stakeholder_map", limit=1)
+    assert (whole["total"], whole["events_considered"], whole["events_total"]) == (3, 3, 3)
+
+    monkeypatch.setattr(stakeholders, "_EVENTS_CONSIDERED", 1)
+    monkeypatch.setattr(stakeholders, "_MATCHES_CONSIDERED", 1)
+    newest = await tools("stakeholder_map")
+    best = await tools("stakeholder_map", query='"login redesign"')
+
+    assert {person["name"]: person["events"] for person in newest["stakeholders"]} == {
+        "Alice Chen": 1,
+        "Bob Ray": 1,
+    }
+    assert (newest["events_considered"], newest["events_total"]) == (1, 3)
+    assert (best["events_considered"], best["events_total"]) == (1, 2)
+
+
 # --- commitment_list -------------------------------------------------------------------------
 
 NOW = datetime(2026, 2, 1, tzinfo=UTC)
@@ -117,12 +173,35 @@ async def test_promises_by_status(runtime: Runtime, status: str) -> None:
 
 
 @pytest.mark.usefixtures("promises")
-async def test_a_promise_is_open_until_its_day(runtime: Runtime) -> None:
-    before = await statuses(runtime, now=datetime(2026, 1, 20, tzinfo=UTC), actor="Alice Chen")
-    after = await statuses(runtime, now=datetime(2026, 1, 20, 0, 0, 1, tzinfo=UTC))
+@pytest.mark.parametrize(
+    ("now", "status"),
+    [
+        (datetime(2026, 1, 20, tzinfo=UTC), "open"),
+        (datetime(2026, 1, 20, 0, 0, 1, tzinfo=UTC), "open"),
+        (datetime(2026, 1, 20, 23, 59, 59, tzinfo=UTC), "open"),
+        (datetime(2026, 1, 21, tzinfo=UTC), "overdue"),
+        # The day is that of UTC, wherever the clock stands.
+        (datetime(2026, 1, 21, 0, 30, tzinfo=timezone(timedelta(hours=1))), "open"),
+    ],
+)
+async def test_what_is_due_on_a_day_is_late_when_the_day_is_over(
+    runtime: Runtime, now: datetime, status: str
+) -> None:
+    guide = "Alice Chen will write the migration guide."
 
-    assert before[1][0] == "open"
-    assert after[1][0] == "overdue"
+    assert (status, guide) in await statuses(runtime, now=now)
+    assert (status, guide) in await statuses(runtime, now=now, status=status)
+
+
+async def test_what_is_due_at_a_time_of_day_is_late_after_it(
+    garden: Garden, runtime: Runtime
+) -> None:
+    await garden.document(promise("A will sing.", "2026-01-20T09:00:00Z", "A B"), source_id="1")
+
+    for minute, status in ((59, "open"), (61, "overdue")):
+        now = datetime(2026, 1, 20, 8, tzinfo=UTC) + timedelta(minutes=minute)
+        assert await statuses(runtime, now=now) == [(status, "A will sing.")]
+        assert len(await statuses(runtime, now=now, status=status)) == 1
 
 
 @pytest.mark.usefixtures("promises")
@@ -178,6 +257,158 @@ async def test_a_report_without_an_actor_counts(garden: Garden, runtime: Runtime
     )
 
     assert [status for status, _ in await statuses(runtime)] == ["done"]
+
+
+def report(text: str, *actors: str, time: str | None = None) -> Event:
+    return Event(text, category="Execution", time=time, actors=actors or ("Alice Chen",))
+
+
+JANUARY, FEBRUARY = "2026-01-01T09:00:00Z", "2026-02-01T09:00:00Z"
+
+
+async def test_the_title_of_a_report_is_not_what_it_says(garden: Garden, runtime: Runtime) -> None:
+    await garden.document(
+        promise("Alice Chen will send the beta launch plan.", "2026-03-01", "Alice Chen"),
+        source_id="promise", ts=JANUARY,
+    )  # fmt: skip
+    await garden.document(
+        report("Alice Chen sent the icons."),
+        source_id="report", ts=FEBRUARY, title="Beta launch plan",
+    )  # fmt: skip
+
+    assert [status for status, _ in await statuses(runtime)] == ["open"]
+
+
+async def test_a_report_keeps_the_promise_with_its_number(garden: Garden, runtime: Runtime) -> None:
+    quarters = [
+        promise(f"Alice Chen will send the {quarter} sales report.", "2026-04-10", "Alice Chen")
+        for quarter in ("Q1", "Q2")
+    ]
+    await garden.document(*quarters, source_id="promise", ts=JANUARY)
+    await garden.document(
+        report("Alice Chen sent the Q1 sales report."), source_id="report", ts=FEBRUARY
+    )
+
+    assert {(status, text.split()[5]) for status, text in await statuses(runtime)} == {
+        ("done", "Q1"),
+        ("open", "Q2"),
+    }
+
+
+async def test_a_report_keeps_one_promise_wherever_the_page_ends(
+    garden: Garden, runtime: Runtime
+) -> None:
+    """The other one fits it better and stands on the next page."""
+    await garden.document(
+        promise("Alice Chen will send the big quarterly sales report.", "2026-03-01",
+                "Alice Chen"),
+        promise("Alice Chen will send the quarterly sales report.", "2026-03-02", "Alice Chen"),
+        source_id="promise", ts=JANUARY,
+    )  # fmt: skip
+    await garden.document(
+        report("Alice Chen sent the quarterly sales report."), source_id="report", ts=FEBRUARY
+    )
+
+    assert [status for status, _ in await statuses(runtime)] == ["open", "done"]
+    assert [status for status, _ in await statuses(runtime, limit=1)] == ["open"]
+
+
+async def test_a_promise_made_twice_is_kept_once_for_both(garden: Garden, runtime: Runtime) -> None:
+    text = "Alice Chen will deliver the parser module."
+    for name in ("first", "again"):
+        await garden.document(promise(text, "2026-03-01", "Alice Chen"), source_id=name, ts=JANUARY)
+    await garden.document(
+        report("Alice Chen delivered the parser module."), source_id="report", ts=FEBRUARY
+    )
+
+    assert [status for status, _ in await statuses(runtime)] == ["done", "done"]
+
+
+@pytest.mark.parametrize(
+    ("lines", "status"),
+    [
+        (["promise", "report"], "done"),
+        (["report", "promise"], "open"),
+    ],
+)
+async def test_within_a_document_an_undated_report_counts_further_down(
+    garden: Garden, runtime: Runtime, lines: list[str], status: str
+) -> None:
+    said = {
+        "promise": promise("Alice Chen will deliver the parser.", "2026-03-01", "Alice Chen"),
+        "report": report("Alice Chen delivered the parser."),
+    }
+    await garden.document(*(said[line] for line in lines), source_id="minutes", ts=JANUARY)
+
+    assert [found for found, _ in await statuses(runtime)] == [status]
+
+
+@pytest.mark.parametrize(("told", "status"), [("2025-12-01", "open"), (FEBRUARY, "done")])
+async def test_an_undated_report_counts_from_a_later_document(
+    garden: Garden, runtime: Runtime, told: str, status: str
+) -> None:
+    await garden.document(
+        promise("Alice Chen will deliver the parser.", "2026-03-01", "Alice Chen"),
+        source_id="promise", ts=JANUARY,
+    )  # fmt: skip
+    await garden.document(report("Alice Chen delivered the parser."), source_id="report", ts=told)
+
+    assert [found for found, _ in await statuses(runtime)] == [status]
+
+
+async def test_who_is_promised_something_has_not_promised_it(
+    garden: Garden, runtime: Runtime
+) -> None:
+    await garden.document(
+        Event("Bob Ray will send Alice Chen the signed contract.", category="Commitment",
+              time="2026-03-01", actors=("Bob Ray", "Alice Chen"), roles=("owner", "stakeholder")),
+        Event("Cleo Park will pay.", category="Commitment", actors=("Cleo Park",),
+              roles=("other",)),
+        source_id="promise", ts=JANUARY,
+    )  # fmt: skip
+    await garden.document(
+        report("Alice Chen sent the signed contract back."), source_id="report", ts=FEBRUARY
+    )
+
+    assert await statuses(runtime, actor="Alice Chen") == []
+    assert [status for status, _ in await statuses(runtime, actor="Bob Ray")] == ["open"]
+    assert len(await statuses(runtime, actor="Cleo Park")) == 1, "nobody else can have promised it"
+
+
+async def test_one_open_promise_behind_many_overdue_ones_is_found(
+    garden: Garden, tools: ToolClient, runtime: Runtime
+) -> None:
+    await garden.document(
+        *(promise(f"Bob Ray will paint room {number}.", "2026-01-02", "Bob Ray")
+          for number in range(20)),
+        promise("Bob Ray will paint the hall.", "2999-01-01", "Bob Ray"),
+        source_id="promises",
+    )  # fmt: skip
+    garden.sql.execute(
+        "INSERT INTO semantic_event (artifact_uid, revision_id, category, event_time, narrative, "
+        "subject_json, actors_json, confidence, extraction_run_id) "
+        "SELECT artifact_uid, revision_id, category, event_time, narrative, subject_json, "
+        "actors_json, confidence, extraction_run_id "
+        "FROM semantic_event, generate_series(1, 100) WHERE event_time < '2027-01-01'"
+    )
+
+    answer = await tools("commitment_list", status="open")
+    overdue = await tools("commitment_list", status="overdue", limit=5)
+    every = await tools("commitment_list", limit=5)
+
+    assert [item["promised"]["narrative"] for item in answer["commitments"]] == [
+        "Bob Ray will paint the hall."
+    ]
+    assert (answer["total"], answer["truncated"]) == (1, False)
+    assert (len(overdue["commitments"]), overdue["total"], overdue["truncated"]) == (5, None, True)
+    assert (len(every["commitments"]), every["total"], every["truncated"]) == (5, 2021, True)
+
+
+@pytest.mark.usefixtures("promises")
+async def test_an_upper_bound_without_a_time_is_the_end_of_its_day(tools: ToolClient) -> None:
+    for due_to, many in (("2026-01-14", 0), ("2026-01-15", 1), ("2026-01-14T23:59:59Z", 0)):
+        answer = await tools("commitment_list", due_to=due_to)
+        assert len(answer["commitments"]) == many, due_to
 
 
 async def test_superseded_promises_are_gone(garden: Garden, runtime: Runtime) -> None:

@@ -105,6 +105,32 @@ def test_only_deletions_destroy_and_every_call_may_be_repeated(
         assert hints.idempotent_hint is True
 
 
+def test_asking_for_an_extraction_with_force_is_not_the_same_twice(
+    listed: dict[str, Tool],
+) -> None:
+    hints = listed["event_reextract"].annotations
+    assert hints is not None
+    assert (hints.read_only_hint, hints.idempotent_hint) == (False, False)
+
+
+QUESTION_TOOLS = ("event_search", "event_diff", "job_status", "stakeholder_map", "commitment_list",
+                  "timeline")  # fmt: skip
+
+
+@pytest.mark.parametrize("name", QUESTION_TOOLS)
+def test_what_a_filter_of_events_does_is_said(listed: dict[str, Tool], name: str) -> None:
+    described = {
+        parameter: schema.get("description", "")
+        for parameter, schema in listed[name].input_schema["properties"].items()
+    }
+    for parameter in set(described) & {"time_from", "time_to", "due_from", "due_to"}:
+        assert "document" not in described[parameter]
+        assert "without a d" in described[parameter], "undated ones drop out"
+    for parameter in set(described) & {"job_id", "subject", "actor", "from_revision"}:
+        assert described[parameter]
+    assert "latest" not in described.get("from_revision", "")
+
+
 def test_every_description_helps_to_choose(listed: dict[str, Tool]) -> None:
     for name, tool in listed.items():
         assert tool.description is not None

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from memory_core import ids
 from memory_core.errors import ErrorCode, InvalidInput
-from memory_core.times import as_utc, parse_time
+from memory_core.times import as_utc, parse_time, parse_until
 
 UUID = "1b4e28ba-2fa1-41d2-883f-0016d3cca427"
 
@@ -106,6 +106,24 @@ def test_what_is_no_id_is_refused_by_name(given_id: str) -> None:
 )
 def test_times_are_read_as_utc(written: str | None, meant: datetime | None) -> None:
     assert parse_time("ts", written) == meant
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("2026-03-15", datetime(2026, 3, 15, 23, 59, 59, 999_999, tzinfo=UTC)),
+        (" 20260315 ", datetime(2026, 3, 15, 23, 59, 59, 999_999, tzinfo=UTC)),
+        ("9999-12-31", datetime(9999, 12, 31, 23, 59, 59, 999_999, tzinfo=UTC)),
+        ("2026-03-15T00:00:00", datetime(2026, 3, 15, tzinfo=UTC)),
+        ("2026-03-15T14:30:00+02:00", datetime(2026, 3, 15, 12, 30, tzinfo=UTC)),
+        ("  ", None),
+        (None, None),
+    ],
+)
+def test_a_day_as_an_upper_bound_is_meant_to_its_end(
+    written: str | None, meant: datetime | None
+) -> None:
+    assert parse_until("time_to", written) == meant
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,44 @@
+"""Words of documents on a terminal: they must not speak to it, nor to rich."""
+
+import json
+import re
+from typing import Any
+
+from rich.markup import escape
+
+from memory_core.text.printable import single_line, visible
+
+_LONGEST = 4_000
+_SPACE = re.compile(r"\s+")
+_ENDS_SENTENCE = re.compile(r"[.!?…][\"'”’)\]]*(?=\s|$)|\n\s*\n")
+# What JSON lets pass and a terminal may obey: C1 controls, and marks that turn text around.
+_SPEAKS_TO_TERMINALS = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+
+
+def shown(text: str | None) -> str:
+    """On one line, as rich markup that shows the text as it is."""
+    return escape(single_line(text or "", _LONGEST))
+
+
+def joined(text: str | None) -> str:
+    """Fit to stand beside other text: spaces at its ends are kept, each as one."""
+    return _SPACE.sub(" ", visible(text or ""))
+
+
+def sentence_around(before: str, quote: str, after: str) -> tuple[str, str]:
+    """What stands before and after the quote in its sentence, as far as it is known."""
+    ends = list(_ENDS_SENTENCE.finditer(before))
+    if ends:
+        start = before[ends[-1].end() :].lstrip()
+    else:
+        start = f"… {before.lstrip()}" if before.strip() else ""
+    if _ENDS_SENTENCE.search(quote.rstrip()[-2:]):
+        return start, ""
+    end = _ENDS_SENTENCE.search(after)
+    return start, after[: end.end()].rstrip() if end else f"{after.rstrip()} …"
+
+
+def as_json(answer: Any) -> str:
+    """The same to whoever parses it, and harmless to whoever looks at it."""
+    text = json.dumps(answer, ensure_ascii=False, indent=2, default=str)
+    return _SPEAKS_TO_TERMINALS.sub(lambda mark: f"\\u{ord(mark[0]):04x}", text)

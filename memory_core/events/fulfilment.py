@@ -1,0 +1,315 @@
+"""Whether a report tells that a promise was kept.
+
+Precision before recall: a promise that stays open wrongly is asked about once more, one that is
+called done wrongly is forgotten. So a report must share most of the promise's own words, all of its
+numbers and the kind of act, be told later, and it keeps one promise only.
+"""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import combinations
+from uuid import UUID
+
+from memory_core.database import Row
+
+# How much of what is promised the report must tell of: one word of four may be missing.
+_SHARED_WORDS = 0.7
+_SHARED_AT_LEAST = 2
+_SHORTEST_STEM = 4
+# Looking for reports by two words in common takes a pair of each two words.
+_WORDS_LOOKED_FOR = 14
+
+_WORD = re.compile(r"[^\W_]+(?:[.,][0-9]+)*")
+_ORDINAL = re.compile(r"([0-9]+)(?:st|nd|rd|th)")
+_MONTHS = {
+    *("january", "february", "march", "april", "may", "june", "july", "august", "september"),
+    *("october", "november", "december", "jan", "feb", "mar", "apr", "jun", "jul", "aug", "sep"),
+    *("sept", "oct", "nov", "dec"),
+}
+_BEFORE_A_DATE = {"by", "until", "till", "before", "on", "in", "of", "end", "due", "at", "from"}
+_CLOCK = re.compile(r"[0-9]{1,2}(?:am|pm)")
+
+_PROMISES = re.compile(
+    r"(?:\b(?:will|shall|to|must)|['’]ll)\s+"
+    r"(?:(?:also|then|now|personally|first|still|soon|finally|(?:be|have)(?=\s+\w+(?:ed|ing)\b))"
+    r"\s+)*"
+    r"([^\W\d_]+)"
+)
+_NO_VERBS = {
+    "the",
+    "a",
+    "an",
+    "this",
+    "that",
+    "these",
+    "all",
+    "our",
+    "his",
+    "her",
+    "their",
+    "my",
+    "it",
+}
+_PROMISING = {"respons", "commit", "promis", "agre"}  # stems that say that, not what
+_REFUSES = re.compile(r"\b(?:will|shall|to|must)\s+(?:not|never)\b|\bwon['’]t\b|\bnot\s+to\b")
+_UNFINISHED = re.compile(
+    r"\b(?:not|never|yet to|failed|unable|start(?:s|ed|ing)?|began|begun|working on|"
+    r"in progress|part(?:ly|ially)|half(?:way)?|delayed|postponed|cancelled|canceled|blocked)\b"
+    r"|n['’]t\b"
+)
+
+
+def _forms(*families: str) -> list[frozenset[str]]:
+    return [frozenset(family.split()) for family in families]
+
+
+# Acts that count as the same, each in the forms that they are told in.
+[_SEND, _DELIVER] = _forms(
+    "send sends sent share shared forward forwarded mail mailed email emailed submit submitted "
+    "hand handed give gave given provide provided pass passed deliver delivered",
+    "deliver delivers delivered ship ships shipped release released launch launched publish "
+    "published deploy deployed roll rolled open opens opened",
+)
+_MAKING = [
+    _DELIVER,
+    *_forms(
+        "write writes wrote written writing draft drafted document documented",
+        "build built builds implement implemented develop developed create created make made add "
+        "added code coded",
+        "finish finished complete completed finalise finalised finalize finalized close closed",
+        "fix fixed repair repaired resolve resolved patch patched solve solved correct corrected",
+        "update updated revise revised edit edited rewrite rewrote rewritten",
+        "move moved migrate migrated switch switched transfer transferred",
+        "prepare prepared",
+        "have be get got put set bring brought",
+    ),
+]
+_OTHER_ACTS = [
+    _SEND,
+    *_forms(
+        "review reviewed reviews check checked read inspect inspected audit audited",
+        "test tested verify verified validate validated",
+        "plan planned schedule scheduled organise organised organize organized arrange arranged "
+        "book booked",
+        "meet met discuss discussed talk talked call called speak spoke spoken ask asked",
+        "present presented show showed shown demo demonstrate demonstrated",
+        "decide decided choose chose chosen pick picked approve approved",
+        "design designed draw drew drawn",
+        "think thought consider considered",
+        "pay paid",
+        "buy bought order ordered",
+        "run ran",
+        "hold held",
+        "find found",
+    ),
+]
+# Words of other verbs' forms as well: a report that has one tells nothing by it.
+_AUXILIARIES = {"have", "be"}
+# What is said of a thing that was made, whatever making it is called.
+[_RESULT] = _forms(
+    "complete completed finished done delivered shipped live available ready launched released "
+    "published deployed merged finalised finalized"
+)
+_ACTS = frozenset().union(*_MAKING, *_OTHER_ACTS)
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """A promise or a report, as far as the two are compared."""
+
+    event_id: UUID
+    document: tuple[str, str]
+    place: int  # of its first quote in the document
+    said_at: datetime
+    time: datetime | None  # when it is due, or was done
+    who: frozenset[str]
+    narrative: str
+    words: frozenset[str]  # stems of the narrative's own words: no names, numbers or months
+    told: frozenset[str]  # stems of narrative and quotes
+    spelled: frozenset[str]  # the words themselves, of narrative and quotes
+
+    @classmethod
+    def of(cls, row: Row) -> "Statement":
+        return cls(
+            event_id=row["event_id"],
+            document=(row["artifact_uid"], row["revision_id"]),
+            place=row["place"] or 0,
+            said_at=row["said_at"],
+            time=row["event_time"],
+            who=frozenset(row["who"]),
+            narrative=row["narrative"],
+            words=frozenset(row["own_words"]),
+            told=frozenset(row["told_words"]),
+            spelled=frozenset(_spelled(f"{row['narrative']} {row['quotes']}")),
+        )
+
+    @property
+    def numbers(self) -> frozenset[str]:
+        """Words with digits that say what is promised: Q1 of "the Q1 report", not of "by Q1"."""
+        return frozenset(_numbers(self.narrative, self.time))
+
+    @property
+    def matter(self) -> frozenset[str]:
+        """The words for what is promised, without the act."""
+        act = _act(self.narrative.lower()) or ""
+        return frozenset(
+            word for word in self.words if word not in _PROMISING and not _is_stem(word, act)
+        )
+
+
+def words_of_reports(promise: Statement) -> str | None:
+    """A tsquery for reports that may keep it: two of its words, and its numbers."""
+    pairs = _pairs(promise)
+    # A number that Postgres takes for a part of something else is only compared afterwards.
+    numbers = sorted(number for number in promise.numbers & promise.told if number.isalnum())
+    return " & ".join([f"({pairs})", *(f"'{number}'" for number in numbers)]) if pairs else None
+
+
+def words_of_rivals(report: Statement) -> str | None:
+    """A tsquery for promises that it may keep: two of its words."""
+    return _pairs(report)
+
+
+def _pairs(statement: Statement) -> str | None:
+    words = sorted(statement.words)[:_WORDS_LOOKED_FOR]
+    return " | ".join(f"'{one}' & '{other}'" for one, other in combinations(words, 2)) or None
+
+
+def keeps(report: Statement, promise: Statement) -> float:
+    """How well the report fits the promise; 0 when it does not tell that it was kept."""
+    shared, matter = len(promise.words & report.told), promise.matter
+    if shared < _SHARED_AT_LEAST or not matter:
+        return 0.0
+    if len(matter & report.told) < _SHARED_WORDS * len(matter):
+        return 0.0
+    numbers = promise.numbers
+    if not numbers <= report.spelled or (report.who and not report.who & promise.who):
+        return 0.0
+    if not _is_later(report, promise) or not _same_act(report, promise):
+        return 0.0
+    # Of two promises that it might keep: the one it says the same of, no more and no less.
+    return 2 * (shared + len(numbers)) / (len(promise.words) + len(numbers) + len(report.told))
+
+
+def kept(promises: Iterable[Statement], reports: Iterable[Statement]) -> dict[UUID, UUID]:
+    """Which report keeps which promise. Each report keeps the promise that it fits best, and the
+    same promise where it was repeated."""
+    promises = list(promises)
+    best: dict[UUID, tuple[float, UUID]] = {}
+    for report in reports:
+        scores = [(keeps(report, promise), promise) for promise in promises]
+        fits = [(score, promise) for score, promise in scores if score]
+        if not fits:
+            continue
+        score, chosen = max(fits, key=lambda fit: (fit[0], -_apart(report, fit[1]), fit[1].said_at))
+        for _, promise in fits:
+            if _is_repeated(chosen, promise):
+                known = best.get(promise.event_id, (0.0, report.event_id))
+                best[promise.event_id] = max(known, (score, report.event_id))
+    return {promise: report for promise, (_, report) in best.items()}
+
+
+def _is_repeated(first: Statement, second: Statement) -> bool:
+    """The same is due on the same day, told in as many words or in fewer."""
+    if (first.time, first.numbers) != (second.time, second.numbers):
+        return False
+    one, other = first.matter, second.matter
+    return one == other or (first.time is not None and (one <= other or other <= one))
+
+
+def _is_stem(word: str, act: str) -> bool:
+    return len(word) >= len(act) - 2 and act.startswith(word)
+
+
+def _apart(report: Statement, promise: Statement) -> float:
+    if promise.time is None:
+        return float("inf")
+    return abs(((report.time or report.said_at) - promise.time).total_seconds())
+
+
+def _is_later(report: Statement, promise: Statement) -> bool:
+    """Without a date of its own, what stands in an earlier document, or further up in the same one,
+    was there before the promise."""
+    if report.time is not None and report.time.date() < promise.said_at.date():
+        return False
+    if report.document == promise.document:
+        dated = report.time is not None and report.time.date() > promise.said_at.date()
+        return dated or report.place > promise.place
+    return report.time is not None or report.said_at > promise.said_at
+
+
+def _same_act(report: Statement, promise: Statement) -> bool:
+    said, promised = report.narrative.lower(), promise.narrative.lower()
+    if _REFUSES.search(promised):
+        return False
+    unfinished = _UNFINISHED.search(said)
+    if unfinished and unfinished[0] not in promised:
+        return False
+    act = _act(promised)
+    if act is None:
+        return True
+    families = [family for family in (*_MAKING, *_OTHER_ACTS) if act in family]
+    told = report.spelled - _AUXILIARIES
+    if not families:
+        stem = act.rstrip("ey") if len(act) > _SHORTEST_STEM else act
+        return any(word.startswith(stem) for word in told)
+    if any(family & told for family in families):
+        return True
+    if not any(family in _MAKING for family in families):
+        return False
+    return bool(_RESULT & told) or not _ACTS & told
+
+
+def _act(promised: str) -> str | None:
+    """The verb of a promise, if it can be told."""
+    for match in _PROMISES.finditer(promised):
+        if match[1] not in _NO_VERBS:
+            return match[1]
+    return next((word for word in _spelled(promised) if word in _ACTS), None)
+
+
+def _spelled(text: str) -> list[str]:
+    return [_plain(word) for word in _WORD.findall(text.lower())]
+
+
+def _plain(word: str) -> str:
+    ordinal = _ORDINAL.fullmatch(word)
+    return ordinal[1] if ordinal else word
+
+
+def _numbers(text: str, due: datetime | None) -> list[str]:
+    words = _spelled(text)
+    of_dates = _date_places(words, due)
+    return [
+        word
+        for place, word in enumerate(words)
+        if any(character.isdigit() for character in word) and place not in of_dates
+    ]
+
+
+def _date_places(words: list[str], due: datetime | None) -> set[int]:
+    """Where the parts of the due date stand: numbers of it, beside what dates stand beside."""
+    found: set[int] = set()
+    for place, word in enumerate(words):
+        before = [other for other in words[:place] if other != "the"]
+        after = [other for other in words[place + 1 :] if other != "of"]
+        dated = (
+            (before and (before[-1] in _BEFORE_A_DATE or before[-1] in _MONTHS))
+            or place - 1 in found
+            or (after and after[0] in _MONTHS)
+        )
+        clock = _CLOCK.fullmatch(word) or (after and after[0] in {"am", "pm"})
+        if clock or (dated and _is_of_date(word, due)):
+            found.add(place)
+    return found
+
+
+def _is_of_date(word: str, due: datetime | None) -> bool:
+    if due is None:
+        return re.fullmatch(r"[0-9]{1,2}|(?:19|20)[0-9]{2}|q[1-4]", word) is not None
+    if word == f"q{(due.month + 2) // 3}":
+        return True
+    parts = {due.day, due.month, due.year, due.year % 100, due.hour, due.minute}
+    return word.isdecimal() and int(word) in parts

@@ -1,0 +1,223 @@
+"""`mcp-memory events …`, `jobs` and `reindex events` as people and scripts run them."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import psycopg
+import pytest
+from typer.testing import CliRunner
+
+from mcp_server.cli import app
+from memory_core.runtime import Runtime
+from memory_core.settings import Settings
+from memory_core.vectors import CollectionName
+from tests.integration.planted_events import Event, Garden, Planted, ingest
+from tests.tool_client import Json, ToolClient
+
+TEXT = (
+    "The sun shone. After lunch Alice Chen said we charge per seat from May on. Then they left.\n"
+    "Alice Chen will write the price list.\n"
+    "Bob Ray will \x1b[31mpaint\x1b[0m the hall.\n"
+)
+PRICE = Event(
+    "Alice Chen decided to charge per seat.", time="2026-03-01", actors=("Alice Chen",),
+    subject="pricing", quote="we charge per seat",
+)  # fmt: skip
+LIST = Event(
+    "Alice Chen will write the price list.", category="Commitment", time="2999-01-01",
+    actors=("Alice Chen",), subject="price list",
+)  # fmt: skip
+PAINT = Event(
+    "Bob Ray will \x1b[31mpaint\x1b[0m the hall.", category="Commitment", actors=("Bob Ray",),
+    subject="hall",
+)  # fmt: skip
+
+NOBODY = "6f0c7a52-8d0e-4f43-9b1d-3f3f2f1f6a11"
+
+Command = Callable[..., str]
+
+
+@pytest.fixture
+def command(settings: Settings, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Command:
+    """A command over the stores of the test session, which must succeed."""
+    for name, value in settings.environment().items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("COLUMNS", "220")
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments: str) -> str:
+        done = CliRunner().invoke(app, arguments, catch_exceptions=False)
+        assert done.exit_code == 0, done.output
+        assert "\x1b" not in done.stdout, "a document speaks to the terminal"
+        return done.stdout
+
+    return run
+
+
+@pytest.fixture
+async def planted(garden: Garden) -> Planted:
+    return await garden.document(
+        PRICE, LIST, PAINT, source_id="minutes", content=TEXT, title="Minutes\x1b[31m of March"
+    )
+
+
+def answer(command: Command, *arguments: str) -> Json:
+    """Exactly one object on stdout."""
+    return dict(json.loads(command(*arguments, "--json")))
+
+
+def words(text: str) -> str:
+    """As read over the borders of a table."""
+    return " ".join(text.replace("│", " ").split())
+
+
+def test_search(command: Command, planted: Planted) -> None:
+    text = words(command("events", "search", "charge", "--category", "Decision"))
+
+    assert PRICE.narrative in text
+    assert "“we charge per seat”" in text
+    assert "Minutes[31m of March" in text
+    assert "1 of 1" in text
+    found = answer(command, "events", "search", "charge", "--category", "Decision")
+    assert [event["event_id"] for event in found["events"]] == planted.ids[:1]
+
+
+@pytest.mark.usefixtures("planted")
+@pytest.mark.parametrize(
+    ("options", "narratives"),
+    [
+        (["--subject", "hall"], [PAINT.narrative]),
+        (["--actor", "Alice"], [LIST.narrative, PRICE.narrative]),
+        (["--sort", "time", "--offset", "1", "--limit", "1"], [PRICE.narrative]),
+        (["--artifact", "uid_0000000000000000"], []),
+        (["--to", "2026-03-01"], [PRICE.narrative]),
+    ],
+)
+def test_search_by_what_the_tool_can(
+    command: Command, options: list[str], narratives: list[str]
+) -> None:
+    found = answer(command, "events", "search", *options)
+
+    assert [event["narrative"] for event in found["events"]] == narratives
+
+
+def test_search_says_who_is_meant_or_may_be(command: Command, planted: Planted) -> None:
+    assert "of Alice Chen" in words(command("events", "search", "--actor", "alice"))
+    assert "nobody is called so" in words(command("events", "search", "--actor", "Zoe Nobody"))
+
+
+def test_show(command: Command, planted: Planted) -> None:
+    text = words(command("events", "show", planted.ids[0]))
+
+    assert "After lunch Alice Chen said we charge per seat from May on." in text
+    assert "The sun shone" not in text
+    assert "Then they left" not in text
+    assert "Alice Chen (owner)" in text
+    assert "2026-03-01" in text
+    assert "paint" in command("events", "show", planted.ids[2])
+    shown = answer(command, "events", "show", planted.ids[0])
+    assert shown["evidence"][0]["quote"] == "we charge per seat"
+
+
+@pytest.fixture
+async def revised(garden: Garden, planted: Planted) -> Planted:
+    return await garden.document(
+        LIST,
+        Event("Alice Chen decided to charge per site.", quote="we charge per site"),
+        source_id="minutes",
+        content=TEXT.replace("per seat", "per site"),
+    )
+
+
+def test_diff(command: Command, planted: Planted, revised: Planted) -> None:
+    text = words(command("events", "diff", planted.uid))
+
+    assert f"{planted.revision} → {revised.revision}" in text
+    assert "changed Alice Chen decided to charge per site." in text
+    assert "kept (1)" in text
+    assert "removed (1)" in text
+    assert "+The sun shone. After lunch Alice Chen said we charge per site" in text
+    given = ("--from", revised.revision, "--to", planted.revision)
+    backwards = answer(command, "events", "diff", planted.uid, *given)
+    assert [event["narrative"] for event in backwards["added"]] == [PAINT.narrative]
+
+
+@pytest.mark.usefixtures("planted")
+def test_timeline(command: Command) -> None:
+    text = command("events", "timeline")
+
+    order = ("2026-03-01", PRICE.narrative, "2999-01-01", LIST.narrative, "No date given", "paint")
+    places = [text.index(part) for part in order]
+    assert places == sorted(places)
+    assert "3 of 3" in text
+    only = answer(command, "events", "timeline", "--subject", "hall")
+    assert [day["day"] for day in only["days"]] == [None]
+
+
+@pytest.mark.usefixtures("planted")
+def test_commitments(command: Command) -> None:
+    text = words(command("events", "commitments"))
+
+    assert f"open 2999-01-01 Alice Chen (owner) {LIST.narrative}" in text
+    assert "unknown Bob Ray (owner)" in text
+    assert "2 of 2" in text
+    opened = answer(command, "events", "commitments", "--status", "open", "--due-to", "2999-01-01")
+    assert [item["promised"]["narrative"] for item in opened["commitments"]] == [LIST.narrative]
+
+
+@pytest.fixture
+async def failed(planted: Planted, tools: ToolClient, sql: psycopg.Connection) -> Json:
+    stored = await ingest(tools, "Something.", source_id="failed", title="A \x1b[31mbad one")
+    sql.execute(
+        "UPDATE event_jobs SET status = 'FAILED', attempts = 5, "
+        "last_error_code = 'OPENAI_TIMEOUT', last_error_message = %s WHERE job_id = %s",
+        ["no \x1b]0;answer", stored["job_id"]],
+    )
+    return stored
+
+
+def test_jobs(command: Command, failed: Json) -> None:
+    text = words(command("jobs"))
+
+    assert "PENDING 0 PROCESSING 0 DONE 1 FAILED 1" in text
+    assert "FAILED 5/5 A [31mbad one" in text
+    assert "OPENAI_TIMEOUT: no ]0;answer" in text
+    only = answer(command, "jobs", "--status", "failed")
+    assert [job["job_id"] for job in only["jobs"]] == [failed["job_id"]]
+    assert only["counts"] == {"DONE": 1, "FAILED": 1}
+
+
+@pytest.fixture
+async def emptied(runtime: Runtime, planted: Planted) -> None:
+    await runtime.vectors.recreate(CollectionName.EVENTS)
+
+
+@pytest.mark.usefixtures("emptied")
+def test_reindex_events(command: Command) -> None:
+    # No word of it is in the event: only the index knows that they are near.
+    query = ("events", "search", "chargeable decisions", "--category", "Decision")
+    before = answer(command, *query)
+    text = command("reindex", "events")
+    after = answer(command, *query)
+
+    assert "3/3" in text
+    assert before["total"] == 0
+    assert [event["narrative"] for event in after["events"]] == [PRICE.narrative]
+
+
+def test_what_is_not_there_is_one_line_and_exit_code_1(settings: Settings, tmp_path: Path) -> None:
+    """In a process of its own, as it ends."""
+    done = subprocess.run(
+        [sys.executable, "-m", "mcp_server.cli", "events", "show", NOBODY],
+        env={**os.environ, **settings.environment()}, cwd=tmp_path,
+        capture_output=True, text=True, check=False, timeout=120,
+    )  # fmt: skip
+
+    assert done.returncode == 1
+    assert done.stdout == ""
+    assert done.stderr.startswith(f"There is no event {NOBODY}")
+    assert "Traceback" not in done.stderr

@@ -164,7 +164,7 @@ def words_of_reports(promise: Statement) -> str | None:
     pairs = _pairs(promise)
     # A number that Postgres takes for a part of something else is only compared afterwards.
     numbers = sorted(number for number in promise.numbers & promise.told if number.isalnum())
-    return " & ".join([f"({pairs})", *(f"'{number}'" for number in numbers)]) if pairs else None
+    return " & ".join([f"({pairs})", *map(_lexeme, numbers)]) if pairs else None
 
 
 def words_of_rivals(report: Statement) -> str | None:
@@ -173,8 +173,14 @@ def words_of_rivals(report: Statement) -> str | None:
 
 
 def _pairs(statement: Statement) -> str | None:
-    words = sorted(statement.words)[:_WORDS_LOOKED_FOR]
-    return " | ".join(f"'{one}' & '{other}'" for one, other in combinations(words, 2)) or None
+    words = map(_lexeme, sorted(statement.words)[:_WORDS_LOOKED_FOR])
+    return " | ".join(f"{one} & {other}" for one, other in combinations(words, 2)) or None
+
+
+def _lexeme(word: str) -> str:
+    """Addresses are words as well, and may hold what ends a quoted one."""
+    escaped = word.replace("\\", "\\\\").replace("'", "''")
+    return f"'{escaped}'"
 
 
 def keeps(report: Statement, promise: Statement) -> float:

@@ -279,6 +279,18 @@ async def test_the_title_of_a_report_is_not_what_it_says(garden: Garden, runtime
     assert [status for status, _ in await statuses(runtime)] == ["open"]
 
 
+async def test_a_word_may_hold_what_ends_a_quoted_one(garden: Garden, runtime: Runtime) -> None:
+    where = "example.com/it's/o'clock"
+    await garden.document(
+        promise(f"Alice Chen will publish the guide at {where}.", "2026-03-01", "Alice Chen"),
+        report(f"Alice Chen published the guide at {where}."),
+        source_id="guide",
+        ts=JANUARY,
+    )
+
+    assert [status for status, _ in await statuses(runtime)] == ["done"]
+
+
 async def test_a_report_keeps_the_promise_with_its_number(garden: Garden, runtime: Runtime) -> None:
     quarters = [
         promise(f"Alice Chen will send the {quarter} sales report.", "2026-04-10", "Alice Chen")

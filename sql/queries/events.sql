@@ -37,7 +37,8 @@ WHERE e.artifact_uid = %(uid)s AND e.revision_id = %(revision)s
 ORDER BY e.event_time DESC NULLS LAST, e.created_at DESC, e.event_id;
 
 -- name: events_by_id
--- With the filters of a search applied once more: an index beside Postgres may be behind.
+-- What is shown of events. Which ones they are, Postgres has said before: ids that only an index
+-- beside it knows must have gone through `filter_events`.
 SELECT e.event_id, e.artifact_uid, e.revision_id, e.category, e.event_time, e.narrative,
        e.subject_json, e.actors_json, e.confidence, e.created_at, r.title, r.artifact_type,
        r.source_system

@@ -95,8 +95,10 @@ FROM websearch_to_tsquery('english', %(query)s) AS q;
 -- name: tune_connection
 -- For as long as it lives. Which filters apply differs from call to call, so each needs a plan of
 -- its own; the matches of a common word must fit into memory one by one; and starting workers
--- takes longer than most searches.
-SELECT set_config('plan_cache_mode', 'force_custom_plan', false),
+-- takes longer than most searches. Times are UTC in and out, whatever the server's own zone is:
+-- days are told by it.
+SELECT set_config('TimeZone', 'UTC', false),
+       set_config('plan_cache_mode', 'force_custom_plan', false),
        set_config('work_mem', '64MB', false), set_config('jit', 'off', false),
        set_config('max_parallel_workers_per_gather', '0', false);
 

@@ -1,0 +1,35 @@
+"""Reading events: what each row tells, in how many queries, and by which clock."""
+
+from collections.abc import AsyncIterator
+from datetime import date
+
+import pytest
+from pydantic import SecretStr
+
+from memory_core.events.search import EventFilters
+from memory_core.events.timeline import timeline
+from memory_core.runtime import Runtime
+from memory_core.settings import Settings
+from tests.integration.planted_events import Event, Garden
+
+
+@pytest.fixture
+async def abroad(services: Settings) -> AsyncIterator[Runtime]:
+    """A runtime over a Postgres that lives by the clock of Auckland."""
+    zone = "&options=-c%20TimeZone%3DPacific/Auckland"
+    dsn = SecretStr(services.dsn + zone)
+    runtime = Runtime(services.model_copy(update={"events_db_dsn": dsn}))
+    await runtime.open()
+    yield runtime
+    await runtime.close()
+
+
+async def test_days_are_those_of_utc_whatever_the_server_lives_by(
+    garden: Garden, abroad: Runtime
+) -> None:
+    """Seven in the evening in London, and the next morning in Auckland."""
+    await garden.document(Event("The beta opened.", time="2026-01-10T19:00:00Z"), source_id="one")
+
+    told = await timeline(abroad, None, EventFilters(), limit=5)
+
+    assert [day.day for day in told.days] == [date(2026, 1, 10)]

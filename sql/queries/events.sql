@@ -31,8 +31,10 @@ ORDER BY v.event_id, v.start_char, v.evidence_id;
 
 -- name: list_events_of_revision
 SELECT e.event_id, e.artifact_uid, e.revision_id, e.category, e.event_time, e.narrative,
-       e.subject_json, e.actors_json, e.confidence, e.created_at
+       e.subject_json, e.actors_json, e.confidence, e.created_at, r.title, r.artifact_type,
+       r.source_system
 FROM semantic_event e
+LEFT JOIN artifact_revision r USING (artifact_uid, revision_id)
 WHERE e.artifact_uid = %(uid)s AND e.revision_id = %(revision)s
 ORDER BY e.event_time DESC NULLS LAST, e.created_at DESC, e.event_id;
 

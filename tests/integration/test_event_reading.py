@@ -10,7 +10,18 @@ from memory_core.events.search import EventFilters
 from memory_core.events.timeline import timeline
 from memory_core.runtime import Runtime
 from memory_core.settings import Settings
-from tests.integration.planted_events import Event, Garden
+from tests.integration.planted_events import Event, Garden, Planted
+from tests.tool_client import ToolClient
+
+
+async def test_events_of_a_revision_name_their_document(
+    planted: Planted, tools: ToolClient
+) -> None:
+    listed = await tools("event_list_for_revision", artifact_uid=planted.uid)
+    found = await tools("event_search", artifact_uid=planted.uid)
+
+    for answer in (listed, found):
+        assert [event["title"] for event in answer["events"]] == ["Minutes of January"] * 3
 
 
 @pytest.fixture

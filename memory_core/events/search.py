@@ -190,34 +190,39 @@ async def _words(runtime: Runtime, query: str, parameters: dict[str, Any], *, ra
         parameters = {**parameters, "words": tsquery}
         if not tsquery:
             return _Words(parameters, 0, [], to_the_letter)
-        if not rank:
-            return _Words(parameters, await _count(session, parameters), [], to_the_letter)
-        total, newest = await _newest_and_total(runtime, session, parameters)
-        if not newest:
-            return _Words(parameters, total, [], to_the_letter)
-        rows = await session.all(
-            "rank_by_words",
-            ids=newest,
-            words=tsquery,
-            each_word=[_quoted(lexeme) for lexeme in parsed["lexemes"]],
-        )
-    return _Words(parameters, total, [row["event_id"] for row in rows], to_the_letter)
-
-
-async def _newest_and_total(
-    runtime: Runtime, session: Session, parameters: dict[str, Any]
-) -> tuple[int, list[UUID]]:
-    """All matches in one pass when they are few; else counted while the newest are found."""
-    expected = await _expected(session, parameters)
-    if expected <= _MANY_MATCHES:
-        rows = await session.all("newest_with_total", limit=_RANKED_MATCHES, **parameters)
-        return (rows[0]["total"], [row["event_id"] for row in rows]) if rows else (0, [])
+        each_word = [_quoted(lexeme) for lexeme in parsed["lexemes"]]
+        expected = await _expected(session, parameters)
+        if expected <= _MANY_MATCHES:
+            limit = _RANKED_MATCHES if rank else 1
+            rows = await session.all("newest_with_total", limit=limit, **parameters)
+            total = rows[0]["total"] if rows else 0
+            newest = [row["event_id"] for row in rows]
+            ranked = await _ranked(session, tsquery, each_word, newest) if rank else []
+            return _Words(parameters, total, ranked, to_the_letter)
 
     async def count() -> int:
-        async with runtime.database.session() as other:
-            return await _count(other, parameters)
+        async with runtime.database.session() as session:
+            return await _count(session, parameters)
 
-    return await asyncio.gather(count(), _newest(session, parameters, expected, _RANKED_MATCHES))
+    async def rank_newest() -> list[UUID]:
+        if not rank:
+            return []
+        async with runtime.database.session() as session:
+            newest = await _newest(session, parameters, expected, _RANKED_MATCHES)
+            return await _ranked(session, tsquery, each_word, newest)
+
+    # Each with a connection of its own, which nobody may wait for while holding another one.
+    total, ranked = await asyncio.gather(count(), rank_newest())
+    return _Words(parameters, total, ranked, to_the_letter)
+
+
+async def _ranked(
+    session: Session, tsquery: str, each_word: list[str], newest: list[UUID]
+) -> list[UUID]:
+    if not newest:
+        return []
+    rows = await session.all("rank_by_words", ids=newest, words=tsquery, each_word=each_word)
+    return [row["event_id"] for row in rows]
 
 
 async def _expected(session: Session, parameters: dict[str, Any]) -> int:

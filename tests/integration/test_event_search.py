@@ -1,5 +1,6 @@
 """event_search: what people type finds what they mean, and never an error of the database."""
 
+import asyncio
 from typing import Any
 
 import psycopg
@@ -7,6 +8,7 @@ import pytest
 
 from memory_core.events import search
 from memory_core.events.index import event_metadata
+from memory_core.events.search import EventFilters
 from memory_core.runtime import Runtime
 from memory_core.vectors import CollectionName, Entry
 from tests.integration.planted_events import Event, Garden, Planted
@@ -292,6 +294,23 @@ async def test_many_matches_and_few_are_ranked_alike(
 
 
 # --- revisions -------------------------------------------------------------------------------
+
+
+async def test_searches_at_once_do_not_wait_for_each_other_s_connections(
+    planted: Planted, runtime: Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Twice as many as there are connections, each counting while it finds the newest."""
+    monkeypatch.setattr(search, "_MANY_MATCHES", 0)
+    size = runtime.database._pool.max_size
+
+    found = await asyncio.gather(
+        *(
+            search.search_events(runtime, "pricing", EventFilters(), limit=5)
+            for _ in range(2 * size)
+        )
+    )
+
+    assert {page.total for page in found} == {2}
 
 
 async def test_old_events_are_hidden_unless_asked_for(garden: Garden, tools: ToolClient) -> None:

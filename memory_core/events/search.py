@@ -8,13 +8,13 @@ import asyncio
 import math
 from dataclasses import dataclass, field
 from datetime import datetime
-from itertools import combinations
 from typing import Any, Literal
 from uuid import UUID
 
 from memory_core.database import Row, Session
 from memory_core.events.names import Person, resolve_name
 from memory_core.events.reading import evidence_by_event
+from memory_core.events.typed import Asked, understand
 from memory_core.fusion import fuse
 from memory_core.runtime import Runtime
 from memory_core.vectors import CollectionName
@@ -34,8 +34,6 @@ _DENSE_HITS = 60
 # events that a filter has already narrowed down, what is less near may still be meant.
 _DENSE_DISTANCE = 0.72
 _DENSE_DISTANCE_NARROWED = 0.95
-# With more words than this, two of them in common will do.
-_MOST_WORDS_COMBINED = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,32 +171,27 @@ def _in_index_only(parameters: dict[str, Any]) -> bool:
 class _Words:
     """What the query says to Postgres, how many events match it, and the newest of them."""
 
+    asked: Asked
     # The filters of the search, and the words as one of them.
     parameters: dict[str, Any]
     total: int
     ranked: list[UUID]
-    # It has operators: what it excludes must not come back by its meaning.
-    to_the_letter: bool
 
 
 async def _words(runtime: Runtime, query: str, parameters: dict[str, Any], *, rank: bool) -> _Words:
     async with runtime.database.session() as session:
-        parsed = await session.one("parse_query", query=query)
-        assert parsed is not None
-        to_the_letter = any(operator in parsed["strict"] for operator in ("!", "|", "<"))
-        tsquery = parsed["strict"] if to_the_letter else _enough_of(parsed["lexemes"])
-        parameters = {**parameters, "words": tsquery}
-        if not tsquery:
-            return _Words(parameters, 0, [], to_the_letter)
-        each_word = [_quoted(lexeme) for lexeme in parsed["lexemes"]]
+        asked = await understand(session, query)
+        parameters = {**parameters, "words": asked.words}
+        if not asked.words:
+            return _Words(asked, parameters, 0, [])
         expected = await _expected(session, parameters)
         if expected <= _MANY_MATCHES:
             limit = _RANKED_MATCHES if rank else 1
             rows = await session.all("newest_with_total", limit=limit, **parameters)
             total = rows[0]["total"] if rows else 0
             newest = [row["event_id"] for row in rows]
-            ranked = await _ranked(session, tsquery, each_word, newest) if rank else []
-            return _Words(parameters, total, ranked, to_the_letter)
+            ranked = await _ranked(session, asked, newest) if rank else []
+            return _Words(asked, parameters, total, ranked)
 
     async def count() -> int:
         async with runtime.database.session() as session:
@@ -209,19 +202,19 @@ async def _words(runtime: Runtime, query: str, parameters: dict[str, Any], *, ra
             return []
         async with runtime.database.session() as session:
             newest = await _newest(session, parameters, expected, _RANKED_MATCHES)
-            return await _ranked(session, tsquery, each_word, newest)
+            return await _ranked(session, asked, newest)
 
     # Each with a connection of its own, which nobody may wait for while holding another one.
     total, ranked = await asyncio.gather(count(), rank_newest())
-    return _Words(parameters, total, ranked, to_the_letter)
+    return _Words(asked, parameters, total, ranked)
 
 
-async def _ranked(
-    session: Session, tsquery: str, each_word: list[str], newest: list[UUID]
-) -> list[UUID]:
+async def _ranked(session: Session, asked: Asked, newest: list[UUID]) -> list[UUID]:
     if not newest:
         return []
-    rows = await session.all("rank_by_words", ids=newest, words=tsquery, each_word=each_word)
+    rows = await session.all(
+        "rank_by_words", ids=newest, words=asked.words, each_word=list(asked.each_word)
+    )
     return [row["event_id"] for row in rows]
 
 
@@ -230,17 +223,6 @@ async def _expected(session: Session, parameters: dict[str, Any]) -> int:
     assert row is not None
     rows: int = row["QUERY PLAN"][0]["Plan"]["Plan Rows"]
     return rows
-
-
-def _enough_of(lexemes: list[str]) -> str:
-    """A tsquery that wants half of the words: people ask in sentences."""
-    wanted = (len(lexemes) + 1) // 2 if len(lexemes) <= _MOST_WORDS_COMBINED else 2
-    quoted = [_quoted(lexeme) for lexeme in lexemes]
-    return " | ".join(" & ".join(some) for some in combinations(quoted, wanted) if some)
-
-
-def _quoted(lexeme: str) -> str:
-    return "'" + lexeme.replace("\\", "\\\\").replace("'", "''") + "'"
 
 
 async def _dense(
@@ -282,7 +264,7 @@ async def _fused(
     has_words = {
         str(row["event_id"]): row["has_words"]
         for row in rows
-        if row["has_words"] or not words.to_the_letter
+        if row["has_words"] or not words.asked.to_the_letter
     }
     rankings = {
         "full_text": [str(id_) for id_ in words.ranked],

@@ -89,9 +89,15 @@ WHERE artifact_uid = %(uid)s AND revision_id = %(revision)s AND job_type = 'extr
 FOR UPDATE;
 
 -- name: parse_query
--- What a person typed, as Postgres understands it. Empty when only stop words are left.
+-- What a person typed, as Postgres understands it: with its operators (empty when only stop words
+-- are left), and word by word, each as it stands and in its parts.
 SELECT CASE WHEN numnode(q) > 0 THEN q::text ELSE '' END AS strict,
-       tsvector_to_array(to_tsvector('english', %(query)s)) AS lexemes
+       (SELECT coalesce(jsonb_agg(jsonb_build_array(tsvector_to_array(w.whole),
+                                                    tsvector_to_array(w.parts)) ORDER BY w.n), '[]')
+        FROM (SELECT n, to_tsvector('english', word) AS whole,
+                     to_tsvector('english', translate(word, '-/', '  ')) AS parts
+              FROM unnest(%(typed)s::text[]) WITH ORDINALITY AS t (word, n)) w
+        WHERE length(w.whole) + length(w.parts) > 0) AS words
 FROM websearch_to_tsquery('english', %(query)s) AS q;
 
 -- name: tune_connection

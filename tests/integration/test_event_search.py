@@ -53,6 +53,35 @@ async def test_a_decision_about_pricing(searched: ToolClient) -> None:
     assert narratives(answer) == [PRICING.narrative]
 
 
+FOLLOW_UP = Event("The team decided to hold a follow up meeting on Monday.")
+SIGN_UP = Event("Sign up closes on 24 March; that is the deadline for the beta.")
+SEATS = Event("Access costs 5.00 per seat since 2026-03-15.")
+
+
+@pytest.mark.parametrize(
+    ("query", "first"),
+    [
+        ("what did we decide about the follow-up meeting?", FOLLOW_UP),
+        ("when is the sign-up deadline for beta customers?", SIGN_UP),
+        ("beta - what is the deadline?", SIGN_UP),
+        ("deadline - beta", SIGN_UP),
+        ("prices since 2026-03-15", SEATS),
+        ("$5.00/seat", SEATS),
+        ("did the team decide or postpone the meeting?", FOLLOW_UP),
+    ],
+)
+async def test_hyphens_and_slashes_are_no_operators(
+    garden: Garden, tools: ToolClient, query: str, first: Event
+) -> None:
+    await garden.document(FOLLOW_UP, SIGN_UP, SEATS, LUNCH, source_id="one")
+
+    answer = await tools("event_search", query=query)
+
+    found = narratives(answer)
+    assert found[0] == first.narrative
+    assert LUNCH.narrative not in found
+
+
 # --- operators -------------------------------------------------------------------------------
 
 

@@ -6,6 +6,7 @@ makes one ranking of them. Postgres has the last word on what exists.
 
 import asyncio
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal
@@ -27,6 +28,9 @@ _RANKED_MATCHES = 300
 # there are, looking at all of them the longer the more. They take the same time at about this
 # many, times the square root of how many are wanted.
 _FEW_MATCHES = 4_000
+# How far back the newest are looked for when it is not known how many matches there are: far enough
+# for those of which there are not few.
+_LOOKED_BACK = 20_000
 # Of more than this many, it pays to count them while the newest are found.
 _MANY_MATCHES = 3_000
 _DENSE_HITS = 60
@@ -109,7 +113,7 @@ async def search_events(
     if query is None or not query.strip():
         async with runtime.database.session() as session:
             total = await _count(session, parameters)
-            ids = await _newest(session, parameters, total, limit, offset)
+            ids = _ids(await _newest(session, parameters, total, limit, offset))
             return await _page(session, ids, total, include_evidence)
     words, dense = await asyncio.gather(
         _words(runtime, query, parameters, rank=sort == "relevance"),
@@ -117,22 +121,37 @@ async def search_events(
     )
     async with runtime.database.session() as session:
         if sort == "time" and words.total:
-            ids = await _newest(session, words.parameters, words.total, limit, offset)
+            ids = _ids(
+                await _newest(
+                    session,
+                    words.parameters,
+                    words.total,
+                    limit,
+                    offset,
+                    open_ended=words.asked.all_but is not None,
+                )
+            )
             return await _page(session, ids, words.total, include_evidence)
         ids, total = await _fused(session, words, dense, runtime.settings.rrf_constant, sort)
         if sort == "time" or len(ids) == total:
             return await _page(session, ids[offset : offset + limit], total, include_evidence)
         page = ids[offset : offset + limit]
         if len(page) < limit:
-            page += await _newest(
+            rest = await _newest(
                 session,
                 words.parameters,
                 words.total,
                 limit - len(page),
                 max(offset - len(ids), 0),
                 without=ids,
+                open_ended=words.asked.all_but is not None,
             )
+            page += _ids(rest)
         return await _page(session, page, total, include_evidence)
+
+
+def _ids(rows: list[Row]) -> list[UUID]:
+    return [row["event_id"] for row in rows]
 
 
 async def _count(session: Session, parameters: dict[str, Any]) -> int:
@@ -148,23 +167,27 @@ async def _newest(
     total: int,
     limit: int,
     offset: int = 0,
-    without: list[UUID] | None = None,
-) -> list[UUID]:
+    *,
+    without: Iterable[UUID] = (),
+    open_ended: bool = False,
+) -> list[Row]:
     """The newest of so many matches, without those that are ranked before them."""
-    few = _in_index_only(parameters) and total <= _FEW_MATCHES * math.sqrt(limit + offset)
-    rows = await session.all(
+    few = _few(parameters, total, limit + offset, open_ended)
+    return await session.all(
         "newest_of_few" if few else "newest_of_many",
         limit=limit,
         offset=offset,
-        without=without or [],
+        without=list(without),
         **parameters,
     )
-    return [row["event_id"] for row in rows]
 
 
-def _in_index_only(parameters: dict[str, Any]) -> bool:
-    """Whether some filter is about what the row of an entry does not have."""
-    return any(parameters[name] for name in ("words", "facets", "actor_facets", "subject"))
+def _few(parameters: dict[str, Any], total: int, wanted: int, open_ended: bool) -> bool:
+    """Whether an index should lead to all matches. It can when some filter is about what the row of
+    an entry does not have; words that must not be there lead nowhere."""
+    names = ["facets", "actor_facets", "subject"] + ([] if open_ended else ["words"])
+    indexed = any(parameters[name] for name in names)
+    return indexed and total <= _FEW_MATCHES * math.sqrt(wanted)
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,42 +203,68 @@ class _Words:
 
 async def _words(runtime: Runtime, query: str, parameters: dict[str, Any], *, rank: bool) -> _Words:
     async with runtime.database.session() as session:
-        asked = await understand(session, query)
-        parameters = {**parameters, "words": asked.words}
+        asked = await understand(
+            session, query, include_superseded=parameters["include_superseded"]
+        )
         if not asked.words:
             return _Words(asked, parameters, 0, [])
+        parameters = {**parameters, "words": asked.words}
         expected = await _expected(session, parameters)
         if expected <= _MANY_MATCHES:
             limit = _RANKED_MATCHES if rank else 1
             rows = await session.all("newest_with_total", limit=limit, **parameters)
             total = rows[0]["total"] if rows else 0
-            newest = [row["event_id"] for row in rows]
-            ranked = await _ranked(session, asked, newest) if rank else []
+            ranked = await _ranked(session, asked, rows) if rank else []
             return _Words(asked, parameters, total, ranked)
 
-    async def count() -> int:
-        async with runtime.database.session() as session:
-            return await _count(session, parameters)
-
-    async def rank_newest() -> list[UUID]:
+    async def newest() -> list[UUID]:
         if not rank:
             return []
         async with runtime.database.session() as session:
-            newest = await _newest(session, parameters, expected, _RANKED_MATCHES)
-            return await _ranked(session, asked, newest)
+            return await _ranked(
+                session, asked, await _to_rank(session, asked, parameters, expected)
+            )
 
     # Each with a connection of its own, which nobody may wait for while holding another one.
-    total, ranked = await asyncio.gather(count(), rank_newest())
+    total, ranked = await asyncio.gather(_total(runtime, asked, parameters), newest())
     return _Words(asked, parameters, total, ranked)
 
 
-async def _ranked(session: Session, asked: Asked, newest: list[UUID]) -> list[UUID]:
-    if not newest:
+async def _to_rank(
+    session: Session, asked: Asked, parameters: dict[str, Any], expected: int
+) -> list[Row]:
+    """The newest of as many matches as Postgres expects, which may be wrong about words that seldom
+    or never stand together."""
+    many, open_ended = _RANKED_MATCHES, asked.all_but is not None
+    if not _few(parameters, expected, many, open_ended):
+        rows = await session.all("newest_of_last", last=_LOOKED_BACK, limit=many, **parameters)
+        if len(rows) == many or open_ended:
+            return rows
+        expected = 0
+    return await _newest(session, parameters, expected, many, open_ended=open_ended)
+
+
+async def _total(runtime: Runtime, asked: Asked, parameters: dict[str, Any]) -> int:
+    async def count(words: str | None) -> int:
+        async with runtime.database.session() as session:
+            return await _count(session, {**parameters, "words": words})
+
+    if asked.all_but is None:
+        return await count(asked.words)
+    every, others = await asyncio.gather(count(None), count(asked.all_but))
+    return every - others
+
+
+async def _ranked(session: Session, asked: Asked, rows: list[Row]) -> list[UUID]:
+    if not rows:
         return []
-    rows = await session.all(
-        "rank_by_words", ids=newest, words=asked.words, each_word=list(asked.each_word)
+    ranked = await session.all(
+        "rank_by_words",
+        ids=[row["event_id"] for row in rows],
+        words=asked.words,
+        each_word=list(asked.each_word),
     )
-    return [row["event_id"] for row in rows]
+    return [row["event_id"] for row in ranked]
 
 
 async def _expected(session: Session, parameters: dict[str, Any]) -> int:

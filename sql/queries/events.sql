@@ -90,8 +90,10 @@ FOR UPDATE;
 
 -- name: parse_query
 -- What a person typed, as Postgres understands it: with its operators (empty when only stop words
--- are left), and word by word, each as it stands and in its parts.
+-- are left; `open_ended` when it also matches what has none of its words), and word by word, each
+-- as it stands and in its parts.
 SELECT CASE WHEN numnode(q) > 0 THEN q::text ELSE '' END AS strict,
+       numnode(q) > 0 AND ''::tsvector @@ q AS open_ended,
        (SELECT coalesce(jsonb_agg(jsonb_build_array(tsvector_to_array(w.whole),
                                                     tsvector_to_array(w.parts)) ORDER BY w.n), '[]')
         FROM (SELECT n, to_tsvector('english', word) AS whole,
@@ -99,6 +101,24 @@ SELECT CASE WHEN numnode(q) > 0 THEN q::text ELSE '' END AS strict,
               FROM unnest(%(typed)s::text[]) WITH ORDINALITY AS t (word, n)) w
         WHERE length(w.whole) + length(w.parts) > 0) AS words
 FROM websearch_to_tsquery('english', %(query)s) AS q;
+
+-- name: count_words
+-- About how many events have each of these words, to know the rare ones. Of common words the
+-- statistics know; the others are counted, as far as a hundred: their order is what matters.
+SELECT w.word,
+       coalesce(common.share * (SELECT reltuples FROM pg_class WHERE oid = 'event_entry'::regclass),
+                (SELECT count(*) FROM (
+                     SELECT 1 FROM event_entry s
+                     WHERE words_of_event(s.event_id) @@ w.word::tsquery
+                       AND (s.is_latest OR (NOT s.is_latest AND %(include_superseded)s))
+                     LIMIT 100) hundred)) AS events
+FROM unnest(%(words)s::text[]) AS w (word)
+LEFT JOIN (
+    SELECT e.lexeme, e.share FROM pg_stats_ext_exprs s
+    CROSS JOIN unnest(s.most_common_elems::text::text[], s.most_common_elem_freqs)
+         AS e (lexeme, share)
+    WHERE s.statistics_name = 'event_entry_words'
+) common ON w.word = quote_literal(common.lexeme);
 
 -- name: tune_connection
 -- For as long as it lives. Which filters apply differs from call to call, so each needs a plan of
@@ -151,7 +171,7 @@ LIMIT %(limit)s;
 
 -- name: newest_of_few
 -- Newest first, when there are not too many to look at all of them: OFFSET 0 finds them first.
-SELECT m.event_id
+SELECT m.event_id, m.event_time, m.created_at
 FROM (
     SELECT s.event_id, s.event_time, s.created_at FROM event_entry s
     WHERE s.event_id <> ALL(%(without)s::uuid[]) AND
@@ -163,11 +183,28 @@ LIMIT %(limit)s OFFSET %(offset)s;
 
 -- name: newest_of_many
 -- Newest first, when going back in time soon meets enough of them.
-SELECT s.event_id FROM event_entry s
+SELECT s.event_id, s.event_time, s.created_at FROM event_entry s
 WHERE s.event_id <> ALL(%(without)s::uuid[]) AND
 -- include: entry_filters
 ORDER BY s.event_time DESC NULLS LAST, s.created_at DESC, s.event_id
 LIMIT %(limit)s OFFSET %(offset)s;
+
+-- name: newest_of_last
+-- The same among the last so many alone: should there be fewer matches than was thought, going
+-- back to the first event would take seconds.
+SELECT s.event_id, s.event_time, s.created_at
+FROM (
+    SELECT * FROM event_entry s
+    WHERE (s.is_latest OR (NOT s.is_latest AND %(include_superseded)s))
+      AND (%(time_from)s::timestamptz IS NULL OR s.event_time >= %(time_from)s)
+      AND (%(time_to)s::timestamptz IS NULL OR s.event_time <= %(time_to)s)
+    ORDER BY s.event_time DESC NULLS LAST, s.created_at DESC, s.event_id
+    LIMIT %(last)s
+) s
+WHERE
+-- include: entry_filters
+ORDER BY s.event_time DESC NULLS LAST, s.created_at DESC, s.event_id
+LIMIT %(limit)s;
 
 -- name: rank_by_words
 -- These events by how many of the words they have, then how well they match.
@@ -217,8 +254,11 @@ FROM semantic_event WHERE event_id > %(after)s ORDER BY event_id LIMIT %(limit)s
 -- name: list_jobs
 SELECT j.job_id, j.status, j.attempts, j.max_attempts, j.last_error_code, j.last_error_message,
        j.updated_at, j.requested_by, j.artifact_uid, j.revision_id, r.title
-FROM event_jobs j
+FROM (
+    SELECT * FROM event_jobs j
+    WHERE %(status)s::text IS NULL OR j.status = %(status)s
+    ORDER BY j.updated_at DESC, j.job_id
+    LIMIT %(limit)s
+) j
 LEFT JOIN artifact_revision r USING (artifact_uid, revision_id)
-WHERE %(status)s::text IS NULL OR j.status = %(status)s
-ORDER BY j.updated_at DESC, j.job_id
-LIMIT %(limit)s;
+ORDER BY j.updated_at DESC, j.job_id;

@@ -82,6 +82,18 @@ async def test_hyphens_and_slashes_are_no_operators(
     assert LUNCH.narrative not in found
 
 
+async def test_of_a_long_query_two_rare_words_will_do(garden: Garden, tools: ToolClient) -> None:
+    """Words that are nowhere do not count, however many; nor does one alone."""
+    await garden.document(PRICING, PRICE_RISK, LUNCH, source_id="one")
+    nowhere = " ".join(f"xq{number}zv" for number in range(70))
+
+    both = await tools("event_search", query=f"{nowhere} canteen fridays"[-500:])
+    one = await tools("event_search", query=f"{nowhere} fridays"[-500:])
+
+    assert LUNCH.narrative in narratives(both)
+    assert LUNCH.narrative not in narratives(one)
+
+
 # --- operators -------------------------------------------------------------------------------
 
 
@@ -257,6 +269,8 @@ async def pages(tools: ToolClient, size: int, **arguments: Any) -> tuple[list[st
         {},
         {"query": "launch"},
         {"query": "launch", "sort": "time"},
+        {"query": "-risky", "sort": "time"},
+        {"query": "-risky"},
         {"query": "launch", "category": "Change"},
         {"query": "launch -risky"},
         {"category": "Change"},

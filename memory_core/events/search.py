@@ -8,7 +8,8 @@ import asyncio
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
+from heapq import merge
 from typing import Any, Literal
 from uuid import UUID
 
@@ -18,7 +19,7 @@ from memory_core.events.reading import evidence_by_event
 from memory_core.events.typed import Asked, understand
 from memory_core.fusion import fuse
 from memory_core.runtime import Runtime
-from memory_core.vectors import CollectionName
+from memory_core.vectors import CollectionName, Hit
 
 Sort = Literal["relevance", "time"]
 # How many of the newest matches are ranked by their words. All matches of a rare word; of a
@@ -34,10 +35,13 @@ _LOOKED_BACK = 20_000
 # Of more than this many, it pays to count them while the newest are found.
 _MANY_MATCHES = 3_000
 _DENSE_HITS = 60
-# Narratives farther away than this (cosine distance) have nothing to do with the question. Among
-# events that a filter has already narrowed down, what is less near may still be meant.
-_DENSE_DISTANCE = 0.72
-_DENSE_DISTANCE_NARROWED = 0.95
+# Narratives up to this cosine distance are taken to be about the question.
+_NEAR = 0.72
+# How near is near depends on the question: a short one is far from every narrative. Where its
+# words are found at all, it is measured from the nearest narrative that the filters leave; without
+# them, the nearest may be as far as anything.
+_BEHIND_THE_NEAREST = 0.22
+_FARTHEST = 0.95
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,45 +117,89 @@ async def search_events(
     if query is None or not query.strip():
         async with runtime.database.session() as session:
             total = await _count(session, parameters)
-            ids = _ids(await _newest(session, parameters, total, limit, offset))
+            ids = [
+                row["event_id"] for row in await _newest(session, parameters, total, limit, offset)
+            ]
             return await _page(session, ids, total, include_evidence)
-    words, dense = await asyncio.gather(
+    hits, words = await asyncio.gather(
+        _nearest(runtime, query, filters),
         _words(runtime, query, parameters, rank=sort == "relevance"),
-        _dense(runtime, query, filters, farthest),
     )
+    meant = await _meant(runtime, hits, words, farthest)
+    total = words.total + sum(not row["has_words"] for row in meant)
     async with runtime.database.session() as session:
-        if sort == "time" and words.total:
-            ids = _ids(
-                await _newest(
-                    session,
-                    words.parameters,
-                    words.total,
-                    limit,
-                    offset,
-                    open_ended=words.asked.all_but is not None,
-                )
-            )
-            return await _page(session, ids, words.total, include_evidence)
-        ids, total = await _fused(session, words, dense, runtime.settings.rrf_constant, sort)
-        if sort == "time" or len(ids) == total:
-            return await _page(session, ids[offset : offset + limit], total, include_evidence)
-        page = ids[offset : offset + limit]
-        if len(page) < limit:
-            rest = await _newest(
-                session,
-                words.parameters,
-                words.total,
-                limit - len(page),
-                max(offset - len(ids), 0),
-                without=ids,
-                open_ended=words.asked.all_but is not None,
-            )
-            page += _ids(rest)
-        return await _page(session, page, total, include_evidence)
+        if sort == "time":
+            ids = await _by_time(session, words, meant, limit, offset)
+        else:
+            constant = runtime.settings.rrf_constant
+            ids = await _by_relevance(session, words, meant, constant, total, limit, offset)
+        return await _page(session, ids, total, include_evidence)
 
 
-def _ids(rows: list[Row]) -> list[UUID]:
-    return [row["event_id"] for row in rows]
+async def _by_relevance(
+    session: Session,
+    words: "_Words",
+    meant: list[Row],
+    constant: int,
+    total: int,
+    limit: int,
+    offset: int,
+) -> list[UUID]:
+    """What the words and the meaning rank; then the other matches, newest first."""
+    rankings = {
+        "full_text": [str(id_) for id_ in words.ranked],
+        "dense": [str(row["event_id"]) for row in meant],
+    }
+    ranked = [UUID(item.key) for item in fuse(rankings, constant=constant)]
+    page = ranked[offset : offset + limit]
+    if len(page) < limit and len(ranked) < total:
+        rest = await _newest(
+            session,
+            words.parameters,
+            words.total,
+            limit - len(page),
+            max(offset - len(ranked), 0),
+            without=ranked,
+            open_ended=words.asked.all_but is not None,
+        )
+        page += [row["event_id"] for row in rest]
+    return page
+
+
+async def _by_time(
+    session: Session, words: "_Words", meant: list[Row], limit: int, offset: int
+) -> list[UUID]:
+    """The same matches, newest first: those by their words, and between them those by meaning."""
+    others = sorted((row for row in meant if not row["has_words"]), key=_newest_first)
+    # At most all the others come before: further back the page cannot begin.
+    start = max(min(offset - len(others), words.total - 1), 0)
+    matches = []
+    if words.total:
+        matches = await _newest(
+            session,
+            words.parameters,
+            words.total,
+            offset + limit - start,
+            start,
+            open_ended=words.asked.all_but is not None,
+        )
+    before = 0
+    if start and matches:
+        first = _newest_first(matches[0])
+        before = sum(_newest_first(row) < first for row in others)
+    merged = list(merge(matches, others[before:], key=_newest_first))
+    begin = offset - start - before
+    return [row["event_id"] for row in merged[begin : begin + limit]]
+
+
+def _newest_first(row: Row) -> tuple[bool, timedelta, timedelta, UUID]:
+    """As Postgres orders them."""
+    time = row["event_time"]
+    age = _LATEST - time if time is not None else timedelta(0)
+    return time is None, age, _LATEST - row["created_at"], row["event_id"]
+
+
+_LATEST = datetime.max.replace(tzinfo=UTC)
 
 
 async def _count(session: Session, parameters: dict[str, Any]) -> int:
@@ -274,61 +322,60 @@ async def _expected(session: Session, parameters: dict[str, Any]) -> int:
     return rows
 
 
-async def _dense(
-    runtime: Runtime, query: str, filters: EventFilters, farthest: float | None
-) -> list[str]:
+async def _nearest(runtime: Runtime, query: str, filters: EventFilters) -> list[Hit]:
     [vector] = await runtime.embedder.embed([query])
-    hits = await runtime.vectors.query(
-        CollectionName.EVENTS, vector, limit=_DENSE_HITS, where=_where(filters)
+    where = _where(_of_the_event(filters))
+    return await runtime.vectors.query(
+        CollectionName.EVENTS, vector, limit=_DENSE_HITS, where=where
     )
-    if farthest is None:
-        narrowed = filters.category is not None or filters.artifact_uid is not None
-        farthest = _DENSE_DISTANCE_NARROWED if narrowed else _DENSE_DISTANCE
-    return [hit.id for hit in hits if hit.distance <= farthest]
 
 
-def _where(filters: EventFilters) -> dict[str, Any] | None:
-    conditions = [
+async def _meant(
+    runtime: Runtime, hits: list[Hit], words: _Words, farthest: float | None
+) -> list[Row]:
+    """Events by their meaning, nearest first: those that exist, pass the filters and are near."""
+    near = _NEAR if farthest is None else farthest
+    widest = _FARTHEST if farthest is None and words.total else near
+    found = await _passing(runtime, hits, words, widest)
+    if found:
+        reach = max(near, min(widest, found[0][0].distance + _BEHIND_THE_NEAREST))
+        found = [(hit, row) for hit, row in found if hit.distance <= reach]
+    return [row for _, row in found[:_DENSE_HITS]]
+
+
+async def _passing(
+    runtime: Runtime, hits: list[Hit], words: _Words, widest: float
+) -> list[tuple[Hit, Row]]:
+    ids = [UUID(hit.id) for hit in hits if hit.distance <= widest]
+    if not ids:
+        return []
+    async with runtime.database.session() as session:
+        rows = await session.all(
+            "filter_events",
+            ids=ids,
+            asked=words.asked.words or None,
+            **{**words.parameters, "words": None},
+        )
+    by_id = {
+        str(row["event_id"]): row
+        for row in rows
+        if row["has_words"] or not words.asked.to_the_letter
+    }
+    return [(hit, by_id[hit.id]) for hit in hits if hit.id in by_id]
+
+
+def _of_the_event(filters: EventFilters) -> list[dict[str, Any]]:
+    return [
         {name: value}
         for name in ("category", "artifact_uid")
         if (value := getattr(filters, name)) is not None
     ]
+
+
+def _where(conditions: list[dict[str, Any]]) -> dict[str, Any] | None:
     if len(conditions) > 1:
         return {"$and": conditions}
     return conditions[0] if conditions else None
-
-
-async def _fused(
-    session: Session, words: _Words, dense: list[str], constant: int, sort: Sort
-) -> tuple[list[UUID], int]:
-    """What the words and the meaning rank, and how many there are with those left unranked."""
-    rows = []
-    if dense:
-        rows = await session.all(
-            "filter_events",
-            ids=[UUID(id_) for id_ in dense],
-            asked=words.parameters["words"],
-            **{**words.parameters, "words": None},
-        )
-    has_words = {
-        str(row["event_id"]): row["has_words"]
-        for row in rows
-        if row["has_words"] or not words.asked.to_the_letter
-    }
-    rankings = {
-        "full_text": [str(id_) for id_ in words.ranked],
-        "dense": [id_ for id_ in dense if id_ in has_words],
-    }
-    ranked = [UUID(item.key) for item in fuse(rankings, constant=constant)]
-    if sort == "time":
-        events = sorted(await session.all("events_by_id", ids=ranked), key=_newest_first)
-        ranked = [row["event_id"] for row in events]
-    return ranked, words.total + sum(not has for has in has_words.values())
-
-
-def _newest_first(row: Row) -> tuple[bool, float]:
-    time = row["event_time"]
-    return time is None, -time.timestamp() if time else 0.0
 
 
 async def _page(session: Session, ids: list[UUID], total: int, include_evidence: bool) -> EventPage:

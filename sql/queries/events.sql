@@ -215,7 +215,8 @@ ORDER BY (SELECT count(*) FROM unnest(%(each_word)s::tsquery[]) AS one WHERE e.w
 
 -- name: filter_events
 -- Which of these events pass the filters, and whether they have the words.
-SELECT s.event_id, words_of_event(s.event_id) @@ %(asked)s::tsquery AS has_words
+SELECT s.event_id, s.event_time, s.created_at,
+       coalesce(words_of_event(s.event_id) @@ %(asked)s::tsquery, false) AS has_words
 FROM event_entry s
 WHERE s.event_id = ANY(%(ids)s) AND
 -- include: entry_filters

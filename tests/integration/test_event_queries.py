@@ -94,8 +94,11 @@ async def test_odd_queries_are_answered(searched: ToolClient, query: str) -> Non
         "the pricing and of",
     ],
 )
-async def test_odd_marks_do_not_hide_what_is_asked_for(searched: ToolClient, query: str) -> None:
-    answer = await searched("event_search", query=query)
+@pytest.mark.parametrize("sort", ["relevance", "time"])
+async def test_odd_marks_do_not_hide_what_is_asked_for(
+    searched: ToolClient, query: str, sort: str
+) -> None:
+    answer = await searched("event_search", query=query, sort=sort)
 
     assert {PRICING.narrative, PRICE_RISK.narrative} <= set(narratives(answer))
 

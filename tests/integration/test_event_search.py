@@ -70,15 +70,16 @@ SEATS = Event("Access costs 5.00 per seat since 2026-03-15.")
         ("did the team decide or postpone the meeting?", FOLLOW_UP),
     ],
 )
+@pytest.mark.parametrize("sort", ["relevance", "time"])
 async def test_hyphens_and_slashes_are_no_operators(
-    garden: Garden, tools: ToolClient, query: str, first: Event
+    garden: Garden, tools: ToolClient, query: str, first: Event, sort: str
 ) -> None:
     await garden.document(FOLLOW_UP, SIGN_UP, SEATS, LUNCH, source_id="one")
 
-    answer = await tools("event_search", query=query)
+    answer = await tools("event_search", query=query, sort=sort)
 
     found = narratives(answer)
-    assert found[0] == first.narrative
+    assert first.narrative in found if sort == "time" else found[0] == first.narrative
     assert LUNCH.narrative not in found
 
 
@@ -191,14 +192,72 @@ async def test_each_filter_alone_and_together(
         ({"min_confidence": 0.9}, {PRICING}),
     ],
 )
-async def test_filters_hold_for_words_and_for_meaning(
+async def test_filters_hold_for_words(
     searched: ToolClient, filters: Json, expected: set[Event]
 ) -> None:
-    """ "pricing" has two events by its words, and all five are near enough by meaning or not."""
     answer = await searched("event_search", query='"pricing" or "charge"', **filters)
 
     assert set(narratives(answer)) == {event.narrative for event in expected}
     assert answer["filters_applied"]["query"] == '"pricing" or "charge"'
+
+
+COMPLAINT = Event(
+    "Customers complained about the invoice.",
+    category="Feedback",
+    time="2026-01-10T09:00:00Z",
+    actors=("Bob Ray",),
+    subject="paperwork",
+    confidence=0.8,
+)
+# Near the complaint in meaning; a word of it stands in no event.
+MEANING = "client billing complaint"
+
+
+@pytest.mark.parametrize(
+    ("fitting", "other"),
+    [
+        ({"category": "Feedback"}, {"category": "Decision"}),
+        ({"actor": "Bob Ray"}, {"actor": "Zoe Yu"}),
+        ({"subject": "paperwork"}, {"subject": "canteen"}),
+        ({"artifact_type": "note"}, {"artifact_type": "email"}),
+        ({"source_system": "test"}, {"source_system": "gmail"}),
+        ({"time_from": "2026-01-10"}, {"time_from": "2026-01-11"}),
+        ({"time_to": "2026-01-11"}, {"time_to": "2026-01-10"}),
+        ({"min_confidence": 0.8}, {"min_confidence": 0.9}),
+    ],
+)
+@pytest.mark.parametrize("sort", ["relevance", "time"])
+async def test_filters_hold_for_meaning(
+    garden: Garden,
+    tools: ToolClient,
+    sql: psycopg.Connection,
+    fitting: Json,
+    other: Json,
+    sort: str,
+) -> None:
+    planted = await garden.document(COMPLAINT, source_id="one")
+    await garden.document(LUNCH, source_id="two", artifact_type="email", source_system="gmail")
+    [by_words] = sql.execute(
+        "SELECT count(*) FROM semantic_event WHERE words @@ websearch_to_tsquery('english', %s)",
+        [MEANING.replace(" ", " or ")],
+    ).fetchall()
+    assert by_words == (0,)
+
+    found = await tools("event_search", query=MEANING, sort=sort, **fitting)
+    without = await tools("event_search", query=MEANING, sort=sort, **other)
+
+    assert [event["event_id"] for event in found["events"]] == planted.ids
+    assert (without["events"], without["total"]) == ([], 0)
+
+
+async def test_what_has_nothing_to_do_with_the_query_is_not_found_by_narrowing(
+    searched: ToolClient,
+) -> None:
+    for category in ("Decision", "QualityRisk", "Commitment", "Stakeholder", "Execution"):
+        answer = await searched(
+            "event_search", query="quantum chromodynamics lecture", category=category
+        )
+        assert (answer["events"], answer["total"]) == ([], 0)
 
 
 async def test_only_this_document(planted: Planted, tools: ToolClient) -> None:
@@ -246,6 +305,22 @@ async def test_sorted_by_time_the_newest_match_is_first(searched: ToolClient) ->
     answer = await searched("event_search", query="pricing or redesign or soup", sort="time")
 
     assert narratives(answer) == [e.narrative for e in (PRICE_RISK, PRICING, AUTH, LUNCH)]
+
+
+@pytest.mark.parametrize(
+    "query", ["pricing", "decision about pricing", "who looks after sign-in?", MEANING, "-pricing"]
+)
+@pytest.mark.parametrize("filters", [{}, {"category": "QualityRisk"}, {"actor": "Alice Chen"}])
+async def test_sorting_changes_the_order_alone(
+    searched: ToolClient, query: str, filters: Json
+) -> None:
+    by_relevance = await searched("event_search", query=query, **filters)
+    by_time = await searched("event_search", query=query, sort="time", **filters)
+
+    assert by_relevance["total"] == by_time["total"]
+    assert set(narratives(by_relevance)) == set(narratives(by_time))
+    times = [event["event_time"] or "" for event in by_time["events"]]
+    assert times == sorted(times, reverse=True)
 
 
 # --- pages -----------------------------------------------------------------------------------
@@ -298,6 +373,8 @@ async def test_pages_are_disjoint_and_together_everything(
 
     seen, totals = await pages(tools, 7, **arguments)
 
+    whole = await tools("event_search", limit=100, **arguments)
+    assert seen == [event["event_id"] for event in whole["events"]]
     assert len(seen) == len(set(seen))
     assert totals == {len(seen)}
     condition = "true"
@@ -307,6 +384,29 @@ async def test_pages_are_disjoint_and_together_everything(
         condition = "narrative NOT LIKE '%risky%'"
     expected = sql.execute(f"SELECT event_id::text FROM semantic_event WHERE {condition}")
     assert set(seen) == {row[0] for row in expected}
+
+
+@pytest.mark.parametrize("size", [1, 3, 7])
+async def test_pages_by_time_have_matches_by_meaning_between_those_by_words(
+    garden: Garden, tools: ToolClient, monkeypatch: pytest.MonkeyPatch, size: int
+) -> None:
+    """Five by their words; all others count as near."""
+    monkeypatch.setattr(search, "_NEAR", 2.0)
+    monkeypatch.setattr(search, "_FARTHEST", 2.0)
+    events = [
+        Event(
+            f"Step {number} was taken{', which is risky' if number % 4 == 0 else ''}.",
+            time=f"2026-01-{1 + number % 9:02}" if number % 5 else None,
+        )
+        for number in range(20)
+    ]
+    await garden.document(*events, source_id="steps")
+
+    seen, totals = await pages(tools, size, query="risky", sort="time")
+
+    listed = await tools("event_search", limit=100)
+    assert seen == [event["event_id"] for event in listed["events"]]
+    assert totals == {20}
 
 
 async def test_a_page_beyond_the_end_is_empty_and_knows_the_total(

@@ -14,6 +14,7 @@ from typing import Any, Literal
 from uuid import UUID
 
 from memory_core.database import Row, Session
+from memory_core.embedding import Vector
 from memory_core.events.names import Person, resolve_name
 from memory_core.events.reading import evidence_by_event
 from memory_core.events.typed import Asked, understand
@@ -35,6 +36,10 @@ _LOOKED_BACK = 20_000
 # Of more than this many, it pays to count them while the newest are found.
 _MANY_MATCHES = 3_000
 _DENSE_HITS = 60
+# When fewer than these are left by the filters, and the next narrative might be near as well, so
+# many are asked for.
+_ENOUGH_HITS = 20
+_MORE_HITS = 600
 # Narratives up to this cosine distance are taken to be about the question.
 _NEAR = 0.72
 # How near is near depends on the question: a short one is far from every narrative. Where its
@@ -121,11 +126,11 @@ async def search_events(
                 row["event_id"] for row in await _newest(session, parameters, total, limit, offset)
             ]
             return await _page(session, ids, total, include_evidence)
-    hits, words = await asyncio.gather(
+    (vector, hits), words = await asyncio.gather(
         _nearest(runtime, query, filters),
         _words(runtime, query, parameters, rank=sort == "relevance"),
     )
-    meant = await _meant(runtime, hits, words, farthest)
+    meant = await _meant(runtime, vector, hits, words, filters, farthest)
     total = words.total + sum(not row["has_words"] for row in meant)
     async with runtime.database.session() as session:
         if sort == "time":
@@ -322,21 +327,35 @@ async def _expected(session: Session, parameters: dict[str, Any]) -> int:
     return rows
 
 
-async def _nearest(runtime: Runtime, query: str, filters: EventFilters) -> list[Hit]:
+async def _nearest(runtime: Runtime, query: str, filters: EventFilters) -> tuple[Vector, list[Hit]]:
     [vector] = await runtime.embedder.embed([query])
     where = _where(_of_the_event(filters))
-    return await runtime.vectors.query(
+    return vector, await runtime.vectors.query(
         CollectionName.EVENTS, vector, limit=_DENSE_HITS, where=where
     )
 
 
 async def _meant(
-    runtime: Runtime, hits: list[Hit], words: _Words, farthest: float | None
+    runtime: Runtime,
+    vector: Vector,
+    hits: list[Hit],
+    words: _Words,
+    filters: EventFilters,
+    farthest: float | None,
 ) -> list[Row]:
     """Events by their meaning, nearest first: those that exist, pass the filters and are near."""
     near = _NEAR if farthest is None else farthest
     widest = _FARTHEST if farthest is None and words.total else near
     found = await _passing(runtime, hits, words, widest)
+    asked_for = _DENSE_HITS
+    for where in _wider(filters):
+        if len(found) >= _ENOUGH_HITS or len(hits) < asked_for or hits[-1].distance > near:
+            break
+        asked_for = _MORE_HITS
+        hits = await runtime.vectors.query(
+            CollectionName.EVENTS, vector, limit=asked_for, where=where
+        )
+        found = await _passing(runtime, hits, words, widest)
     if found:
         reach = max(near, min(widest, found[0][0].distance + _BEHIND_THE_NEAREST))
         found = [(hit, row) for hit, row in found if hit.distance <= reach]
@@ -362,6 +381,17 @@ async def _passing(
         if row["has_words"] or not words.asked.to_the_letter
     }
     return [(hit, by_id[hit.id]) for hit in hits if hit.id in by_id]
+
+
+def _wider(filters: EventFilters) -> list[dict[str, Any] | None]:
+    """How to ask for more than the nearest: first for more of the same, then without superseded
+    events. That one comes last: Chroma looks at the marks of all entries."""
+    conditions = _of_the_event(filters)
+    asked = [_where(conditions)]
+    if not filters.include_superseded:
+        # Entries that were never marked may be latest.
+        asked.append(_where([*conditions, {"latest": {"$ne": False}}]))
+    return asked
 
 
 def _of_the_event(filters: EventFilters) -> list[dict[str, Any]]:

@@ -222,6 +222,11 @@ WHERE s.event_id = ANY(%(ids)s) AND
 -- include: entry_filters
 ;
 
+-- name: event_ids_of_revisions
+SELECT e.event_id FROM semantic_event e
+JOIN unnest(%(uids)s::text[], %(revisions)s::text[]) AS wanted (uid, revision)
+  ON e.artifact_uid = wanted.uid AND e.revision_id = wanted.revision;
+
 -- name: find_events_out_of_step
 -- Events that are taken for latest though their revision is not, or the other way round.
 SELECT e.event_id, e.artifact_uid, e.revision_id, r.is_latest
@@ -249,7 +254,7 @@ SELECT count(*) AS events FROM semantic_event;
 
 -- name: events_to_index
 -- For `reindex`: a page of events in key order.
-SELECT event_id, artifact_uid, revision_id, category, narrative, document_title
+SELECT event_id, artifact_uid, revision_id, category, narrative, document_title, is_latest
 FROM semantic_event WHERE event_id > %(after)s ORDER BY event_id LIMIT %(limit)s;
 
 -- name: list_jobs

@@ -2,6 +2,7 @@
 
 import asyncio
 from typing import Any
+from unittest.mock import AsyncMock
 
 import psycopg
 import pytest
@@ -10,7 +11,7 @@ from memory_core.events import search
 from memory_core.events.index import event_metadata
 from memory_core.events.search import EventFilters
 from memory_core.runtime import Runtime
-from memory_core.vectors import CollectionName, Entry
+from memory_core.vectors import CollectionName, Entry, VectorStore
 from tests.integration.planted_events import Event, Garden, Planted
 from tests.integration.searched_events import AUTH, BETA, LUNCH, PRICE_RISK, PRICING, narratives
 from tests.tool_client import Json, ToolClient
@@ -248,6 +249,54 @@ async def test_filters_hold_for_meaning(
 
     assert [event["event_id"] for event in found["events"]] == planted.ids
     assert (without["events"], without["total"]) == ([], 0)
+
+
+@pytest.mark.parametrize("marked", [True, False], ids=["marked", "from before there were marks"])
+async def test_superseded_events_do_not_stand_before_what_is_meant(
+    garden: Garden,
+    tools: ToolClient,
+    runtime: Runtime,
+    monkeypatch: pytest.MonkeyPatch,
+    marked: bool,
+) -> None:
+    """There are more nearer ones than Chroma is asked for at first."""
+    monkeypatch.setattr(search, "_DENSE_HITS", 5)
+    monkeypatch.setattr(search, "_MORE_HITS", 5 if marked else 50)
+    planted = await garden.document(COMPLAINT, source_id="one")
+    nearer = [Event(f"{MEANING.capitalize()} {number}.") for number in range(12)]
+    await garden.document(*nearer, source_id="two")
+    if not marked:
+        monkeypatch.setattr(VectorStore, "set_latest", AsyncMock())
+    await garden.document(LUNCH, source_id="two")
+
+    answer = await tools("event_search", query=MEANING)
+    everything = await tools("event_search", query=MEANING, include_superseded=True)
+
+    assert [event["event_id"] for event in answer["events"]] == planted.ids
+    assert everything["total"] > 5
+
+
+async def test_marks_follow_when_an_old_revision_comes_back(
+    garden: Garden, tools: ToolClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(search, "_DENSE_HITS", 5)
+    monkeypatch.setattr(search, "_MORE_HITS", 5)
+    planted = await garden.document(COMPLAINT, source_id="one")
+    await garden.document(LUNCH, source_id="one")
+    nearer = [Event(f"{MEANING.capitalize()} {number}.") for number in range(12)]
+    await garden.document(*nearer, source_id="two")
+    await garden.document(PRICING, source_id="two")
+    await tools(
+        "artifact_ingest",
+        artifact_type="note",
+        source_system="test",
+        source_id="one",
+        content=COMPLAINT.words,
+    )
+
+    answer = await tools("event_search", query=MEANING)
+
+    assert [event["event_id"] for event in answer["events"]] == planted.ids
 
 
 async def test_what_has_nothing_to_do_with_the_query_is_not_found_by_narrowing(

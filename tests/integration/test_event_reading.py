@@ -1,12 +1,16 @@
 """Reading events: what each row tells, in how many queries, and by which clock."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from datetime import date
+from uuid import UUID
 
 import pytest
 from pydantic import SecretStr
 
-from memory_core.events.search import EventFilters
+from benchmarks.bench_events import recorded
+from memory_core.events.reading import get_event, list_for_revision
+from memory_core.events.search import EventFilters, search_events
+from memory_core.events.stakeholders import stakeholders
 from memory_core.events.timeline import timeline
 from memory_core.runtime import Runtime
 from memory_core.settings import Settings
@@ -44,3 +48,31 @@ async def test_days_are_those_of_utc_whatever_the_server_lives_by(
     told = await timeline(abroad, None, EventFilters(), limit=5)
 
     assert [day.day for day in told.days] == [date(2026, 1, 10)]
+
+
+Reading = Callable[[Runtime, Planted], Awaitable[object]]
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda runtime, _: search_events(runtime, "pricing", EventFilters(), limit=20),
+        lambda runtime, _: search_events(runtime, "pricing", EventFilters(), limit=20, sort="time"),
+        lambda runtime, _: search_events(runtime, None, EventFilters(), limit=20),
+        lambda runtime, _: timeline(runtime, "pricing", EventFilters(), limit=20),
+        lambda runtime, _: stakeholders(runtime, "pricing", EventFilters(), limit=20),
+        lambda runtime, one: list_for_revision(runtime, one.uid, None, include_evidence=True),
+        lambda runtime, one: get_event(runtime, UUID(one.ids[0])),
+    ],
+    ids=[
+        "search", "search by time", "list", "timeline", "stakeholders", "revision", "event",
+    ],
+)  # fmt: skip
+async def test_all_evidence_comes_in_one_query(
+    planted: Planted, runtime: Runtime, read: Reading
+) -> None:
+    with recorded() as statements:
+        await read(runtime, planted)
+
+    asked = [statement for statement, _ in statements if b"FROM event_evidence" in statement]
+    assert len(asked) == 1

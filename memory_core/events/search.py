@@ -15,7 +15,7 @@ from uuid import UUID
 
 from memory_core.database import Row, Session
 from memory_core.embedding import Vector
-from memory_core.events.names import Person, resolve_name
+from memory_core.events.names import Person, Resolution, resolve_name
 from memory_core.events.reading import evidence_by_event
 from memory_core.events.typed import Asked, understand
 from memory_core.fusion import fuse
@@ -111,25 +111,23 @@ async def search_events(
     farthest: float | None = None,
 ) -> EventPage:
     """`farthest`: the cosine distance up to which a narrative is taken to be about the query."""
-    actor_keys: list[str] | None = None
-    if filters.actor:
-        async with runtime.database.session() as session:
-            resolution = await resolve_name(session, filters.actor)
-        if resolution.candidates:
-            return EventPage([], 0, candidates=resolution.candidates)
-        actor_keys = resolution.keys
-    parameters = filters.for_sql(actor_keys)
     if query is None or not query.strip():
         async with runtime.database.session() as session:
+            resolution = await _actor(session, filters)
+            if resolution.candidates:
+                return EventPage([], 0, candidates=resolution.candidates)
+            parameters = filters.for_sql(_keys(filters, resolution))
             total = await _count(session, parameters)
-            ids = [
-                row["event_id"] for row in await _newest(session, parameters, total, limit, offset)
-            ]
+            newest = await _newest(session, parameters, total, limit, offset)
+            ids = [row["event_id"] for row in newest]
             return await _page(session, ids, total, include_evidence)
-    (vector, hits), words = await asyncio.gather(
+    # Chroma is asked first: it answers while Postgres works.
+    (vector, hits), (resolution, words) = await asyncio.gather(
         _nearest(runtime, query, filters),
-        _words(runtime, query, parameters, rank=sort == "relevance"),
+        _words_by_actor(runtime, query, filters, rank=sort == "relevance"),
     )
+    if words is None:
+        return EventPage([], 0, candidates=resolution.candidates)
     meant = await _meant(runtime, vector, hits, words, filters, farthest)
     total = words.total + sum(not row["has_words"] for row in meant)
     async with runtime.database.session() as session:
@@ -139,6 +137,28 @@ async def search_events(
             constant = runtime.settings.rrf_constant
             ids = await _by_relevance(session, words, meant, constant, total, limit, offset)
         return await _page(session, ids, total, include_evidence)
+
+
+async def _actor(session: Session, filters: EventFilters) -> Resolution:
+    return await resolve_name(session, filters.actor) if filters.actor else Resolution()
+
+
+def _keys(filters: EventFilters, resolution: Resolution) -> list[str] | None:
+    return resolution.keys if filters.actor else None
+
+
+async def _words_by_actor(
+    runtime: Runtime, query: str, filters: EventFilters, *, rank: bool
+) -> tuple[Resolution, "_Words | None"]:
+    """No words where it is not clear who is meant."""
+    resolution = Resolution()
+    if filters.actor:
+        async with runtime.database.session() as session:
+            resolution = await _actor(session, filters)
+    if resolution.candidates:
+        return resolution, None
+    parameters = filters.for_sql(_keys(filters, resolution))
+    return resolution, await _words(runtime, query, parameters, rank=rank)
 
 
 async def _by_relevance(
@@ -151,11 +171,8 @@ async def _by_relevance(
     offset: int,
 ) -> list[UUID]:
     """What the words and the meaning rank; then the other matches, newest first."""
-    rankings = {
-        "full_text": [str(id_) for id_ in words.ranked],
-        "dense": [str(row["event_id"]) for row in meant],
-    }
-    ranked = [UUID(item.key) for item in fuse(rankings, constant=constant)]
+    rankings = {"full_text": words.ranked, "dense": [row["event_id"] for row in meant]}
+    ranked = [item.key for item in fuse(rankings, constant=constant)]
     page = ranked[offset : offset + limit]
     if len(page) < limit and len(ranked) < total:
         rest = await _newest(

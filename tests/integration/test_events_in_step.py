@@ -10,6 +10,7 @@ import pytest
 
 from memory_core import queries
 from memory_core.artifacts import ingest as ingest_module
+from memory_core.events import latest as latest_marks
 from memory_core.events import store
 from memory_core.runtime import Runtime
 from memory_core.settings import Settings
@@ -158,9 +159,9 @@ async def test_events_out_of_step_are_found_and_mended(
     sql.execute("UPDATE semantic_event SET is_latest = NOT is_latest")
     assert out_of_step(sql) > latest
 
-    sql.execute(queries.get("mend_events_out_of_step"))
+    await latest_marks.mend(pipeline.runtime.database)
 
-    assert out_of_step(sql) == 0
+    assert await latest_marks.out_of_step(pipeline.runtime.database, limit=10) == []
     assert (await tools("event_search"))["total"] == latest
 
 

@@ -43,8 +43,9 @@ _MORE_HITS = 600
 # Narratives up to this cosine distance are taken to be about the question.
 _NEAR = 0.72
 # How near is near depends on the question: a short one is far from every narrative. Where its
-# words are found at all, it is measured from the nearest narrative that the filters leave; without
-# them, the nearest may be as far as anything.
+# words are found at all, but there are only few matches, it is measured from the nearest narrative
+# that the filters leave; without the words, the nearest may be as far as anything.
+_FEW_FOUND = 10
 _BEHIND_THE_NEAREST = 0.22
 _FARTHEST = 0.95
 
@@ -373,10 +374,17 @@ async def _meant(
             CollectionName.EVENTS, vector, limit=asked_for, where=where
         )
         found = await _passing(runtime, hits, words, widest)
-    if found:
-        reach = max(near, min(widest, found[0][0].distance + _BEHIND_THE_NEAREST))
-        found = [(hit, row) for hit, row in found if hit.distance <= reach]
-    return [row for _, row in found[:_DENSE_HITS]]
+    if not found:
+        return []
+    reach = min(widest, found[0][0].distance + _BEHIND_THE_NEAREST)
+    meant: list[Row] = []
+    total = words.total
+    for hit, row in found[:_DENSE_HITS]:
+        surely = hit.distance <= near
+        if surely or (hit.distance <= reach and (row["has_words"] or total < _FEW_FOUND)):
+            meant.append(row)
+            total += not row["has_words"]
+    return meant
 
 
 async def _passing(

@@ -309,6 +309,19 @@ async def test_what_has_nothing_to_do_with_the_query_is_not_found_by_narrowing(
         assert (answer["events"], answer["total"]) == ([], 0)
 
 
+async def test_what_is_found_by_its_words_is_not_mixed_with_what_is_far(
+    garden: Garden, tools: ToolClient
+) -> None:
+    tickets = [Event(f"Step {number} of ticket qx77 was taken.") for number in range(12)]
+    others = [Event(f"The canteen served soup number {number}.") for number in range(12)]
+    await garden.document(*tickets, *others, source_id="one")
+
+    for sort in ("relevance", "time"):
+        answer = await tools("event_search", query="qx77", sort=sort)
+        assert set(narratives(answer)) == {event.narrative for event in tickets}
+        assert answer["total"] == 12
+
+
 async def test_only_this_document(planted: Planted, tools: ToolClient) -> None:
     answer = await tools("event_search", artifact_uid=planted.uid)
 

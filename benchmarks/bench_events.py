@@ -103,6 +103,18 @@ def uid(dice: random.Random) -> str:
     return f"uid_{dice.randrange(SIZE.revisions // 5) * 5:016x}"
 
 
+def several(dice: random.Random, many: int) -> str:
+    """Words as they are drawn in texts: some common, most seldom."""
+    return " ".join(common(dice) if dice.random() < 0.4 else seldom(dice) for _ in range(many))
+
+
+def everyday(dice: random.Random, many: int) -> str:
+    """Nothing but common words, of the sixty-four that are the most common."""
+    return " ".join(word(rank) for rank in dice.sample(range(64), many))
+
+
+LONGEST = 500  # characters; longer queries are refused
+
 KINDS = [
     Kind("rare: a case number", lambda d: (rare(d), EventFilters())),
     Kind("rare: a seldom word", lambda d: (seldom(d), EventFilters())),
@@ -110,6 +122,14 @@ KINDS = [
     Kind("common word", lambda d: (common(d), EventFilters())),
     Kind("common and seldom word", lambda d: (f"{common(d)} {seldom(d)}", EventFilters())),
     Kind("two common words", lambda d: (f"{common(d)} {common(d)}", EventFilters())),
+    Kind("three common words", lambda d: (everyday(d, 3), EventFilters())),
+    Kind("eight words", lambda d: (several(d, 8), EventFilters())),
+    Kind("eight common words", lambda d: (everyday(d, 8), EventFilters())),
+    Kind("twenty words", lambda d: (several(d, 20), EventFilters())),
+    Kind("500 characters", lambda d: (several(d, 80)[:LONGEST], EventFilters())),
+    Kind("500 characters, all common", lambda d: (everyday(d, 64)[:LONGEST], EventFilters())),
+    Kind("common, without a word", lambda d: (f"{common(d)} -{common(d)}", EventFilters())),
+    Kind("all without a word", lambda d: (f"-{common(d)}", EventFilters())),
     Kind("common, by category", lambda d: (common(d), EventFilters(category=category(d)))),
     Kind(
         "common, by a busy actor",

@@ -2,19 +2,23 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Generic, TypeVar
+from uuid import UUID
+
+Key = TypeVar("Key", str, UUID)
 
 
 @dataclass(frozen=True, slots=True)
-class Fused:
-    key: str
+class Fused(Generic[Key]):
+    key: Key
     score: float
     sources: tuple[str, ...]  # which rankings had it
 
 
-def fuse(rankings: Mapping[str, Sequence[str]], *, constant: int) -> list[Fused]:
+def fuse(rankings: Mapping[str, Sequence[Key]], *, constant: int) -> list[Fused[Key]]:
     """Best first; equal scores in a stable order."""
-    scores: dict[str, float] = {}
-    sources: dict[str, list[str]] = {}
+    scores: dict[Key, float] = {}
+    sources: dict[Key, list[str]] = {}
     for source, keys in rankings.items():
         for rank, key in enumerate(dict.fromkeys(keys), start=1):
             scores[key] = scores.get(key, 0.0) + 1.0 / (constant + rank)

@@ -90,7 +90,10 @@ async def rebuild_events(runtime: Runtime, advance: Advance) -> None:
                     vector=vector,
                     document=text,
                     metadata=event_metadata(
-                        row["artifact_uid"], row["revision_id"], row["category"]
+                        row["artifact_uid"],
+                        row["revision_id"],
+                        row["category"],
+                        latest=row["is_latest"],
                     ),
                 )
                 for row, text, vector in zip(rows, texts, vectors, strict=True)

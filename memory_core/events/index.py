@@ -4,11 +4,12 @@ import logging
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from memory_core.database import Row, Session
 from memory_core.errors import MemoryFault
 from memory_core.events.identity import event_id
 from memory_core.runtime import Runtime
 from memory_core.together import Together
-from memory_core.vectors import CollectionName, Entry
+from memory_core.vectors import CollectionName, Entry, VectorStore
 
 if TYPE_CHECKING:
     from memory_core.extraction.pipeline import Extraction
@@ -50,9 +51,31 @@ async def _write(batch: Sequence[tuple[Runtime, "Extraction"]]) -> list[None]:
     return [None] * len(batch)
 
 
-def event_metadata(artifact_uid: str, revision_id: str, category: str) -> dict[str, str]:
-    """What searches filter by in Chroma."""
-    return {"artifact_uid": artifact_uid, "revision_id": revision_id, "category": category}
+def event_metadata(
+    artifact_uid: str, revision_id: str, category: str, *, latest: bool | None = None
+) -> dict[str, str | bool]:
+    """What searches filter by in Chroma. An extraction leaves open whether its revision is the
+    latest: who supersedes or restores the revision marks the entries then."""
+    known: dict[str, str | bool] = {
+        "artifact_uid": artifact_uid,
+        "revision_id": revision_id,
+        "category": category,
+    }
+    return known if latest is None else {**known, "latest": latest}
+
+
+async def mark_latest(
+    session: Session, vectors: VectorStore, revisions: Sequence[Row], *, latest: bool
+) -> None:
+    """The events of these revisions count as latest from now on, or no longer."""
+    rows = await session.all(
+        "event_ids_of_revisions",
+        uids=[row["artifact_uid"] for row in revisions],
+        revisions=[row["revision_id"] for row in revisions],
+    )
+    if rows:
+        ids = [str(row["event_id"]) for row in rows]
+        await vectors.set_latest(CollectionName.EVENTS, ids, latest=latest)
 
 
 def indexed_text(narrative: str, title: str | None) -> str:

@@ -6,18 +6,21 @@ makes one ranking of them. Postgres has the last word on what exists.
 
 import asyncio
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from datetime import datetime
-from itertools import combinations
+from datetime import UTC, datetime, timedelta
+from heapq import merge
 from typing import Any, Literal
 from uuid import UUID
 
 from memory_core.database import Row, Session
-from memory_core.events.names import Person, resolve_name
+from memory_core.embedding import Vector
+from memory_core.events.names import Person, Resolution, resolve_name
 from memory_core.events.reading import evidence_by_event
+from memory_core.events.typed import Asked, understand
 from memory_core.fusion import fuse
 from memory_core.runtime import Runtime
-from memory_core.vectors import CollectionName
+from memory_core.vectors import CollectionName, Hit
 
 Sort = Literal["relevance", "time"]
 # How many of the newest matches are ranked by their words. All matches of a rare word; of a
@@ -27,15 +30,24 @@ _RANKED_MATCHES = 300
 # there are, looking at all of them the longer the more. They take the same time at about this
 # many, times the square root of how many are wanted.
 _FEW_MATCHES = 4_000
+# How far back the newest are looked for when it is not known how many matches there are: far enough
+# for those of which there are not few.
+_LOOKED_BACK = 20_000
 # Of more than this many, it pays to count them while the newest are found.
 _MANY_MATCHES = 3_000
 _DENSE_HITS = 60
-# Narratives farther away than this (cosine distance) have nothing to do with the question. Among
-# events that a filter has already narrowed down, what is less near may still be meant.
-_DENSE_DISTANCE = 0.72
-_DENSE_DISTANCE_NARROWED = 0.95
-# With more words than this, two of them in common will do.
-_MOST_WORDS_COMBINED = 5
+# When fewer than these are left by the filters, and the next narrative might be near as well, so
+# many are asked for.
+_ENOUGH_HITS = 20
+_MORE_HITS = 600
+# Narratives up to this cosine distance are taken to be about the question.
+_NEAR = 0.72
+# How near is near depends on the question: a short one is far from every narrative. Where its
+# words are found at all, but there are only few matches, it is measured from the nearest narrative
+# that the filters leave; without the words, the nearest may be as far as anything.
+_FEW_FOUND = 10
+_BEHIND_THE_NEAREST = 0.22
+_FARTHEST = 0.95
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,41 +112,117 @@ async def search_events(
     farthest: float | None = None,
 ) -> EventPage:
     """`farthest`: the cosine distance up to which a narrative is taken to be about the query."""
-    actor_keys: list[str] | None = None
-    if filters.actor:
-        async with runtime.database.session() as session:
-            resolution = await resolve_name(session, filters.actor)
-        if resolution.candidates:
-            return EventPage([], 0, candidates=resolution.candidates)
-        actor_keys = resolution.keys
-    parameters = filters.for_sql(actor_keys)
     if query is None or not query.strip():
         async with runtime.database.session() as session:
+            resolution = await _actor(session, filters)
+            if resolution.candidates:
+                return EventPage([], 0, candidates=resolution.candidates)
+            parameters = filters.for_sql(_keys(filters, resolution))
             total = await _count(session, parameters)
-            ids = await _newest(session, parameters, total, limit, offset)
+            newest = await _newest(session, parameters, total, limit, offset)
+            ids = [row["event_id"] for row in newest]
             return await _page(session, ids, total, include_evidence)
-    words, dense = await asyncio.gather(
-        _words(runtime, query, parameters, rank=sort == "relevance"),
-        _dense(runtime, query, filters, farthest),
+    # Chroma is asked first: it answers while Postgres works.
+    (vector, hits), (resolution, words) = await asyncio.gather(
+        _nearest(runtime, query, filters),
+        _words_by_actor(runtime, query, filters, rank=sort == "relevance"),
     )
+    if words is None:
+        return EventPage([], 0, candidates=resolution.candidates)
+    meant = await _meant(runtime, vector, hits, words, filters, farthest)
+    total = words.total + sum(not row["has_words"] for row in meant)
     async with runtime.database.session() as session:
-        if sort == "time" and words.total:
-            ids = await _newest(session, words.parameters, words.total, limit, offset)
-            return await _page(session, ids, words.total, include_evidence)
-        ids, total = await _fused(session, words, dense, runtime.settings.rrf_constant, sort)
-        if sort == "time" or len(ids) == total:
-            return await _page(session, ids[offset : offset + limit], total, include_evidence)
-        page = ids[offset : offset + limit]
-        if len(page) < limit:
-            page += await _newest(
-                session,
-                words.parameters,
-                words.total,
-                limit - len(page),
-                max(offset - len(ids), 0),
-                without=ids,
-            )
-        return await _page(session, page, total, include_evidence)
+        if sort == "time":
+            ids = await _by_time(session, words, meant, limit, offset)
+        else:
+            constant = runtime.settings.rrf_constant
+            ids = await _by_relevance(session, words, meant, constant, total, limit, offset)
+        return await _page(session, ids, total, include_evidence)
+
+
+async def _actor(session: Session, filters: EventFilters) -> Resolution:
+    return await resolve_name(session, filters.actor) if filters.actor else Resolution()
+
+
+def _keys(filters: EventFilters, resolution: Resolution) -> list[str] | None:
+    return resolution.keys if filters.actor else None
+
+
+async def _words_by_actor(
+    runtime: Runtime, query: str, filters: EventFilters, *, rank: bool
+) -> tuple[Resolution, "_Words | None"]:
+    """No words where it is not clear who is meant."""
+    resolution = Resolution()
+    if filters.actor:
+        async with runtime.database.session() as session:
+            resolution = await _actor(session, filters)
+    if resolution.candidates:
+        return resolution, None
+    parameters = filters.for_sql(_keys(filters, resolution))
+    return resolution, await _words(runtime, query, parameters, rank=rank)
+
+
+async def _by_relevance(
+    session: Session,
+    words: "_Words",
+    meant: list[Row],
+    constant: int,
+    total: int,
+    limit: int,
+    offset: int,
+) -> list[UUID]:
+    """What the words and the meaning rank; then the other matches, newest first."""
+    rankings = {"full_text": words.ranked, "dense": [row["event_id"] for row in meant]}
+    ranked = [item.key for item in fuse(rankings, constant=constant)]
+    page = ranked[offset : offset + limit]
+    if len(page) < limit and len(ranked) < total:
+        rest = await _newest(
+            session,
+            words.parameters,
+            words.total,
+            limit - len(page),
+            max(offset - len(ranked), 0),
+            without=ranked,
+            open_ended=words.asked.all_but is not None,
+        )
+        page += [row["event_id"] for row in rest]
+    return page
+
+
+async def _by_time(
+    session: Session, words: "_Words", meant: list[Row], limit: int, offset: int
+) -> list[UUID]:
+    """The same matches, newest first: those by their words, and between them those by meaning."""
+    others = sorted((row for row in meant if not row["has_words"]), key=_newest_first)
+    # At most all the others come before: further back the page cannot begin.
+    start = max(min(offset - len(others), words.total - 1), 0)
+    matches = []
+    if words.total:
+        matches = await _newest(
+            session,
+            words.parameters,
+            words.total,
+            offset + limit - start,
+            start,
+            open_ended=words.asked.all_but is not None,
+        )
+    before = 0
+    if start and matches:
+        first = _newest_first(matches[0])
+        before = sum(_newest_first(row) < first for row in others)
+    merged = list(merge(matches, others[before:], key=_newest_first))
+    begin = offset - start - before
+    return [row["event_id"] for row in merged[begin : begin + limit]]
+
+
+def _newest_first(row: Row) -> tuple[bool, timedelta, timedelta, UUID]:
+    """As Postgres orders them."""
+    time = row["event_time"]
+    age = _LATEST - time if time is not None else timedelta(0)
+    return time is None, age, _LATEST - row["created_at"], row["event_id"]
+
+
+_LATEST = datetime.max.replace(tzinfo=UTC)
 
 
 async def _count(session: Session, parameters: dict[str, Any]) -> int:
@@ -150,74 +238,104 @@ async def _newest(
     total: int,
     limit: int,
     offset: int = 0,
-    without: list[UUID] | None = None,
-) -> list[UUID]:
+    *,
+    without: Iterable[UUID] = (),
+    open_ended: bool = False,
+) -> list[Row]:
     """The newest of so many matches, without those that are ranked before them."""
-    few = _in_index_only(parameters) and total <= _FEW_MATCHES * math.sqrt(limit + offset)
-    rows = await session.all(
+    few = _few(parameters, total, limit + offset, open_ended)
+    return await session.all(
         "newest_of_few" if few else "newest_of_many",
         limit=limit,
         offset=offset,
-        without=without or [],
+        without=list(without),
         **parameters,
     )
-    return [row["event_id"] for row in rows]
 
 
-def _in_index_only(parameters: dict[str, Any]) -> bool:
-    """Whether some filter is about what the row of an entry does not have."""
-    return any(parameters[name] for name in ("words", "facets", "actor_facets", "subject"))
+def _few(parameters: dict[str, Any], total: int, wanted: int, open_ended: bool) -> bool:
+    """Whether an index should lead to all matches. It can when some filter is about what the row of
+    an entry does not have; words that must not be there lead nowhere."""
+    names = ["facets", "actor_facets", "subject"] + ([] if open_ended else ["words"])
+    indexed = any(parameters[name] for name in names)
+    return indexed and total <= _FEW_MATCHES * math.sqrt(wanted)
 
 
 @dataclass(frozen=True, slots=True)
 class _Words:
     """What the query says to Postgres, how many events match it, and the newest of them."""
 
+    asked: Asked
     # The filters of the search, and the words as one of them.
     parameters: dict[str, Any]
     total: int
     ranked: list[UUID]
-    # It has operators: what it excludes must not come back by its meaning.
-    to_the_letter: bool
 
 
 async def _words(runtime: Runtime, query: str, parameters: dict[str, Any], *, rank: bool) -> _Words:
     async with runtime.database.session() as session:
-        parsed = await session.one("parse_query", query=query)
-        assert parsed is not None
-        to_the_letter = any(operator in parsed["strict"] for operator in ("!", "|", "<"))
-        tsquery = parsed["strict"] if to_the_letter else _enough_of(parsed["lexemes"])
-        parameters = {**parameters, "words": tsquery}
-        if not tsquery:
-            return _Words(parameters, 0, [], to_the_letter)
-        if not rank:
-            return _Words(parameters, await _count(session, parameters), [], to_the_letter)
-        total, newest = await _newest_and_total(runtime, session, parameters)
-        if not newest:
-            return _Words(parameters, total, [], to_the_letter)
-        rows = await session.all(
-            "rank_by_words",
-            ids=newest,
-            words=tsquery,
-            each_word=[_quoted(lexeme) for lexeme in parsed["lexemes"]],
+        asked = await understand(
+            session, query, include_superseded=parameters["include_superseded"]
         )
-    return _Words(parameters, total, [row["event_id"] for row in rows], to_the_letter)
+        if not asked.words:
+            return _Words(asked, parameters, 0, [])
+        parameters = {**parameters, "words": asked.words}
+        expected = await _expected(session, parameters)
+        if expected <= _MANY_MATCHES:
+            limit = _RANKED_MATCHES if rank else 1
+            rows = await session.all("newest_with_total", limit=limit, **parameters)
+            total = rows[0]["total"] if rows else 0
+            ranked = await _ranked(session, asked, rows) if rank else []
+            return _Words(asked, parameters, total, ranked)
+
+    async def newest() -> list[UUID]:
+        if not rank:
+            return []
+        async with runtime.database.session() as session:
+            return await _ranked(
+                session, asked, await _to_rank(session, asked, parameters, expected)
+            )
+
+    # Each with a connection of its own, which nobody may wait for while holding another one.
+    total, ranked = await asyncio.gather(_total(runtime, asked, parameters), newest())
+    return _Words(asked, parameters, total, ranked)
 
 
-async def _newest_and_total(
-    runtime: Runtime, session: Session, parameters: dict[str, Any]
-) -> tuple[int, list[UUID]]:
-    """All matches in one pass when they are few; else counted while the newest are found."""
-    expected = await _expected(session, parameters)
-    if expected <= _MANY_MATCHES:
-        rows = await session.all("newest_with_total", limit=_RANKED_MATCHES, **parameters)
-        return (rows[0]["total"], [row["event_id"] for row in rows]) if rows else (0, [])
+async def _to_rank(
+    session: Session, asked: Asked, parameters: dict[str, Any], expected: int
+) -> list[Row]:
+    """The newest of as many matches as Postgres expects, which may be wrong about words that seldom
+    or never stand together."""
+    many, open_ended = _RANKED_MATCHES, asked.all_but is not None
+    if not _few(parameters, expected, many, open_ended):
+        rows = await session.all("newest_of_last", last=_LOOKED_BACK, limit=many, **parameters)
+        if len(rows) == many or open_ended:
+            return rows
+        expected = 0
+    return await _newest(session, parameters, expected, many, open_ended=open_ended)
 
-    async def count() -> int:
-        async with runtime.database.session() as other:
-            return await _count(other, parameters)
 
-    return await asyncio.gather(count(), _newest(session, parameters, expected, _RANKED_MATCHES))
+async def _total(runtime: Runtime, asked: Asked, parameters: dict[str, Any]) -> int:
+    async def count(words: str | None) -> int:
+        async with runtime.database.session() as session:
+            return await _count(session, {**parameters, "words": words})
+
+    if asked.all_but is None:
+        return await count(asked.words)
+    every, others = await asyncio.gather(count(None), count(asked.all_but))
+    return every - others
+
+
+async def _ranked(session: Session, asked: Asked, rows: list[Row]) -> list[UUID]:
+    if not rows:
+        return []
+    ranked = await session.all(
+        "rank_by_words",
+        ids=[row["event_id"] for row in rows],
+        words=asked.words,
+        each_word=list(asked.each_word),
+    )
+    return [row["event_id"] for row in ranked]
 
 
 async def _expected(session: Session, parameters: dict[str, Any]) -> int:
@@ -227,72 +345,92 @@ async def _expected(session: Session, parameters: dict[str, Any]) -> int:
     return rows
 
 
-def _enough_of(lexemes: list[str]) -> str:
-    """A tsquery that wants half of the words: people ask in sentences."""
-    wanted = (len(lexemes) + 1) // 2 if len(lexemes) <= _MOST_WORDS_COMBINED else 2
-    quoted = [_quoted(lexeme) for lexeme in lexemes]
-    return " | ".join(" & ".join(some) for some in combinations(quoted, wanted) if some)
-
-
-def _quoted(lexeme: str) -> str:
-    return "'" + lexeme.replace("\\", "\\\\").replace("'", "''") + "'"
-
-
-async def _dense(
-    runtime: Runtime, query: str, filters: EventFilters, farthest: float | None
-) -> list[str]:
+async def _nearest(runtime: Runtime, query: str, filters: EventFilters) -> tuple[Vector, list[Hit]]:
     [vector] = await runtime.embedder.embed([query])
-    hits = await runtime.vectors.query(
-        CollectionName.EVENTS, vector, limit=_DENSE_HITS, where=_where(filters)
+    where = _where(_of_the_event(filters))
+    return vector, await runtime.vectors.query(
+        CollectionName.EVENTS, vector, limit=_DENSE_HITS, where=where
     )
-    if farthest is None:
-        narrowed = filters.category is not None or filters.artifact_uid is not None
-        farthest = _DENSE_DISTANCE_NARROWED if narrowed else _DENSE_DISTANCE
-    return [hit.id for hit in hits if hit.distance <= farthest]
 
 
-def _where(filters: EventFilters) -> dict[str, Any] | None:
-    conditions = [
+async def _meant(
+    runtime: Runtime,
+    vector: Vector,
+    hits: list[Hit],
+    words: _Words,
+    filters: EventFilters,
+    farthest: float | None,
+) -> list[Row]:
+    """Events by their meaning, nearest first: those that exist, pass the filters and are near."""
+    near = _NEAR if farthest is None else farthest
+    widest = _FARTHEST if farthest is None and words.total else near
+    found = await _passing(runtime, hits, words, widest)
+    asked_for = _DENSE_HITS
+    for where in _wider(filters):
+        if len(found) >= _ENOUGH_HITS or len(hits) < asked_for or hits[-1].distance > near:
+            break
+        asked_for = _MORE_HITS
+        hits = await runtime.vectors.query(
+            CollectionName.EVENTS, vector, limit=asked_for, where=where
+        )
+        found = await _passing(runtime, hits, words, widest)
+    if not found:
+        return []
+    reach = min(widest, found[0][0].distance + _BEHIND_THE_NEAREST)
+    meant: list[Row] = []
+    total = words.total
+    for hit, row in found[:_DENSE_HITS]:
+        surely = hit.distance <= near
+        if surely or (hit.distance <= reach and (row["has_words"] or total < _FEW_FOUND)):
+            meant.append(row)
+            total += not row["has_words"]
+    return meant
+
+
+async def _passing(
+    runtime: Runtime, hits: list[Hit], words: _Words, widest: float
+) -> list[tuple[Hit, Row]]:
+    ids = [UUID(hit.id) for hit in hits if hit.distance <= widest]
+    if not ids:
+        return []
+    async with runtime.database.session() as session:
+        rows = await session.all(
+            "filter_events",
+            ids=ids,
+            asked=words.asked.words or None,
+            **{**words.parameters, "words": None},
+        )
+    by_id = {
+        str(row["event_id"]): row
+        for row in rows
+        if row["has_words"] or not words.asked.to_the_letter
+    }
+    return [(hit, by_id[hit.id]) for hit in hits if hit.id in by_id]
+
+
+def _wider(filters: EventFilters) -> list[dict[str, Any] | None]:
+    """How to ask for more than the nearest: first for more of the same, then without superseded
+    events. That one comes last: Chroma looks at the marks of all entries."""
+    conditions = _of_the_event(filters)
+    asked = [_where(conditions)]
+    if not filters.include_superseded:
+        # Entries that were never marked may be latest.
+        asked.append(_where([*conditions, {"latest": {"$ne": False}}]))
+    return asked
+
+
+def _of_the_event(filters: EventFilters) -> list[dict[str, Any]]:
+    return [
         {name: value}
         for name in ("category", "artifact_uid")
         if (value := getattr(filters, name)) is not None
     ]
+
+
+def _where(conditions: list[dict[str, Any]]) -> dict[str, Any] | None:
     if len(conditions) > 1:
         return {"$and": conditions}
     return conditions[0] if conditions else None
-
-
-async def _fused(
-    session: Session, words: _Words, dense: list[str], constant: int, sort: Sort
-) -> tuple[list[UUID], int]:
-    """What the words and the meaning rank, and how many there are with those left unranked."""
-    rows = []
-    if dense:
-        rows = await session.all(
-            "filter_events",
-            ids=[UUID(id_) for id_ in dense],
-            asked=words.parameters["words"],
-            **{**words.parameters, "words": None},
-        )
-    has_words = {
-        str(row["event_id"]): row["has_words"]
-        for row in rows
-        if row["has_words"] or not words.to_the_letter
-    }
-    rankings = {
-        "full_text": [str(id_) for id_ in words.ranked],
-        "dense": [id_ for id_ in dense if id_ in has_words],
-    }
-    ranked = [UUID(item.key) for item in fuse(rankings, constant=constant)]
-    if sort == "time":
-        events = sorted(await session.all("events_by_id", ids=ranked), key=_newest_first)
-        ranked = [row["event_id"] for row in events]
-    return ranked, words.total + sum(not has for has in has_words.values())
-
-
-def _newest_first(row: Row) -> tuple[bool, float]:
-    time = row["event_time"]
-    return time is None, -time.timestamp() if time else 0.0
 
 
 async def _page(session: Session, ids: list[UUID], total: int, include_evidence: bool) -> EventPage:

@@ -23,6 +23,10 @@ async def replace_events(
     job = extraction.job
     with taken([extraction.ledger]) as calls:
         async with database.transaction() as session:
+            # Whoever supersedes, restores or deletes the document comes before or after, never
+            # between: it would not see these events. First of all locks, so that nobody waits for
+            # us meanwhile.
+            await session.run("lock_artifact", uid=job.artifact_uid)
             await jobs.hold(session, job)
             await session.run("delete_events_of_revision", **_revision(extraction))
             ids = await _insert_events(session, extraction)

@@ -31,13 +31,16 @@ ORDER BY v.event_id, v.start_char, v.evidence_id;
 
 -- name: list_events_of_revision
 SELECT e.event_id, e.artifact_uid, e.revision_id, e.category, e.event_time, e.narrative,
-       e.subject_json, e.actors_json, e.confidence, e.created_at
+       e.subject_json, e.actors_json, e.confidence, e.created_at, r.title, r.artifact_type,
+       r.source_system
 FROM semantic_event e
+LEFT JOIN artifact_revision r USING (artifact_uid, revision_id)
 WHERE e.artifact_uid = %(uid)s AND e.revision_id = %(revision)s
 ORDER BY e.event_time DESC NULLS LAST, e.created_at DESC, e.event_id;
 
 -- name: events_by_id
--- With the filters of a search applied once more: an index beside Postgres may be behind.
+-- What is shown of events. Which ones they are, Postgres has said before: ids that only an index
+-- beside it knows must have gone through `filter_events`.
 SELECT e.event_id, e.artifact_uid, e.revision_id, e.category, e.event_time, e.narrative,
        e.subject_json, e.actors_json, e.confidence, e.created_at, r.title, r.artifact_type,
        r.source_system
@@ -86,16 +89,44 @@ WHERE artifact_uid = %(uid)s AND revision_id = %(revision)s AND job_type = 'extr
 FOR UPDATE;
 
 -- name: parse_query
--- What a person typed, as Postgres understands it. Empty when only stop words are left.
+-- What a person typed, as Postgres understands it: with its operators (empty when only stop words
+-- are left; `open_ended` when it also matches what has none of its words), and word by word, each
+-- as it stands and in its parts.
 SELECT CASE WHEN numnode(q) > 0 THEN q::text ELSE '' END AS strict,
-       tsvector_to_array(to_tsvector('english', %(query)s)) AS lexemes
+       numnode(q) > 0 AND ''::tsvector @@ q AS open_ended,
+       (SELECT coalesce(jsonb_agg(jsonb_build_array(tsvector_to_array(w.whole),
+                                                    tsvector_to_array(w.parts)) ORDER BY w.n), '[]')
+        FROM (SELECT n, to_tsvector('english', word) AS whole,
+                     to_tsvector('english', translate(word, '-/', '  ')) AS parts
+              FROM unnest(%(typed)s::text[]) WITH ORDINALITY AS t (word, n)) w
+        WHERE length(w.whole) + length(w.parts) > 0) AS words
 FROM websearch_to_tsquery('english', %(query)s) AS q;
+
+-- name: count_words
+-- About how many events have each of these words, to know the rare ones. Of common words the
+-- statistics know; the others are counted, as far as a hundred: their order is what matters.
+SELECT w.word,
+       coalesce(common.share * (SELECT reltuples FROM pg_class WHERE oid = 'event_entry'::regclass),
+                (SELECT count(*) FROM (
+                     SELECT 1 FROM event_entry s
+                     WHERE words_of_event(s.event_id) @@ w.word::tsquery
+                       AND (s.is_latest OR (NOT s.is_latest AND %(include_superseded)s))
+                     LIMIT 100) hundred)) AS events
+FROM unnest(%(words)s::text[]) AS w (word)
+LEFT JOIN (
+    SELECT e.lexeme, e.share FROM pg_stats_ext_exprs s
+    CROSS JOIN unnest(s.most_common_elems::text::text[], s.most_common_elem_freqs)
+         AS e (lexeme, share)
+    WHERE s.statistics_name = 'event_entry_words'
+) common ON w.word = quote_literal(common.lexeme);
 
 -- name: tune_connection
 -- For as long as it lives. Which filters apply differs from call to call, so each needs a plan of
 -- its own; the matches of a common word must fit into memory one by one; and starting workers
--- takes longer than most searches.
-SELECT set_config('plan_cache_mode', 'force_custom_plan', false),
+-- takes longer than most searches. Times are UTC in and out, whatever the server's own zone is:
+-- days are told by it.
+SELECT set_config('TimeZone', 'UTC', false),
+       set_config('plan_cache_mode', 'force_custom_plan', false),
        set_config('work_mem', '64MB', false), set_config('jit', 'off', false),
        set_config('max_parallel_workers_per_gather', '0', false);
 
@@ -140,7 +171,7 @@ LIMIT %(limit)s;
 
 -- name: newest_of_few
 -- Newest first, when there are not too many to look at all of them: OFFSET 0 finds them first.
-SELECT m.event_id
+SELECT m.event_id, m.event_time, m.created_at
 FROM (
     SELECT s.event_id, s.event_time, s.created_at FROM event_entry s
     WHERE s.event_id <> ALL(%(without)s::uuid[]) AND
@@ -152,11 +183,28 @@ LIMIT %(limit)s OFFSET %(offset)s;
 
 -- name: newest_of_many
 -- Newest first, when going back in time soon meets enough of them.
-SELECT s.event_id FROM event_entry s
+SELECT s.event_id, s.event_time, s.created_at FROM event_entry s
 WHERE s.event_id <> ALL(%(without)s::uuid[]) AND
 -- include: entry_filters
 ORDER BY s.event_time DESC NULLS LAST, s.created_at DESC, s.event_id
 LIMIT %(limit)s OFFSET %(offset)s;
+
+-- name: newest_of_last
+-- The same among the last so many alone: should there be fewer matches than was thought, going
+-- back to the first event would take seconds.
+SELECT s.event_id, s.event_time, s.created_at
+FROM (
+    SELECT * FROM event_entry s
+    WHERE (s.is_latest OR (NOT s.is_latest AND %(include_superseded)s))
+      AND (%(time_from)s::timestamptz IS NULL OR s.event_time >= %(time_from)s)
+      AND (%(time_to)s::timestamptz IS NULL OR s.event_time <= %(time_to)s)
+    ORDER BY s.event_time DESC NULLS LAST, s.created_at DESC, s.event_id
+    LIMIT %(last)s
+) s
+WHERE
+-- include: entry_filters
+ORDER BY s.event_time DESC NULLS LAST, s.created_at DESC, s.event_id
+LIMIT %(limit)s;
 
 -- name: rank_by_words
 -- These events by how many of the words they have, then how well they match.
@@ -167,25 +215,56 @@ ORDER BY (SELECT count(*) FROM unnest(%(each_word)s::tsquery[]) AS one WHERE e.w
 
 -- name: filter_events
 -- Which of these events pass the filters, and whether they have the words.
-SELECT s.event_id, words_of_event(s.event_id) @@ %(asked)s::tsquery AS has_words
+SELECT s.event_id, s.event_time, s.created_at,
+       coalesce(words_of_event(s.event_id) @@ %(asked)s::tsquery, false) AS has_words
 FROM event_entry s
 WHERE s.event_id = ANY(%(ids)s) AND
 -- include: entry_filters
 ;
+
+-- name: event_ids_of_revisions
+SELECT e.event_id FROM semantic_event e
+JOIN unnest(%(uids)s::text[], %(revisions)s::text[]) AS wanted (uid, revision)
+  ON e.artifact_uid = wanted.uid AND e.revision_id = wanted.revision;
+
+-- name: find_events_out_of_step
+-- Events that are taken for latest though their revision is not, or the other way round.
+SELECT e.event_id, e.artifact_uid, e.revision_id, r.is_latest
+FROM semantic_event e JOIN artifact_revision r USING (artifact_uid, revision_id)
+WHERE e.is_latest <> r.is_latest
+LIMIT %(limit)s;
+
+-- name: mend_events_out_of_step
+-- Their revisions have the last word. One that is being superseded right now is left to whoever
+-- does so.
+WITH truth AS MATERIALIZED (
+    SELECT r.artifact_uid, r.revision_id, r.is_latest FROM artifact_revision r
+    WHERE EXISTS (SELECT 1 FROM semantic_event e
+                  WHERE e.artifact_uid = r.artifact_uid AND e.revision_id = r.revision_id
+                    AND e.is_latest <> r.is_latest)
+    FOR SHARE SKIP LOCKED
+)
+UPDATE semantic_event e SET is_latest = truth.is_latest
+FROM truth
+WHERE e.artifact_uid = truth.artifact_uid AND e.revision_id = truth.revision_id
+  AND e.is_latest <> truth.is_latest;
 
 -- name: count_all_events
 SELECT count(*) AS events FROM semantic_event;
 
 -- name: events_to_index
 -- For `reindex`: a page of events in key order.
-SELECT event_id, artifact_uid, revision_id, category, narrative, document_title
+SELECT event_id, artifact_uid, revision_id, category, narrative, document_title, is_latest
 FROM semantic_event WHERE event_id > %(after)s ORDER BY event_id LIMIT %(limit)s;
 
 -- name: list_jobs
 SELECT j.job_id, j.status, j.attempts, j.max_attempts, j.last_error_code, j.last_error_message,
        j.updated_at, j.requested_by, j.artifact_uid, j.revision_id, r.title
-FROM event_jobs j
+FROM (
+    SELECT * FROM event_jobs j
+    WHERE %(status)s::text IS NULL OR j.status = %(status)s
+    ORDER BY j.updated_at DESC, j.job_id
+    LIMIT %(limit)s
+) j
 LEFT JOIN artifact_revision r USING (artifact_uid, revision_id)
-WHERE %(status)s::text IS NULL OR j.status = %(status)s
-ORDER BY j.updated_at DESC, j.job_id
-LIMIT %(limit)s;
+ORDER BY j.updated_at DESC, j.job_id;

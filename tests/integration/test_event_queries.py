@@ -70,6 +70,39 @@ async def test_odd_queries_are_answered(searched: ToolClient, query: str) -> Non
     assert len(answer["events"]) == min(answer["total"], 20)
 
 
+@pytest.mark.parametrize(
+    "query",
+    [
+        "pricing ?!…",
+        "🙃 pricing",
+        "pricing \\",
+        "\\' pricing \\",
+        "pricing '",
+        '"pricing',
+        '" pricing',
+        "% pricing %s %(query)s",
+        "pricing $1 _",
+        "& | ! <-> pricing",
+        "pricing:* & !",
+        "- pricing - -",
+        "pricing --",
+        "pricing \u202e\u200b",
+        "pricing " * 62,
+        "pricing " + "{" * 250,
+        "pricing " + "é" * 480,
+        "(pricing)",
+        "the pricing and of",
+    ],
+)
+@pytest.mark.parametrize("sort", ["relevance", "time"])
+async def test_odd_marks_do_not_hide_what_is_asked_for(
+    searched: ToolClient, query: str, sort: str
+) -> None:
+    answer = await searched("event_search", query=query, sort=sort)
+
+    assert {PRICING.narrative, PRICE_RISK.narrative} <= set(narratives(answer))
+
+
 @pytest.mark.parametrize("parameter", ["query", "actor", "subject", "source_system"])
 async def test_text_that_no_store_can_hold_is_refused(tools: ToolClient, parameter: str) -> None:
     error = await tools.refusal("event_search", **{parameter: "pri\x00cing"})

@@ -1,14 +1,17 @@
 """event_search: what people type finds what they mean, and never an error of the database."""
 
+import asyncio
 from typing import Any
+from unittest.mock import AsyncMock
 
 import psycopg
 import pytest
 
 from memory_core.events import search
 from memory_core.events.index import event_metadata
+from memory_core.events.search import EventFilters
 from memory_core.runtime import Runtime
-from memory_core.vectors import CollectionName, Entry
+from memory_core.vectors import CollectionName, Entry, VectorStore
 from tests.integration.planted_events import Event, Garden, Planted
 from tests.integration.searched_events import AUTH, BETA, LUNCH, PRICE_RISK, PRICING, narratives
 from tests.tool_client import Json, ToolClient
@@ -49,6 +52,48 @@ async def test_a_decision_about_pricing(searched: ToolClient) -> None:
     answer = await searched("event_search", query="decision about pricing", category="Decision")
 
     assert narratives(answer) == [PRICING.narrative]
+
+
+FOLLOW_UP = Event("The team decided to hold a follow up meeting on Monday.")
+SIGN_UP = Event("Sign up closes on 24 March; that is the deadline for the beta.")
+SEATS = Event("Access costs 5.00 per seat since 2026-03-15.")
+
+
+@pytest.mark.parametrize(
+    ("query", "first"),
+    [
+        ("what did we decide about the follow-up meeting?", FOLLOW_UP),
+        ("when is the sign-up deadline for beta customers?", SIGN_UP),
+        ("beta - what is the deadline?", SIGN_UP),
+        ("deadline - beta", SIGN_UP),
+        ("prices since 2026-03-15", SEATS),
+        ("$5.00/seat", SEATS),
+        ("did the team decide or postpone the meeting?", FOLLOW_UP),
+    ],
+)
+@pytest.mark.parametrize("sort", ["relevance", "time"])
+async def test_hyphens_and_slashes_are_no_operators(
+    garden: Garden, tools: ToolClient, query: str, first: Event, sort: str
+) -> None:
+    await garden.document(FOLLOW_UP, SIGN_UP, SEATS, LUNCH, source_id="one")
+
+    answer = await tools("event_search", query=query, sort=sort)
+
+    found = narratives(answer)
+    assert first.narrative in found if sort == "time" else found[0] == first.narrative
+    assert LUNCH.narrative not in found
+
+
+async def test_of_a_long_query_two_rare_words_will_do(garden: Garden, tools: ToolClient) -> None:
+    """Words that are nowhere do not count, however many; nor does one alone."""
+    await garden.document(PRICING, PRICE_RISK, LUNCH, source_id="one")
+    nowhere = " ".join(f"xq{number}zv" for number in range(70))
+
+    both = await tools("event_search", query=f"{nowhere} canteen fridays"[-500:])
+    one = await tools("event_search", query=f"{nowhere} fridays"[-500:])
+
+    assert LUNCH.narrative in narratives(both)
+    assert LUNCH.narrative not in narratives(one)
 
 
 # --- operators -------------------------------------------------------------------------------
@@ -148,14 +193,133 @@ async def test_each_filter_alone_and_together(
         ({"min_confidence": 0.9}, {PRICING}),
     ],
 )
-async def test_filters_hold_for_words_and_for_meaning(
+async def test_filters_hold_for_words(
     searched: ToolClient, filters: Json, expected: set[Event]
 ) -> None:
-    """ "pricing" has two events by its words, and all five are near enough by meaning or not."""
     answer = await searched("event_search", query='"pricing" or "charge"', **filters)
 
     assert set(narratives(answer)) == {event.narrative for event in expected}
     assert answer["filters_applied"]["query"] == '"pricing" or "charge"'
+
+
+COMPLAINT = Event(
+    "Customers complained about the invoice.",
+    category="Feedback",
+    time="2026-01-10T09:00:00Z",
+    actors=("Bob Ray",),
+    subject="paperwork",
+    confidence=0.8,
+)
+# Near the complaint in meaning; a word of it stands in no event.
+MEANING = "client billing complaint"
+
+
+@pytest.mark.parametrize(
+    ("fitting", "other"),
+    [
+        ({"category": "Feedback"}, {"category": "Decision"}),
+        ({"actor": "Bob Ray"}, {"actor": "Zoe Yu"}),
+        ({"subject": "paperwork"}, {"subject": "canteen"}),
+        ({"artifact_type": "note"}, {"artifact_type": "email"}),
+        ({"source_system": "test"}, {"source_system": "gmail"}),
+        ({"time_from": "2026-01-10"}, {"time_from": "2026-01-11"}),
+        ({"time_to": "2026-01-11"}, {"time_to": "2026-01-10"}),
+        ({"min_confidence": 0.8}, {"min_confidence": 0.9}),
+    ],
+)
+@pytest.mark.parametrize("sort", ["relevance", "time"])
+async def test_filters_hold_for_meaning(
+    garden: Garden,
+    tools: ToolClient,
+    sql: psycopg.Connection,
+    fitting: Json,
+    other: Json,
+    sort: str,
+) -> None:
+    planted = await garden.document(COMPLAINT, source_id="one")
+    await garden.document(LUNCH, source_id="two", artifact_type="email", source_system="gmail")
+    [by_words] = sql.execute(
+        "SELECT count(*) FROM semantic_event WHERE words @@ websearch_to_tsquery('english', %s)",
+        [MEANING.replace(" ", " or ")],
+    ).fetchall()
+    assert by_words == (0,)
+
+    found = await tools("event_search", query=MEANING, sort=sort, **fitting)
+    without = await tools("event_search", query=MEANING, sort=sort, **other)
+
+    assert [event["event_id"] for event in found["events"]] == planted.ids
+    assert (without["events"], without["total"]) == ([], 0)
+
+
+@pytest.mark.parametrize("marked", [True, False], ids=["marked", "from before there were marks"])
+async def test_superseded_events_do_not_stand_before_what_is_meant(
+    garden: Garden,
+    tools: ToolClient,
+    runtime: Runtime,
+    monkeypatch: pytest.MonkeyPatch,
+    marked: bool,
+) -> None:
+    """There are more nearer ones than Chroma is asked for at first."""
+    monkeypatch.setattr(search, "_DENSE_HITS", 5)
+    monkeypatch.setattr(search, "_MORE_HITS", 5 if marked else 50)
+    planted = await garden.document(COMPLAINT, source_id="one")
+    nearer = [Event(f"{MEANING.capitalize()} {number}.") for number in range(12)]
+    await garden.document(*nearer, source_id="two")
+    if not marked:
+        monkeypatch.setattr(VectorStore, "set_latest", AsyncMock())
+    await garden.document(LUNCH, source_id="two")
+
+    answer = await tools("event_search", query=MEANING)
+    everything = await tools("event_search", query=MEANING, include_superseded=True)
+
+    assert [event["event_id"] for event in answer["events"]] == planted.ids
+    assert everything["total"] > 5
+
+
+async def test_marks_follow_when_an_old_revision_comes_back(
+    garden: Garden, tools: ToolClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(search, "_DENSE_HITS", 5)
+    monkeypatch.setattr(search, "_MORE_HITS", 5)
+    planted = await garden.document(COMPLAINT, source_id="one")
+    await garden.document(LUNCH, source_id="one")
+    nearer = [Event(f"{MEANING.capitalize()} {number}.") for number in range(12)]
+    await garden.document(*nearer, source_id="two")
+    await garden.document(PRICING, source_id="two")
+    await tools(
+        "artifact_ingest",
+        artifact_type="note",
+        source_system="test",
+        source_id="one",
+        content=COMPLAINT.words,
+    )
+
+    answer = await tools("event_search", query=MEANING)
+
+    assert [event["event_id"] for event in answer["events"]] == planted.ids
+
+
+async def test_what_has_nothing_to_do_with_the_query_is_not_found_by_narrowing(
+    searched: ToolClient,
+) -> None:
+    for category in ("Decision", "QualityRisk", "Commitment", "Stakeholder", "Execution"):
+        answer = await searched(
+            "event_search", query="quantum chromodynamics lecture", category=category
+        )
+        assert (answer["events"], answer["total"]) == ([], 0)
+
+
+async def test_what_is_found_by_its_words_is_not_mixed_with_what_is_far(
+    garden: Garden, tools: ToolClient
+) -> None:
+    tickets = [Event(f"Step {number} of ticket qx77 was taken.") for number in range(12)]
+    others = [Event(f"The canteen served soup number {number}.") for number in range(12)]
+    await garden.document(*tickets, *others, source_id="one")
+
+    for sort in ("relevance", "time"):
+        answer = await tools("event_search", query="qx77", sort=sort)
+        assert set(narratives(answer)) == {event.narrative for event in tickets}
+        assert answer["total"] == 12
 
 
 async def test_only_this_document(planted: Planted, tools: ToolClient) -> None:
@@ -205,6 +369,22 @@ async def test_sorted_by_time_the_newest_match_is_first(searched: ToolClient) ->
     assert narratives(answer) == [e.narrative for e in (PRICE_RISK, PRICING, AUTH, LUNCH)]
 
 
+@pytest.mark.parametrize(
+    "query", ["pricing", "decision about pricing", "who looks after sign-in?", MEANING, "-pricing"]
+)
+@pytest.mark.parametrize("filters", [{}, {"category": "QualityRisk"}, {"actor": "Alice Chen"}])
+async def test_sorting_changes_the_order_alone(
+    searched: ToolClient, query: str, filters: Json
+) -> None:
+    by_relevance = await searched("event_search", query=query, **filters)
+    by_time = await searched("event_search", query=query, sort="time", **filters)
+
+    assert by_relevance["total"] == by_time["total"]
+    assert set(narratives(by_relevance)) == set(narratives(by_time))
+    times = [event["event_time"] or "" for event in by_time["events"]]
+    assert times == sorted(times, reverse=True)
+
+
 # --- pages -----------------------------------------------------------------------------------
 
 
@@ -226,6 +406,8 @@ async def pages(tools: ToolClient, size: int, **arguments: Any) -> tuple[list[st
         {},
         {"query": "launch"},
         {"query": "launch", "sort": "time"},
+        {"query": "-risky", "sort": "time"},
+        {"query": "-risky"},
         {"query": "launch", "category": "Change"},
         {"query": "launch -risky"},
         {"category": "Change"},
@@ -253,6 +435,8 @@ async def test_pages_are_disjoint_and_together_everything(
 
     seen, totals = await pages(tools, 7, **arguments)
 
+    whole = await tools("event_search", limit=100, **arguments)
+    assert seen == [event["event_id"] for event in whole["events"]]
     assert len(seen) == len(set(seen))
     assert totals == {len(seen)}
     condition = "true"
@@ -262,6 +446,29 @@ async def test_pages_are_disjoint_and_together_everything(
         condition = "narrative NOT LIKE '%risky%'"
     expected = sql.execute(f"SELECT event_id::text FROM semantic_event WHERE {condition}")
     assert set(seen) == {row[0] for row in expected}
+
+
+@pytest.mark.parametrize("size", [1, 3, 7])
+async def test_pages_by_time_have_matches_by_meaning_between_those_by_words(
+    garden: Garden, tools: ToolClient, monkeypatch: pytest.MonkeyPatch, size: int
+) -> None:
+    """Five by their words; all others count as near."""
+    monkeypatch.setattr(search, "_NEAR", 2.0)
+    monkeypatch.setattr(search, "_FARTHEST", 2.0)
+    events = [
+        Event(
+            f"Step {number} was taken{', which is risky' if number % 4 == 0 else ''}.",
+            time=f"2026-01-{1 + number % 9:02}" if number % 5 else None,
+        )
+        for number in range(20)
+    ]
+    await garden.document(*events, source_id="steps")
+
+    seen, totals = await pages(tools, size, query="risky", sort="time")
+
+    listed = await tools("event_search", limit=100)
+    assert seen == [event["event_id"] for event in listed["events"]]
+    assert totals == {20}
 
 
 async def test_a_page_beyond_the_end_is_empty_and_knows_the_total(
@@ -292,6 +499,23 @@ async def test_many_matches_and_few_are_ranked_alike(
 
 
 # --- revisions -------------------------------------------------------------------------------
+
+
+async def test_searches_at_once_do_not_wait_for_each_other_s_connections(
+    planted: Planted, runtime: Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Twice as many as there are connections, each counting while it finds the newest."""
+    monkeypatch.setattr(search, "_MANY_MATCHES", 0)
+    size = runtime.database._pool.max_size
+
+    found = await asyncio.gather(
+        *(
+            search.search_events(runtime, "pricing", EventFilters(), limit=5)
+            for _ in range(2 * size)
+        )
+    )
+
+    assert {page.total for page in found} == {2}
 
 
 async def test_old_events_are_hidden_unless_asked_for(garden: Garden, tools: ToolClient) -> None:

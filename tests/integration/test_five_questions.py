@@ -292,6 +292,7 @@ async def test_each_fact_about_who_is_in_the_answers(ask: ToolClient) -> None:
     for query in (
         "authentication redesign",
         "account migration owner",
+        "who owns what, and who reviews it?",
         "vendor contact identity broker Keyhaven",
         "contract question contact",
         "takes over the migration guide",

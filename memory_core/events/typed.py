@@ -1,0 +1,104 @@
+"""What people type, as Postgres is asked for it: in sentences, or with operators.
+
+With operators ("quotes", -exclusion, OR) a query is taken to the letter. Without, it is a
+sentence: of one or two words one will do, of more any two, and the rare ones say most.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from memory_core.database import Session
+
+# Two of so many words will do; of longer queries, of the rarest.
+_MOST_WORDS = 8
+# All events that have some of the words are looked at: about so many at most. Two words are always
+# looked for.
+_MOST_LOOKED_AT = 150_000
+# Events that have more of the words come first: of so many words, the rarest.
+_RANKED_WORDS = 16
+
+_QUOTED = re.compile(r'"[^"]*\w[^"]*"')
+_EXCLUDED = re.compile(r'(?<!\S)-(?=["\w])')
+_EITHER = re.compile(r"(?<=\S)\s+OR\s+(?=\S)")
+# In a question "or" is a word like any other.
+_EITHER_OUTSIDE_QUESTIONS = re.compile(
+    r"(?<=\S)\s+or\s+(?=\S)(?!.*\?\s*$)", re.IGNORECASE | re.DOTALL
+)
+_LOOSE_HYPHEN = re.compile(r"(?<!\S)-+(?!\S)")
+_LEXEME = re.compile(r"'(?:''|[^'])*'")
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """`words`: the tsquery that an event must match; "" when there is nothing to look for."""
+
+    words: str
+    # What it excludes must not come back by its meaning.
+    to_the_letter: bool = False
+    # Its words one by one, for ranking.
+    each_word: Sequence[str] = ()
+    # When events without any of its words match as well: the tsquery of those that do not. The
+    # matches are counted by what they leave, since no index leads to what a text does not have.
+    all_but: str | None = None
+
+
+def has_operators(text: str) -> bool:
+    operators = (_QUOTED, _EXCLUDED, _EITHER, _EITHER_OUTSIDE_QUESTIONS)
+    return any(operator.search(text) for operator in operators)
+
+
+async def understand(session: Session, text: str, *, include_superseded: bool) -> Asked:
+    # Postgres would take a hyphen between words for an exclusion.
+    text = _LOOSE_HYPHEN.sub(" ", text)
+    parsed = await session.one("parse_query", query=text, typed=list(dict.fromkeys(text.split())))
+    assert parsed is not None
+    each_word = list(dict.fromkeys(_word(*lexemes) for lexemes in parsed["words"]))
+    strict: str = parsed["strict"]
+    if strict and has_operators(text):
+        all_but = _all_but(strict) if parsed["open_ended"] else None
+        return Asked(strict, True, each_word[:_RANKED_WORDS], all_but)
+    if len(each_word) <= 2:
+        return Asked(" | ".join(each_word), each_word=each_word)
+    rows = await session.all("count_words", words=each_word, include_superseded=include_superseded)
+    rarest = sorted((row for row in rows if row["events"]), key=lambda row: row["events"])
+    return Asked(_two_of(_telling(rarest)), each_word=[r["word"] for r in rarest[:_RANKED_WORDS]])
+
+
+def _word(whole: list[str], parts: list[str]) -> str:
+    """One word as it was typed, or its parts: "follow-up" is also found as "follow up"."""
+    readings = [parts] if parts and set(parts) <= set(whole) else [whole, parts]
+    return " | ".join(" & ".join(map(_quoted, lexemes)) for lexemes in readings if lexemes)
+
+
+def _quoted(lexeme: str) -> str:
+    return "'" + lexeme.replace("\\", "\\\\").replace("'", "''") + "'"
+
+
+def _telling(rarest: list[dict[str, Any]]) -> list[str]:
+    kept: list[str] = []
+    looked_at = 0.0
+    for row in rarest[:_MOST_WORDS]:
+        looked_at += row["events"]
+        if len(kept) >= 2 and looked_at > _MOST_LOOKED_AT:
+            break
+        kept.append(row["word"])
+    return kept
+
+
+def _two_of(words: Sequence[str]) -> str:
+    """A tsquery for any two of the words. Two numbers differ in some binary digit: for each digit,
+    one of the words whose number has it and one of the others."""
+    pairs = []
+    for digit in range((max(len(words), 1) - 1).bit_length()):
+        sides: tuple[list[str], list[str]] = ([], [])
+        for number, word in enumerate(words):
+            sides[number >> digit & 1].append(f"({word})")
+        pairs.append(" & ".join(f"({' | '.join(side)})" for side in sides))
+    return " | ".join(f"({pair})" for pair in pairs)
+
+
+def _all_but(strict: str) -> str:
+    """What does not match has at least one of the words."""
+    return f"({' | '.join(_LEXEME.findall(strict))}) & !({strict})"

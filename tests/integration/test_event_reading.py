@@ -1,0 +1,78 @@
+"""Reading events: what each row tells, in how many queries, and by which clock."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from datetime import date
+from uuid import UUID
+
+import pytest
+from pydantic import SecretStr
+
+from benchmarks.bench_events import recorded
+from memory_core.events.reading import get_event, list_for_revision
+from memory_core.events.search import EventFilters, search_events
+from memory_core.events.stakeholders import stakeholders
+from memory_core.events.timeline import timeline
+from memory_core.runtime import Runtime
+from memory_core.settings import Settings
+from tests.integration.planted_events import Event, Garden, Planted
+from tests.tool_client import ToolClient
+
+
+async def test_events_of_a_revision_name_their_document(
+    planted: Planted, tools: ToolClient
+) -> None:
+    listed = await tools("event_list_for_revision", artifact_uid=planted.uid)
+    found = await tools("event_search", artifact_uid=planted.uid)
+
+    for answer in (listed, found):
+        assert [event["title"] for event in answer["events"]] == ["Minutes of January"] * 3
+
+
+@pytest.fixture
+async def abroad(services: Settings) -> AsyncIterator[Runtime]:
+    """A runtime over a Postgres that lives by the clock of Auckland."""
+    zone = "&options=-c%20TimeZone%3DPacific/Auckland"
+    dsn = SecretStr(services.dsn + zone)
+    runtime = Runtime(services.model_copy(update={"events_db_dsn": dsn}))
+    await runtime.open()
+    yield runtime
+    await runtime.close()
+
+
+async def test_days_are_those_of_utc_whatever_the_server_lives_by(
+    garden: Garden, abroad: Runtime
+) -> None:
+    """Seven in the evening in London, and the next morning in Auckland."""
+    await garden.document(Event("The beta opened.", time="2026-01-10T19:00:00Z"), source_id="one")
+
+    told = await timeline(abroad, None, EventFilters(), limit=5)
+
+    assert [day.day for day in told.days] == [date(2026, 1, 10)]
+
+
+Reading = Callable[[Runtime, Planted], Awaitable[object]]
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda runtime, _: search_events(runtime, "pricing", EventFilters(), limit=20),
+        lambda runtime, _: search_events(runtime, "pricing", EventFilters(), limit=20, sort="time"),
+        lambda runtime, _: search_events(runtime, None, EventFilters(), limit=20),
+        lambda runtime, _: timeline(runtime, "pricing", EventFilters(), limit=20),
+        lambda runtime, _: stakeholders(runtime, "pricing", EventFilters(), limit=20),
+        lambda runtime, one: list_for_revision(runtime, one.uid, None, include_evidence=True),
+        lambda runtime, one: get_event(runtime, UUID(one.ids[0])),
+    ],
+    ids=[
+        "search", "search by time", "list", "timeline", "stakeholders", "revision", "event",
+    ],
+)  # fmt: skip
+async def test_all_evidence_comes_in_one_query(
+    planted: Planted, runtime: Runtime, read: Reading
+) -> None:
+    with recorded() as statements:
+        await read(runtime, planted)
+
+    asked = [statement for statement, _ in statements if b"FROM event_evidence" in statement]
+    assert len(asked) == 1

@@ -1,0 +1,180 @@
+"""An event is latest exactly when its revision is, whatever happens at the same time."""
+
+import asyncio
+from collections.abc import Iterator
+from typing import Any
+from uuid import uuid4
+
+import psycopg
+import pytest
+
+from memory_core import queries
+from memory_core.artifacts import ingest as ingest_module
+from memory_core.events import latest as latest_marks
+from memory_core.events import store
+from memory_core.runtime import Runtime
+from memory_core.settings import Settings
+from tests.integration.asking import until
+from tests.pipeline_client import Pipeline
+from tests.tool_client import ToolClient
+
+FIRST = "Decision: we launch the beta in May.\nBob Roth will test it."
+SECOND = "Decision: we launch the beta in June.\nBob Roth will not test it."
+
+
+@pytest.fixture
+def pipeline(runtime: Runtime) -> Pipeline:
+    return Pipeline(runtime)
+
+
+@pytest.fixture
+def other(services: Settings) -> Iterator[psycopg.Connection]:
+    """Somebody else's transaction."""
+    with psycopg.connect(services.dsn) as connection:
+        yield connection
+        connection.rollback()
+
+
+class HeldIndex:
+    """Chroma takes its time with an ingest, until it may go on."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.reached, self.go_on = asyncio.Event(), asyncio.Event()
+        index, insert = ingest_module._index, ingest_module._insert
+
+        async def held(*arguments: object) -> None:
+            await self.go_on.wait()
+            await index(*arguments)  # type: ignore[arg-type]
+
+        async def inserted(*arguments: object, **named: object) -> object:
+            try:
+                return await insert(*arguments, **named)  # type: ignore[arg-type]
+            finally:
+                self.reached.set()
+
+        monkeypatch.setattr(ingest_module, "_index", held)
+        monkeypatch.setattr(ingest_module, "_insert", inserted)
+
+
+def waiting(sql: psycopg.Connection) -> bool:
+    return bool(sql.execute("SELECT 1 FROM pg_locks WHERE NOT granted").fetchall())
+
+
+def out_of_step(sql: psycopg.Connection) -> int:
+    return len(sql.execute(queries.get("find_events_out_of_step"), {"limit": 100}).fetchall())
+
+
+@pytest.mark.parametrize("again", [False, True], ids=["first extraction", "extracted before"])
+async def test_an_extraction_that_ends_while_its_revision_is_superseded(
+    pipeline: Pipeline,
+    sql: psycopg.Connection,
+    tools: ToolClient,
+    monkeypatch: pytest.MonkeyPatch,
+    again: bool,
+) -> None:
+    """Also when it replaces events, for which both sides want the same rows."""
+    first = await pipeline.remember(FIRST)
+    keys = await pipeline.keys()
+    if again:
+        await pipeline.extract()
+    index = HeldIndex(monkeypatch)
+    ingesting = asyncio.create_task(pipeline.remember(SECOND))
+    await index.reached.wait()
+
+    extracting = asyncio.create_task(
+        pipeline.extract("run-2", keys=keys, redo_as="ui" if again else None)
+    )
+    await until(lambda: extracting.done() or waiting(sql))
+    index.go_on.set()
+    second, [outcome] = await ingesting, await extracting
+
+    assert second.status == "revised"
+    assert outcome.failure is None
+    rows = sql.execute(
+        "SELECT DISTINCT e.revision_id, e.is_latest, s.is_latest "
+        "FROM semantic_event e JOIN event_entry s USING (event_id)"
+    ).fetchall()
+    assert rows == [(first.revision_id, False, False)]
+    assert (await tools("event_search"))["total"] == 0
+
+
+async def test_a_revision_that_is_superseded_while_its_events_are_replaced(
+    pipeline: Pipeline, sql: psycopg.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The old events are deleted, the new ones not yet there: neither may end in a deadlock."""
+    await pipeline.remember(FIRST)
+    await pipeline.extract()
+    keys = await pipeline.keys()
+    deleted, go_on, insert = asyncio.Event(), asyncio.Event(), store._insert_events
+
+    async def held(*arguments: Any) -> Any:
+        deleted.set()
+        await go_on.wait()
+        return await insert(*arguments)
+
+    monkeypatch.setattr(store, "_insert_events", held)
+    extracting = asyncio.create_task(pipeline.extract("run-2", keys=keys, redo_as="ui"))
+    await deleted.wait()
+    ingesting = asyncio.create_task(pipeline.remember(SECOND))
+    await until(lambda: ingesting.done() or waiting(sql))
+    go_on.set()
+    [outcome] = await extracting
+    await ingesting
+
+    assert outcome.failure is None
+    assert sql.execute("SELECT DISTINCT is_latest FROM semantic_event").fetchall() == [(False,)]
+
+
+async def test_whoever_writes_events_waits_for_what_becomes_of_their_revision(
+    pipeline: Pipeline, sql: psycopg.Connection, other: psycopg.Connection
+) -> None:
+    """The table itself sees to it, without any lock that a writer might forget to take."""
+    stored = await pipeline.remember(FIRST)
+    other.execute(queries.get("supersede_revisions"), {"uids": [stored.artifact_uid]})
+    insert = (
+        "INSERT INTO semantic_event (artifact_uid, revision_id, category, narrative, "
+        "subject_json, actors_json, confidence, extraction_run_id) "
+        "VALUES (%s, %s, 'Decision', 'It is so.', '{}', '[]', 1, %s)"
+    )
+
+    writing = asyncio.create_task(
+        pipeline.rows(insert, stored.artifact_uid, stored.revision_id, uuid4())
+    )
+    await until(lambda: writing.done() or waiting(sql))
+    other.commit()
+    await writing
+
+    assert sql.execute("SELECT is_latest FROM semantic_event").fetchall() == [(False,)]
+
+
+async def test_events_out_of_step_are_found_and_mended(
+    pipeline: Pipeline, sql: psycopg.Connection, tools: ToolClient
+) -> None:
+    await pipeline.remember(FIRST)
+    await pipeline.extract()
+    await pipeline.remember(SECOND)
+    await pipeline.extract("run-2")
+    latest = (await tools("event_search"))["total"]
+    assert out_of_step(sql) == 0
+    sql.execute("UPDATE semantic_event SET is_latest = NOT is_latest")
+    assert out_of_step(sql) > latest
+
+    await latest_marks.mend(pipeline.runtime.database)
+
+    assert await latest_marks.out_of_step(pipeline.runtime.database, limit=10) == []
+    assert (await tools("event_search"))["total"] == latest
+
+
+async def test_mending_leaves_alone_what_is_being_changed(
+    pipeline: Pipeline, sql: psycopg.Connection, other: psycopg.Connection
+) -> None:
+    stored = await pipeline.remember(FIRST)
+    await pipeline.extract()
+    sql.execute("UPDATE semantic_event SET is_latest = false")
+    other.execute(queries.get("supersede_revisions"), {"uids": [stored.artifact_uid]})
+
+    mended = sql.execute(queries.get("mend_events_out_of_step")).rowcount
+    other.commit()
+
+    assert mended == 0
+    assert out_of_step(sql) == 0

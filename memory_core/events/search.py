@@ -442,13 +442,3 @@ async def _page(session: Session, ids: list[UUID], total: int, include_evidence:
     events = [by_id[id_] for id_ in ids if id_ in by_id]
     evidence = evidence_by_event(events, proofs[0]) if proofs else {}
     return EventPage(events, total, evidence)
-
-
-async def matching_ids(
-    runtime: Runtime, query: str, filters: EventFilters, *, limit: int, farthest: float
-) -> list[UUID]:
-    """The best events for a question, for tools that then look at them otherwise."""
-    page = await search_events(
-        runtime, query, filters, limit=limit, include_evidence=False, farthest=farthest
-    )
-    return [row["event_id"] for row in page.events]

@@ -13,6 +13,7 @@ from memory_core.backfill.estimate import Estimator
 from memory_core.backfill.scope import Scope
 from memory_core.database import Row, Session
 from memory_core.extraction.versions import Versions, current
+from memory_core.jobs import LEASE_SECONDS
 from memory_core.runtime import Runtime
 from memory_core.settings import Settings
 
@@ -54,7 +55,7 @@ class _Step:
 async def tick(runtime: Runtime, *, now: datetime | None = None) -> Tick:
     """`now` decides which day's budget is used; by default the database's clock."""
     async with runtime.database.transaction() as session:
-        withdrawn = await session.run("withdraw_waiting")
+        withdrawn = await session.run("withdraw_waiting", lease=LEASE_SECONDS)
         backfill = await session.one("try_open_backfill")
         if backfill is None:
             busy = await session.one("open_backfill")
@@ -164,7 +165,7 @@ async def _pause(step: _Step, reason: str) -> str:
     await step.session.run(
         "set_backfill_status", backfill_id=step.id, status="PAUSED", reason=reason
     )
-    await step.session.run("withdraw_waiting")
+    await step.session.run("withdraw_waiting", lease=LEASE_SECONDS)
     return "PAUSED"
 
 

@@ -91,16 +91,22 @@ INSERT INTO backfill_item (backfill_id, artifact_uid, revision_id, job_id, gener
 SELECT %(backfill_id)s, artifact_uid, revision_id, job_id, generation, tokens, job_before
 FROM asked;
 
+-- fragment: held_by_nobody
+      (j.status = 'PENDING'
+       OR (j.status = 'PROCESSING' AND j.locked_at < now() - make_interval(secs => %(lease)s)))
+
 -- name: withdraw_waiting
 -- What backfills that were stopped still have in the queue goes back to how it stood before. What a
--- run holds is left to it: it is paid for.
+-- live run holds is left to it: it is paid for.
 WITH waiting AS (
     SELECT i.backfill_id, i.job_id, i.job_before
     FROM event_jobs j
     JOIN backfill b ON b.backfill_id = j.backfill_id
     JOIN backfill_item i ON i.backfill_id = j.backfill_id AND i.artifact_uid = j.artifact_uid
                         AND i.revision_id = j.revision_id AND i.generation = j.generation
-    WHERE b.status IN ('PAUSED', 'CANCELLED') AND j.status = 'PENDING'
+    WHERE b.status IN ('PAUSED', 'CANCELLED')
+      AND
+    -- include: held_by_nobody
     ORDER BY j.job_id
     FOR UPDATE OF j
 ), put_back AS (
@@ -223,7 +229,10 @@ WHERE backfill_id = %(backfill_id)s;
 -- name: backfill_wants_a_tick
 SELECT EXISTS (SELECT 1 FROM backfill WHERE status = 'RUNNING') AS running,
        EXISTS (SELECT 1 FROM event_jobs j JOIN backfill b USING (backfill_id)
-               WHERE j.status = 'PENDING' AND b.status IN ('PAUSED', 'CANCELLED')) AS withdrawing;
+               WHERE b.status IN ('PAUSED', 'CANCELLED')
+                 AND
+               -- include: held_by_nobody
+              ) AS withdrawing;
 
 -- name: never_backfilled
 -- Whether there is something outdated that no backfill to these versions was ever asked for, and

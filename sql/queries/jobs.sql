@@ -1,8 +1,11 @@
 -- fragment: within_reach
--- A job of a backfill is for deployments that are new enough. Nothing is known of ours: all are.
+-- A job of a backfill is for deployments that are new enough, and due only while the backfill goes
+-- on: what a dead run gives back after a pause is nobody's. Nothing is known of ours: all are.
       (j.needs_extractor IS NULL OR %(extractor)s::text IS NULL
        OR (j.needs_extractor = %(extractor)s AND j.needs_extract <= %(extract)s
            AND j.needs_merge <= %(merge)s))
+  AND NOT EXISTS (SELECT 1 FROM backfill b
+                  WHERE b.backfill_id = j.backfill_id AND b.status IN ('PAUSED', 'CANCELLED'))
 
 -- name: claimable_jobs
 -- Due jobs, and jobs whose run has not shown a sign of life for a whole lease; those of backfills

@@ -13,7 +13,7 @@ from memory_core.backfill.estimate import Estimator
 from memory_core.backfill.scope import Scope
 from memory_core.database import Row, Session
 from memory_core.extraction.versions import Versions, current
-from memory_core.jobs import LEASE_SECONDS
+from memory_core.jobs import LEASE_SECONDS, reach
 from memory_core.runtime import Runtime
 from memory_core.settings import Settings
 
@@ -71,11 +71,11 @@ async def _advance(step: _Step, ours: Versions) -> tuple[int, str, str]:
     """How many were asked for, what there is to say, and the status."""
     if step.backfill["status"] != "RUNNING":
         return 0, "it is paused", "PAUSED"
-    if not ours.reach(step.scope.versions):
-        return 0, _out_of_reach(ours, step.scope.versions), "RUNNING"
+    if not ours.reach(step.scope.versions, same_model=step.scope.other_models):
+        return 0, _out_of_reach(ours, step.scope), "RUNNING"
     if (reason := await _too_many_failures(step)) is not None:
         return 0, reason, await _pause(step, reason)
-    fresh = await step.session.one("fresh_jobs_waiting")
+    fresh = await step.session.one("fresh_jobs_waiting", **reach(ours))
     assert fresh is not None
     if fresh["jobs"]:
         return 0, f"{fresh['jobs']} fresh jobs wait; they go first", "RUNNING"
@@ -97,6 +97,7 @@ async def _ask(step: _Step, room: int, in_queue: int, budget: Budget) -> tuple[i
             job_ids=[row["job_id"] for row, _ in chosen],
             tokens=[tokens for _, tokens in chosen],
             extractor=step.scope.versions.extractor,
+            needs_model=step.scope.versions.model if step.scope.other_models else None,
             extract=step.scope.versions.extract_number,
             merge=step.scope.versions.merge_number,
         )
@@ -169,7 +170,10 @@ async def _pause(step: _Step, reason: str) -> str:
     return "PAUSED"
 
 
-def _out_of_reach(ours: Versions, wanted: Versions) -> str:
+def _out_of_reach(ours: Versions, scope: Scope) -> str:
+    wanted = scope.versions
+    if scope.other_models and ours.model != wanted.model:
+        return f"it is for {wanted.model}, this deployment has {ours.model}: left to another one"
     return (
         f"it is for {wanted.extractor} {wanted.extract}/{wanted.merge}, this deployment has "
         f"{ours.extractor} {ours.extract}/{ours.merge}: left to a newer one"

@@ -72,7 +72,7 @@ WITH wanted AS (
     SET status = 'PENDING', attempts = 0, generation = j.generation + 1, locked_at = NULL,
         locked_by = NULL, last_error_code = NULL, last_error_message = NULL, bypass_cache = false,
         requested_by = 'backfill', backfill_id = %(backfill_id)s, needs_extractor = %(extractor)s,
-        needs_extract = %(extract)s, needs_merge = %(merge)s,
+        needs_model = %(needs_model)s, needs_extract = %(extract)s, needs_merge = %(merge)s,
         next_run_at = now() - make_interval(
             secs => (cardinality(%(job_ids)s::uuid[]) - w.position) * 0.001)
     FROM wanted w
@@ -116,7 +116,8 @@ WITH waiting AS (
         locked_by = w.job_before ->> 'locked_by',
         last_error_code = w.job_before ->> 'last_error_code',
         last_error_message = w.job_before ->> 'last_error_message',
-        backfill_id = NULL, needs_extractor = NULL, needs_extract = 0, needs_merge = 0
+        backfill_id = NULL, needs_extractor = NULL, needs_model = NULL, needs_extract = 0,
+        needs_merge = 0
     FROM waiting w WHERE j.job_id = w.job_id
     RETURNING w.backfill_id, j.job_id
 )
@@ -137,11 +138,14 @@ DELETE FROM backfill_item i USING failed f
 WHERE i.backfill_id = %(backfill_id)s AND i.job_id = f.job_id;
 
 -- name: fresh_jobs_waiting
--- Somebody waits for these. One that failed and waits for its next try does not count: it may do so
--- for hours.
+-- Somebody waits for these, and we could do them. One that failed and waits for its next try does
+-- not count: it may do so for hours.
 SELECT count(*) AS jobs FROM (
-    SELECT 1 FROM event_jobs
-    WHERE status = 'PENDING' AND next_run_at <= now() AND backfill_id IS NULL LIMIT 1000) AS due;
+    SELECT 1 FROM event_jobs j
+    WHERE j.status = 'PENDING' AND j.next_run_at <= now() AND j.backfill_id IS NULL
+      AND
+    -- include: within_reach
+    LIMIT 1000) AS due;
 
 -- name: tokens_of_day
 -- Model tokens that backfills used on the UTC day of a moment.
@@ -152,14 +156,19 @@ WHERE backfill_id IS NOT NULL
   AND called_at < date_trunc('day', coalesce(%(now)s, now()), 'UTC') + interval '1 day';
 
 -- fragment: item_states
--- What became of what a backfill asked for.
+-- What became of what a backfill asked for. Done is what has its versions, whoever made it; what
+-- somebody else asked for since and an older deployment made is overtaken.
 SELECT i.backfill_id, i.estimated_tokens, coalesce(x.finished_at, j.updated_at) AS ended_at,
-       CASE WHEN x.job_id = i.job_id AND x.generation >= i.generation THEN 'done'
+       CASE WHEN x.job_id = i.job_id AND x.generation >= i.generation
+                 AND x.extractor = b.extractor
+                 AND x.extract_number >= version_number(b.extract_version)
+                 AND x.merge_number >= version_number(b.merge_version) THEN 'done'
             WHEN j.generation IS DISTINCT FROM i.generation THEN 'overtaken'
             WHEN j.status = 'FAILED' THEN 'failed'
             WHEN j.status = 'PROCESSING' THEN 'working'
             ELSE 'waiting' END AS state
 FROM backfill_item i
+JOIN backfill b USING (backfill_id)
 LEFT JOIN event_jobs j ON j.job_id = i.job_id
 LEFT JOIN extraction x ON x.artifact_uid = i.artifact_uid AND x.revision_id = i.revision_id
 WHERE i.backfill_id = %(backfill_id)s

@@ -133,6 +133,58 @@ async def test_deployments_with_different_prompts_never_undo_each_other(
     assert (await make_plan(deployment(2, 2).runtime)).revisions == 2
 
 
+@pytest.mark.parametrize("numbers", [{"extract": 2}, {"merge": 2}])
+async def test_whoever_asks_again_an_older_deployment_leaves_what_a_newer_prompt_made(
+    deployment: Deployment, numbers: dict[str, int]
+) -> None:
+    old, new = deployment(), deployment(**numbers)
+    [uid] = await remember(old, 1)
+    await begin(new)
+    await new.extract("new-run")
+    renewed = await versions_of(new)
+
+    await reextract(old.runtime, uid, None, force=True)
+
+    assert await asked_for(old) == []
+    assert await old.extract("old-run") == []
+    assert await asked_for(new) == [uid]
+    await new.extract("new-run-2")
+    assert await versions_of(new) == renewed
+
+    # A person who materialises it in the UI of the old deployment means that one.
+    assert len(await old.extract("by-hand", redo_as="ui")) == 1
+    assert set((await versions_of(new)).values()) == {"1/1"}
+
+
+async def test_what_only_a_newer_deployment_may_do_does_not_hold_up_a_backfill(
+    deployment: Deployment,
+) -> None:
+    old, new = deployment(), deployment(extract=3)
+    [uid, _] = await remember(old, 2)
+    await begin(new, Filter(artifact_uid=uid))
+    await new.extract("new-run")
+    assert (await tick(new.runtime)).status == "DONE"
+    await reextract(new.runtime, uid, None, force=True)
+
+    started = await begin(deployment(extract=2))
+
+    assert started.first is not None
+    assert started.first.asked == 1
+
+
+async def test_what_an_older_deployment_made_of_it_meanwhile_is_not_counted_as_done(
+    deployment: Deployment,
+) -> None:
+    old, new = deployment(), deployment(extract=2)
+    [uid] = await remember(old, 1)
+    await begin(new)
+    await reextract(old.runtime, uid, None, force=True)
+    await old.extract("old-run")
+
+    seen = await state(new)
+    assert (seen.progress["done"], seen.progress["overtaken"]) == (0, 1)
+
+
 async def test_a_step_of_an_older_deployment_leaves_the_backfill_alone(
     deployment: Deployment,
 ) -> None:
@@ -163,6 +215,29 @@ async def test_another_model_is_no_upgrade_unless_asked_for(deployment: Deployme
     # With a newer prompt, what this model made is outdated; a lower number never is an upgrade.
     assert (await make_plan(deployment().runtime, other_models=True)).revisions == 2
     assert (await make_plan(deployment(extract=2).runtime)).revisions == 2
+
+
+async def test_a_backfill_to_another_model_is_left_to_deployments_of_that_model(
+    deployment: Deployment,
+) -> None:
+    await remember(deployment(), 2)
+    mini, maxi = (deployment(openai_event_model=name) for name in ("mini", "maxi"))
+    await begin(mini, other_models=True)
+
+    assert await asked_for(maxi) == []
+    assert await maxi.extract("maxi-run") == []
+    assert "it is for mini, this deployment has maxi" in (await tick(maxi.runtime)).note
+    await mini.extract("mini-run")
+    assert (await tick(mini.runtime)).status == "DONE"
+    made = await mini.rows("SELECT DISTINCT model FROM extraction")
+    assert made == [{"model": "mini"}]
+
+
+async def test_a_backfill_to_a_prompt_may_be_done_with_any_model(deployment: Deployment) -> None:
+    await remember(deployment(), 1)
+    await begin(deployment(extract=2))
+
+    assert len(await deployment(extract=2, openai_event_model="mini").extract("run-2")) == 1
 
 
 async def test_the_same_number_with_another_text_is_told_of(

@@ -126,6 +126,7 @@ class TrialConfig(FilterConfig):
     group_name="prompts",
     owners=OWNERS,
     kinds={"postgres", "markdown"},
+    tags={"cost": "model_calls", "serves": "operators"},
     description="The new prompt on a sample of revisions, beside the events that are served: which "
     "events it keeps, changes, adds and loses, which quotes it gets wrong, and what it costs. "
     "Nothing is replaced; answers are cached, so that a backfill does not pay for them again.",

@@ -26,6 +26,7 @@ _RUNS_PER_BATCH = 100
     group_name=OPERATIONS,
     owners=OWNERS,
     kinds={"postgres", "dagster"},
+    tags={"cost": "none", "serves": "operators"},
     description="""\
 Upkeep, every hour, in small steps while everything else goes on. Keys of superseded and old
 revisions are retired beyond `MAX_LIVE_PARTITIONS` (they come back when somebody asks for their

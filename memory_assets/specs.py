@@ -43,6 +43,14 @@ _KINDS = {
     STORED_EVENTS: {"postgres"},
     EVENT_INDEX: {"chroma"},
 }
+# To find assets by in the catalog: what renewing one may cost, and whether tools answer from it.
+_TAGS = {
+    CHUNK_TEXT: {"cost": "none", "serves": "pipeline"},
+    CHUNK_EXTRACTIONS: {"cost": "model_calls", "serves": "pipeline"},
+    CANONICAL_EVENTS: {"cost": "model_calls", "serves": "pipeline"},
+    STORED_EVENTS: {"cost": "none", "serves": "tools"},
+    EVENT_INDEX: {"cost": "embeddings", "serves": "tools"},
+}
 DEPENDENCIES: dict[str, str] = dict(zip(STAGES[1:], STAGES, strict=False))
 
 
@@ -61,12 +69,14 @@ def code_versions(settings: Settings) -> dict[str, str]:
         from memory_core.extraction.rules import VERSION
 
         extract, merge = VERSION, "none"
+    # What is served comes of both: its page, where people look, must say that it is outdated.
+    both = f"{extract}+{merge}"
     return {
         CHUNK_TEXT: "1",
         CHUNK_EXTRACTIONS: extract,
         CANONICAL_EVENTS: merge,
-        STORED_EVENTS: "1",
-        EVENT_INDEX: "1",
+        STORED_EVENTS: both,
+        EVENT_INDEX: both,
     }
 
 
@@ -80,6 +90,7 @@ def asset_specs(settings: Settings) -> list[dg.AssetSpec]:
             group_name=GROUP,
             owners=OWNERS,
             kinds=_KINDS[stage],
+            tags=_TAGS[stage],
             code_version=versions[stage],
             skippable=True,
         )

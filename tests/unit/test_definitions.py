@@ -1,6 +1,7 @@
 """What Dagster is told: everything is there, and described for the people who look at it."""
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import dagster as dg
 import pytest
@@ -8,10 +9,17 @@ import pytest
 from memory_assets.definitions import defs
 from memory_assets.specs import asset_specs, code_versions, stages_made
 from memory_core.extraction import prompts
-from memory_core.extraction.pipeline import CANONICAL_EVENTS, CHUNK_EXTRACTIONS, STAGES
+from memory_core.extraction.pipeline import (
+    CANONICAL_EVENTS,
+    CHUNK_EXTRACTIONS,
+    EVENT_INDEX,
+    STAGES,
+    STORED_EVENTS,
+)
 from memory_core.extraction.rules import VERSION
 from memory_core.integrity import CHECKS
 from memory_core.settings import Settings
+from tests.pipeline_client import bump
 
 OPERATIONS = ("pipeline_health", "housekeeping")
 RULES = Settings(_env_file=None, extractor="rules")  # type: ignore[call-arg]
@@ -123,6 +131,30 @@ def test_code_versions_follow_the_prompts() -> None:
     assert set(versions) == set(STAGES)
     assert versions[CHUNK_EXTRACTIONS] == f"openai-{prompts.load('extract').version}"
     assert versions[CANONICAL_EVENTS] == f"openai-{prompts.load('merge').version}"
+
+
+@pytest.mark.parametrize("name", prompts.NAMES)
+def test_whichever_prompt_is_raised_what_is_served_is_outdated(name: str, tmp_path: Path) -> None:
+    changes = {"prompts_dir": bump(tmp_path, **{name: 2})}
+    before, after = code_versions(OPENAI), code_versions(OPENAI.model_copy(update=changes))
+
+    outdated = {stage for stage in STAGES if before[stage] != after[stage]}
+    own = {"extract": CHUNK_EXTRACTIONS, "merge": CANONICAL_EVENTS}[name]
+    assert outdated == {own, STORED_EVENTS, EVENT_INDEX}
+
+
+def test_assets_can_be_found_by_what_they_cost_and_whom_they_serve(
+    repository: dg.RepositoryDefinition,
+) -> None:
+    graph = repository.asset_graph
+    tags = {key.to_user_string(): graph.get(key).tags for key in graph.get_all_asset_keys()}
+
+    assert {name for name, of in tags.items() if of["cost"] == "model_calls"} == {
+        *(CHUNK_EXTRACTIONS, CANONICAL_EVENTS, "prompt_trial")
+    }
+    assert {name for name, of in tags.items() if of["serves"] == "tools"} == {
+        *(STORED_EVENTS, EVENT_INDEX)
+    }
 
 
 def test_code_versions_follow_the_rules_when_there_is_no_model() -> None:

@@ -50,10 +50,7 @@ async def _keep_house(context: dg.AssetExecutionContext, memory: MemoryResource)
                 database, settings.history_days, CHECK_RESULTS_PER_TIME
             ),
             "dropped_cache_entries": await cache.sweep(
-                database,
-                settings.cache_days,
-                model=settings.openai_event_model,
-                most=CACHE_ENTRIES_PER_TIME,
+                database, settings, most=CACHE_ENTRIES_PER_TIME
             ),
         }
         vacuumed = await vacuum(database)

@@ -85,7 +85,7 @@ async def _advance(step: _Step, ours: Versions) -> tuple[int, str, str]:
     room = step.settings.backfill_revisions_per_tick - in_queue
     if room <= 0:
         return 0, f"{in_queue} of it are still in the queue", "RUNNING"
-    return await _ask(step, room, in_queue, await _budget(step, progress))
+    return await _ask(step, room, in_queue, await _budget(step))
 
 
 async def _ask(step: _Step, room: int, in_queue: int, budget: Budget) -> tuple[int, str, str]:
@@ -107,7 +107,10 @@ async def _ask(step: _Step, room: int, in_queue: int, budget: Budget) -> tuple[i
         return 0, f"today's tokens do not suffice for the next one: {day}", "RUNNING"
     remaining = await step.session.one("count_remaining", **step.parameters())
     assert remaining is not None
-    if found.too_large and remaining["revisions"] <= len(found.too_large) and not in_queue:
+    # Where so many are too large, the next step would only look at the same ones again.
+    no_end = len(found.too_large) >= room * _PAGES
+    all_too_large = bool(found.too_large) and remaining["revisions"] <= len(found.too_large)
+    if (no_end or all_too_large) and not in_queue:
         reason = (
             f"{len(found.too_large)} revisions need more than a whole day's tokens each: raise "
             "BACKFILL_TOKENS_PER_DAY and resume, or cancel"
@@ -143,12 +146,12 @@ async def _choose(
     return found.today, Fit(found.today, too_large, found.exhausted)
 
 
-async def _budget(step: _Step, progress: Row) -> Budget:
+async def _budget(step: _Step) -> Budget:
     used = await step.session.one("tokens_of_day", now=step.now)
+    reserved = await step.session.one("tokens_reserved")
     assert used is not None
-    return Budget(
-        step.settings.backfill_tokens_per_day, used["tokens"], progress["reserved_tokens"]
-    )
+    assert reserved is not None
+    return Budget(step.settings.backfill_tokens_per_day, used["tokens"], reserved["tokens"])
 
 
 async def _too_many_failures(step: _Step) -> str | None:

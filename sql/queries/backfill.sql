@@ -155,10 +155,19 @@ WHERE backfill_id IS NOT NULL
   AND called_at >= date_trunc('day', coalesce(%(now)s, now()), 'UTC')
   AND called_at < date_trunc('day', coalesce(%(now)s, now()), 'UTC') + interval '1 day';
 
+-- name: tokens_reserved
+-- By estimate, for what any backfill has asked for and is not done: a run may still work on what a
+-- cancelled one began.
+SELECT coalesce(sum(i.estimated_tokens), 0)::bigint AS tokens
+FROM event_jobs j
+JOIN backfill_item i ON i.backfill_id = j.backfill_id AND i.artifact_uid = j.artifact_uid
+                    AND i.revision_id = j.revision_id AND i.generation = j.generation
+WHERE j.backfill_id IS NOT NULL AND j.status IN ('PENDING', 'PROCESSING');
+
 -- fragment: item_states
 -- What became of what a backfill asked for. Done is what has its versions, whoever made it; what
 -- somebody else asked for since and an older deployment made is overtaken.
-SELECT i.backfill_id, i.estimated_tokens, coalesce(x.finished_at, j.updated_at) AS ended_at,
+SELECT i.backfill_id, coalesce(x.finished_at, j.updated_at) AS ended_at,
        CASE WHEN x.job_id = i.job_id AND x.generation >= i.generation
                  AND x.extractor = b.extractor
                  AND x.extract_number >= version_number(b.extract_version)
@@ -182,8 +191,6 @@ SELECT count(*) FILTER (WHERE state = 'done') AS done,
        count(*) FILTER (WHERE state = 'working') AS working,
        count(*) FILTER (WHERE state = 'waiting') AS waiting,
        count(*) FILTER (WHERE state = 'overtaken') AS overtaken,
-       coalesce(sum(estimated_tokens) FILTER (WHERE state IN ('working', 'waiting')), 0)::bigint
-           AS reserved_tokens,
        (SELECT coalesce(sum(prompt_tokens + completion_tokens), 0)::bigint FROM model_call
         WHERE backfill_id = %(backfill_id)s) AS used_tokens,
        (SELECT count(*) FROM model_call WHERE backfill_id = %(backfill_id)s) AS calls

@@ -9,7 +9,9 @@ from typing import Any
 
 import pytest
 
+from memory_core import jobs
 from memory_core.backfill import control
+from memory_core.backfill import tick as steps
 from memory_core.backfill.plan import make_plan
 from memory_core.backfill.scope import Filter
 from memory_core.backfill.tick import tick
@@ -334,6 +336,37 @@ async def test_without_a_budget_only_what_is_free_is_done(
     assert stopped.status == "PAUSED"
     assert "raise BACKFILL_TOKENS_PER_DAY" in stopped.note
     assert (await free.calls())[-1]["backfill_id"] is None, "nothing was asked of the model"
+
+
+async def test_what_a_cancelled_one_has_in_work_is_reserved_as_well(deployment: Deployment) -> None:
+    old = deployment()
+    await remember(old, 4)
+    whole = (await make_plan(deployment(extract=2).runtime)).cost.tokens
+    new = deployment(extract=2, backfill_tokens_per_day=round(whole * 0.6))
+    await begin(new)
+    claimed = await jobs.claim(new.runtime.database, await new.keys(), "run-2")
+    await control.cancel(new.runtime)
+
+    again = await begin(new)
+
+    assert len(claimed) == 2
+    assert again.first is not None
+    assert again.first.asked == 0
+    assert "today's tokens do not suffice" in again.first.note
+
+
+async def test_many_that_are_too_large_do_not_hide_behind_work_that_nobody_does(
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await remember(deployment(), 5)
+    monkeypatch.setattr(steps, "_PAGES", 2)
+    new = deployment(extract=2, backfill_tokens_per_day=1, backfill_revisions_per_tick=2)
+
+    started = await begin(new)
+
+    assert started.first is not None
+    assert started.first.status == "PAUSED"
+    assert "4 revisions need more than a whole day's tokens each" in started.first.note
 
 
 # --- two at once, and kills -------------------------------------------------------------------

@@ -7,6 +7,7 @@ import pytest
 from psycopg.types.json import Jsonb
 
 from memory_core import metrics
+from memory_core.backfill import control
 from memory_core.database import Database
 from memory_core.extraction import prompts
 from memory_core.extraction.cache import AnswerCache
@@ -15,6 +16,7 @@ from memory_core.maintenance import cache, history, partitions
 from memory_core.maintenance.vacuum import vacuum
 from memory_core.prices import Price
 from memory_core.runtime import Runtime
+from tests.backfill_client import Deployment, begin, remember
 from tests.pipeline_client import Pipeline, bump, with_openai
 from tests.scripted_provider import AuthError, RateLimit, ScriptedProvider
 
@@ -220,3 +222,20 @@ async def test_a_document_waits_from_its_ingest_also_while_it_is_retried(runtime
     assert 600 <= await metrics.oldest_pending_seconds(database) < 3600
     await pipeline.rows("UPDATE event_jobs SET backfill_id = gen_random_uuid()")
     assert await metrics.oldest_pending_seconds(database) == 0
+
+
+async def test_what_a_backfill_takes_back_did_not_end_today(
+    deployment: Deployment,
+) -> None:
+    old, new = deployment(), deployment(extract=2)
+    await remember(old, 3)
+    await old.rows("UPDATE extraction SET finished_at = now() - interval '2 days'")
+    failed = await new.remember("Decision: it fails.", "fails")
+    await new.rows(
+        "UPDATE event_jobs SET status = 'FAILED' WHERE artifact_uid = %s", failed.artifact_uid
+    )
+    await begin(new)
+
+    await control.cancel(new.runtime)
+
+    assert (await read(new))["failure_rate"] == 1.0

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import dagster as dg
 import pytest
+import yaml
 
 from memory_assets.definitions import defs
 from memory_assets.specs import asset_specs, code_versions, stages_made
@@ -183,3 +184,12 @@ def test_what_follows_from_the_first_selected_asset_is_made_as_well(
     selected: Sequence[str], made: Sequence[str]
 ) -> None:
     assert stages_made(selected) == tuple(made)
+
+
+def test_backfills_leave_a_place_for_fresh_work() -> None:
+    instance = yaml.safe_load((Path(__file__).resolve().parents[2] / "dagster.yaml").read_text())
+    runs = instance["run_coordinator"]["config"]
+
+    limits = {limit["key"]: limit["limit"] for limit in runs["tag_concurrency_limits"]}
+    assert limits.keys() == {"lane", "dagster/backfill"}
+    assert sum(limits.values()) < runs["max_concurrent_runs"]

@@ -178,7 +178,7 @@ def _scenes(operator: Operator, keys: dict[str, str]) -> dict[str, Callable[[Pag
 
     def stale(page: Page) -> None:
         page.set_viewport_size({"width": 1280, "height": 520})
-        page.goto(f"/assets/chunk_extractions?view=partitions&partition={keys['good']}")
+        page.goto(partition(keys["good"]))
 
     return {
         scene.__name__: scene

@@ -187,7 +187,7 @@ def _scenes(operator: Operator, keys: dict[str, str]) -> dict[str, Callable[[Pag
         page.goto("/assets/prompt_trial")
         page.get_by_text("Show Markdown").first.click(timeout=60_000)
         # The dialog opens at its end, where its button is.
-        page.get_by_text("kept", exact=True).first.scroll_into_view_if_needed()
+        page.get_by_text("Trial: openai").last.scroll_into_view_if_needed()
 
     def stale(page: Page) -> None:
         page.set_viewport_size({"width": 1280, "height": 520})

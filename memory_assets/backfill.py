@@ -17,7 +17,7 @@ from memory_core.backfill.scope import Filter
 from memory_core.backfill.tick import Tick, tick
 from memory_core.backfill.trial import Trial, load_trial, run_trial
 from memory_core.errors import PostgresUnavailable
-from memory_core.settings import Settings, load_settings
+from memory_core.settings import load_settings
 
 PROMPT_TRIAL = "prompt_trial"
 
@@ -87,15 +87,21 @@ def prompt_upgrade_job() -> None:
     step()
 
 
-def _cron(settings: Settings) -> str:
-    minutes = settings.backfill_every_minutes
-    return "0 * * * *" if minutes == 60 else f"*/{minutes} * * * *"
+def crons(minutes: int) -> list[str]:
+    """Every so many minutes, from midnight on. `*/45` alone would mean minutes 0 and 45 of every
+    hour, that is after 45 and after 15."""
+    if 60 % minutes == 0:
+        return ["0 * * * *" if minutes == 60 else f"*/{minutes} * * * *"]
+    hours: dict[int, list[str]] = {}
+    for start in range(0, 24 * 60, minutes):
+        hours.setdefault(start % 60, []).append(str(start // 60))
+    return [f"{minute} {','.join(of)} * * *" for minute, of in hours.items()]
 
 
 @dg.schedule(
     name="prompt_upgrade",
     job=prompt_upgrade_job,
-    cron_schedule=_cron(load_settings()),
+    cron_schedule=crons(load_settings().backfill_every_minutes),
     description="Steps of the open backfill. Idle until one is started by `mcp-memory backfill "
     "start`, from this job's launchpad, or by BACKFILL_START=auto.",
     default_status=dg.DefaultScheduleStatus.RUNNING,
@@ -126,6 +132,7 @@ class TrialConfig(FilterConfig):
     group_name="prompts",
     owners=OWNERS,
     kinds={"postgres", "markdown"},
+    tags={"cost": "model_calls", "serves": "operators"},
     description="The new prompt on a sample of revisions, beside the events that are served: which "
     "events it keeps, changes, adds and loses, which quotes it gets wrong, and what it costs. "
     "Nothing is replaced; answers are cached, so that a backfill does not pay for them again.",

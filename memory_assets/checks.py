@@ -22,19 +22,22 @@ def _asset_check(check: Check) -> dg.AssetChecksDefinition:
         blocking=False,
     )
     def examine(memory: MemoryResource) -> dg.AssetCheckResult:
-        finding = asyncio.run(_examine(memory, check))
-        return dg.AssetCheckResult(
-            passed=finding.passed,
-            severity=_SEVERITY.get(check.name, dg.AssetCheckSeverity.ERROR),
-            metadata={
-                "offenders": len(finding.offenders),
-                "first": "\n".join(finding.offenders) or "none",
-                "remedy": f"mcp-memory doctor --repair. {check.remedy}",
-                **finding.counts,
-            },
-        )
+        return result(check, asyncio.run(_examine(memory, check)))
 
     return examine
+
+
+def result(check: Check, finding: Finding) -> dg.AssetCheckResult:
+    return dg.AssetCheckResult(
+        passed=finding.passed,
+        severity=_SEVERITY.get(check.name, dg.AssetCheckSeverity.ERROR),
+        metadata={
+            "offenders": finding.total,
+            "first": "\n".join(finding.offenders) or "none",
+            "remedy": f"mcp-memory doctor --repair. {check.remedy}",
+            **finding.counts,
+        },
+    )
 
 
 async def _examine(memory: MemoryResource, check: Check) -> Finding:

@@ -75,13 +75,15 @@ def _drain(ended: "queue.SimpleQueue[_Ended | None]") -> tuple[list[_Ended], boo
 def _log(context: dg.AssetExecutionContext, items: list[_Ended], settings: Settings) -> None:
     """Stage by stage, as Dagster updates an asset's own row by the last event of a batch."""
     step = context.get_step_execution_context()
-    versions, prices = code_versions(settings), settings.prices
+    prices = settings.prices
+    made_with = {extraction.extract_version for _, extraction in items}
+    versions = {version: code_versions(settings, version) for version in made_with}
     for stage in STAGES:
         of_stage = [extraction for ended, extraction in items if ended == stage]
         batch = str(uuid.uuid4())
         for left, extraction in zip(range(len(of_stage) - 1, -1, -1), of_stage, strict=True):
             DagsterEvent.asset_materialization(
                 step,
-                materialisation(stage, extraction, versions, prices),
+                materialisation(stage, extraction, versions[extraction.extract_version], prices),
                 DagsterEventBatchMetadata(batch, is_end=left == 0),
             )

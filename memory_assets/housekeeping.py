@@ -26,6 +26,7 @@ _RUNS_PER_BATCH = 100
     group_name=OPERATIONS,
     owners=OWNERS,
     kinds={"postgres", "dagster"},
+    tags={"cost": "none", "serves": "operators"},
     description="""\
 Upkeep, every hour, in small steps while everything else goes on. Keys of superseded and old
 revisions are retired beyond `MAX_LIVE_PARTITIONS` (they come back when somebody asks for their
@@ -49,10 +50,7 @@ async def _keep_house(context: dg.AssetExecutionContext, memory: MemoryResource)
                 database, settings.history_days, CHECK_RESULTS_PER_TIME
             ),
             "dropped_cache_entries": await cache.sweep(
-                database,
-                settings.cache_days,
-                model=settings.openai_event_model,
-                most=CACHE_ENTRIES_PER_TIME,
+                database, settings, most=CACHE_ENTRIES_PER_TIME
             ),
         }
         vacuumed = await vacuum(database)

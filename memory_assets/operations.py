@@ -20,6 +20,7 @@ OPERATIONS = "operations"
     group_name=OPERATIONS,
     owners=OWNERS,
     kinds={"postgres"},
+    tags={"cost": "none", "serves": "operators"},
     description="""\
 How the pipeline does, told every hour: revisions, events, calls and tokens of the last 24 hours,
 the share that failed, how long a document waits for its events (p95), and the queue. Each figure

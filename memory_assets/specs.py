@@ -43,6 +43,14 @@ _KINDS = {
     STORED_EVENTS: {"postgres"},
     EVENT_INDEX: {"chroma"},
 }
+# To find assets by in the catalog: what renewing one may cost, and whether tools answer from it.
+_TAGS = {
+    CHUNK_TEXT: {"cost": "none", "serves": "pipeline"},
+    CHUNK_EXTRACTIONS: {"cost": "model_calls", "serves": "pipeline"},
+    CANONICAL_EVENTS: {"cost": "model_calls", "serves": "pipeline"},
+    STORED_EVENTS: {"cost": "none", "serves": "tools"},
+    EVENT_INDEX: {"cost": "embeddings", "serves": "tools"},
+}
 DEPENDENCIES: dict[str, str] = dict(zip(STAGES[1:], STAGES, strict=False))
 
 
@@ -52,21 +60,25 @@ def stages_made(selected: Iterable[str]) -> tuple[str, ...]:
     return STAGES[min((STAGES.index(stage) for stage in selected), default=0) :]
 
 
-def code_versions(settings: Settings) -> dict[str, str]:
-    """What a partition must have been made with to be fresh."""
+def code_versions(settings: Settings, extract_version: str | None = None) -> dict[str, str]:
+    """What a partition must have been made with to be fresh. With `extract_version`: what one was
+    made with whose extractions are of that version."""
     if settings.uses_openai_extractor:
-        extract = f"openai-{prompts.load('extract', settings.prompts_dir).version}"
+        current = prompts.load("extract", settings.prompts_dir).version
+        extract = f"openai-{extract_version or current}"
         merge = f"openai-{prompts.load('merge', settings.prompts_dir).version}"
     else:
         from memory_core.extraction.rules import VERSION
 
         extract, merge = VERSION, "none"
+    # What is served comes of both: its page, where people look, must say that it is outdated.
+    both = f"{extract}+{merge}"
     return {
         CHUNK_TEXT: "1",
         CHUNK_EXTRACTIONS: extract,
         CANONICAL_EVENTS: merge,
-        STORED_EVENTS: "1",
-        EVENT_INDEX: "1",
+        STORED_EVENTS: both,
+        EVENT_INDEX: both,
     }
 
 
@@ -80,6 +92,7 @@ def asset_specs(settings: Settings) -> list[dg.AssetSpec]:
             group_name=GROUP,
             owners=OWNERS,
             kinds=_KINDS[stage],
+            tags=_TAGS[stage],
             code_version=versions[stage],
             skippable=True,
         )

@@ -65,6 +65,10 @@ class ChromaClient:
     async def drop(self, name: str) -> None:
         await self.send("DELETE", f"{_DATABASE}/collections/{name}")
 
+    async def rename(self, collection: "Collection", name: str) -> None:
+        """Whoever knows it by its id does not notice."""
+        await self.send("PUT", f"{_DATABASE}/collections/{collection.id}", {"new_name": name})
+
     async def send(self, method: str, path: str, body: object = None) -> Any:
         answer = await self._http.request(method, path, json=body)
         if answer.is_success:
@@ -115,9 +119,13 @@ class Collection:
         *,
         ids: Sequence[str] | None = None,
         where: dict[str, Any] | None = None,
+        limit: int | None = None,
+        offset: int | None = None,
         include: Sequence[Literal["embeddings", "metadatas", "documents"]] = (),
     ) -> dict[str, Any]:
-        return await self._post("get", ids=ids, where=where, include=include)
+        return await self._post(
+            "get", ids=ids, where=where, limit=limit, offset=offset, include=include
+        )
 
     async def query(
         self, vector: Sequence[float], limit: int, where: dict[str, Any] | None

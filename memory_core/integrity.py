@@ -7,20 +7,33 @@ and in `mcp-memory doctor`.
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
-from memory_core import jobs, reindex
+from memory_core import agreement, indexed, jobs
 from memory_core.database import Row
 from memory_core.runtime import Runtime
-from memory_core.vectors import CollectionName
 
 OFFENDERS_SHOWN = 20
 SAMPLE = 50
+# One lease, and the time until somebody takes the job over: the sensor looks every few seconds, and
+# its run takes a few more to start.
+ABANDONED_SECONDS = jobs.LEASE_SECONDS + 30
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    passed: bool
-    offenders: list[str] = field(default_factory=list)
+    total: int = 0  # of offenders
+    offenders: list[str] = field(default_factory=list)  # the first of them
     counts: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def passed(self) -> bool:
+        return not self.total
+
+
+@dataclass(frozen=True, slots=True)
+class Repair:
+    mended: int = 0
+    awaited: int = 0  # revisions whose events are right once they are extracted again
+    beyond: list[str] = field(default_factory=list)  # what only a person can put right, and how
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +43,7 @@ class Check:
     remedy: str
     cron: str  # when it runs in production
     examine: Callable[[Runtime], Awaitable[Finding]]
-    repair: Callable[[Runtime], Awaitable[int]]
+    repair: Callable[[Runtime], Awaitable[Repair]]
 
 
 async def _rows(runtime: Runtime, query: str, **parameters: object) -> list[Row]:
@@ -39,7 +52,10 @@ async def _rows(runtime: Runtime, query: str, **parameters: object) -> list[Row]
 
 
 def _finding(rows: list[Row], *columns: str) -> Finding:
-    return Finding(not rows, [" ".join(str(row[column]) for column in columns) for row in rows])
+    return Finding(
+        rows[0]["total"] if rows else 0,
+        [" ".join(str(row[column]) for column in columns) for row in rows],
+    )
 
 
 async def _quotes(runtime: Runtime) -> Finding:
@@ -53,68 +69,91 @@ async def _evidence(runtime: Runtime) -> Finding:
 
 
 async def _latest(runtime: Runtime) -> Finding:
-    rows = await _rows(runtime, "find_artifacts_without_latest", limit=OFFENDERS_SHOWN)
+    rows = await _rows(runtime, "find_artifacts_without_one_latest", limit=OFFENDERS_SHOWN)
     return _finding(rows, "artifact_uid")
+
+
+async def _steps(runtime: Runtime) -> Finding:
+    rows = await _rows(runtime, "find_events_out_of_step", limit=OFFENDERS_SHOWN)
+    return _finding(rows, "event_id", "artifact_uid", "revision_id")
 
 
 async def _leases(runtime: Runtime) -> Finding:
     rows = await _rows(
-        runtime, "find_abandoned_jobs", lease=jobs.LEASE_SECONDS * 3, limit=OFFENDERS_SHOWN
+        runtime, "find_abandoned_jobs", lease=ABANDONED_SECONDS, limit=OFFENDERS_SHOWN
     )
     return _finding(rows, "job_id", "locked_by")
 
 
 async def _index(runtime: Runtime) -> Finding:
-    """Counts of both sides, and a random sample of Postgres' rows looked up in Chroma."""
-    counts, offenders = {}, []
-    for collection, (count_query, sample_query) in _INDEXED.items():
-        [expected] = await _rows(runtime, count_query)
-        counts[f"postgres_{collection.value}"] = expected["expected"]
-        counts[f"chroma_{collection.value}"] = await runtime.vectors.count(collection)
-        sample = await _rows(runtime, sample_query, limit=SAMPLE)
-        wanted = [str(row["id"]) for row in sample]
-        found = await runtime.vectors.vectors(collection, wanted) if wanted else {}
-        offenders += [f"{collection.value}: {id_} is missing" for id_ in wanted if id_ not in found]
-        if counts[f"chroma_{collection.value}"] < counts[f"postgres_{collection.value}"]:
-            offenders.append(f"{collection.value}: fewer entries than Postgres has rows")
-    return Finding(not offenders, offenders[:OFFENDERS_SHOWN], counts)
+    counts: dict[str, int] = {}
+    offenders: list[str] = []
+    for shelf in indexed.SHELVES:
+        name = shelf.collection.value
+        found = await agreement.look(runtime, shelf, SAMPLE)
+        counts |= {f"postgres_{name}": found.postgres, f"chroma_{name}": found.chroma}
+        offenders += [f"{name}: {told}" for told in found.difference.told()]
+    return Finding(len(offenders), offenders[:OFFENDERS_SHOWN], counts)
 
 
-_INDEXED = {
-    CollectionName.ARTIFACTS: ("count_artifacts_in_index", "sample_artifacts_in_index"),
-    CollectionName.CHUNKS: ("count_chunks_in_index", "sample_chunks_in_index"),
-    CollectionName.EVENTS: ("count_events_in_index", "sample_events_in_index"),
-    CollectionName.MEMORY: ("count_memories_in_index", "sample_memories_in_index"),
-}
-
-
-async def _extract_again(runtime: Runtime) -> int:
+async def _extract_again(runtime: Runtime) -> Repair:
     """Revisions whose events are not proved are extracted anew; that replaces the broken rows."""
     async with runtime.database.transaction() as session:
-        return await session.run("reenqueue_unproved_revisions", requested_by="repair")
+        rows = await session.all("find_broken_evidence", limit=None)
+        rows += await session.all("find_events_without_evidence", limit=None)
+        broken = dict.fromkeys((row["artifact_uid"], row["revision_id"]) for row in rows)
+        lost = await session.all("revisions_without_text", **_named(broken))
+        for row in lost:
+            broken.pop((row["artifact_uid"], row["revision_id"]), None)
+        await session.run(
+            "ensure_jobs_of_revisions",
+            **_named(broken),
+            max_attempts=runtime.settings.event_max_attempts,
+            requested_by="repair",
+        )
+        await session.run("reenqueue_revisions", **_named(broken), requested_by="repair")
+    return Repair(
+        awaited=len(broken),
+        beyond=[
+            f"the text of {row['artifact_uid']} {row['revision_id']} is gone: delete the artifact "
+            "and ingest it again"
+            for row in lost
+        ],
+    )
 
 
-async def _newest_is_latest(runtime: Runtime) -> int:
+def _named(revisions: dict[tuple[str, str], None]) -> dict[str, list[str]]:
+    return {
+        "uids": [uid for uid, _ in revisions],
+        "revisions": [revision for _, revision in revisions],
+    }
+
+
+async def _newest_is_latest(runtime: Runtime) -> Repair:
+    rows = await _rows(runtime, "find_artifacts_without_one_latest", limit=None)
+    uids = [row["artifact_uid"] for row in rows]
     async with runtime.database.transaction() as session:
-        return await session.run("make_newest_latest")
+        await session.run("lock_artifacts", uids=uids)
+        # First down, then up: at no time are there two.
+        await session.run("supersede_all_but_newest", uids=uids)
+        await session.run("make_newest_latest", uids=uids)
+    for uid in uids:
+        await agreement.mend_artifact(runtime, uid)
+    return Repair(len(uids))
 
 
-async def _release(runtime: Runtime) -> int:
+async def _into_step(runtime: Runtime) -> Repair:
     async with runtime.database.transaction() as session:
-        return await session.run("release_abandoned_jobs", lease=jobs.LEASE_SECONDS * 3)
+        return Repair(await session.run("bring_events_into_step"))
 
 
-async def _reindex(runtime: Runtime) -> int:
-    done = 0
+async def _release(runtime: Runtime) -> Repair:
+    async with runtime.database.transaction() as session:
+        return Repair(await session.run("release_abandoned_jobs", lease=ABANDONED_SECONDS))
 
-    def advance(count: int) -> None:
-        nonlocal done
-        done += count
 
-    await reindex.rebuild_text(runtime, advance)
-    await reindex.rebuild_memories(runtime, advance)
-    await reindex.rebuild_events(runtime, advance)
-    return done
+async def _mend_index(runtime: Runtime) -> Repair:
+    return Repair(sum([await agreement.mend(runtime, shelf) for shelf in indexed.SHELVES]))
 
 
 CHECKS = (
@@ -143,6 +182,14 @@ CHECKS = (
         _newest_is_latest,
     ),
     Check(
+        "events_follow_their_revision",
+        "Events are those of a latest revision exactly when their revision is one.",
+        "They are marked as their revisions are.",
+        "40 3 * * *",
+        _steps,
+        _into_step,
+    ),
+    Check(
         "no_abandoned_jobs",
         "No job is PROCESSING without a live lease.",
         "Their jobs become PENDING again.",
@@ -152,10 +199,11 @@ CHECKS = (
     ),
     Check(
         "index_agrees",
-        "Chroma has an entry for everything that Postgres says is indexed.",
-        "The index is rebuilt from Postgres.",
-        "45 3 * * *",
+        "Chroma has an entry for everything that Postgres says is indexed, with its text, and no "
+        "others: counts, and a random sample of either side.",
+        "What is missing is added, what differs is written again, what nobody knows is deleted.",
+        "50 3 * * *",
         _index,
-        _reindex,
+        _mend_index,
     ),
 )

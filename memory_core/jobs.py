@@ -92,7 +92,7 @@ async def claim(
     From the queue: what is due, and what a dead run left. With `redo_as` (a person or a backfill
     asked for it): DONE and FAILED ones as well, as a new request; `fresh` if known answers will
     not do for it. With `versions`, only what a deployment of these may work on: an old one would
-    undo the upgrade that a job is for.
+    undo what a newer one made or is asked for.
     """
     async with database.transaction() as session:
         keys = list(partition_keys)
@@ -103,7 +103,11 @@ async def claim(
                 "reopen_jobs", keys=keys, requested_by=redo_as, fresh=fresh, lease=LEASE_SECONDS
             )
         rows = await session.all(
-            "claim_jobs", keys=keys, run_id=run_id, lease=LEASE_SECONDS, **_reach(versions)
+            "claim_jobs",
+            keys=keys,
+            run_id=run_id,
+            lease=LEASE_SECONDS,
+            **reach(versions, by_hand=redo_as is not None),
         )
     return [Job(**row, run_id=run_id) for row in rows]
 
@@ -197,13 +201,16 @@ async def claimable(
     """What the sensor may request runs for: oldest first, those of backfills last."""
     async with database.session() as session:
         return await session.all(
-            "claimable_jobs", lease=LEASE_SECONDS, limit=limit, **_reach(versions)
+            "claimable_jobs", lease=LEASE_SECONDS, limit=limit, **reach(versions)
         )
 
 
-def _reach(versions: Versions | None) -> dict[str, Any]:
+def reach(versions: Versions | None, *, by_hand: bool = False) -> dict[str, Any]:
+    """For queries that ask what a deployment of these versions may work on."""
     return {
         "extractor": versions.extractor if versions else None,
+        "model": versions.model if versions else None,
         "extract": versions.extract_number if versions else 0,
         "merge": versions.merge_number if versions else 0,
+        "by_hand": by_hand,
     }

@@ -1,11 +1,17 @@
-"""Rebuild Chroma from Postgres: after a change of embedding model, or when an index was lost."""
+"""Rebuild Chroma from Postgres: after a change of embedding model, or when an index was lost.
+
+The new collection is filled beside the one in use and takes its place when it is complete: whatever
+fails before that leaves the old one as it was. What was written meanwhile is added at the end.
+"""
 
 from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from itertools import groupby
 from typing import Any
 from uuid import UUID
 
-from memory_core.artifacts.entries import entry_metadata, mean_vector, preview
+from memory_core import agreement, indexed
+from memory_core.artifacts.entries import PREVIEW_CHARS, mean_vector
 from memory_core.database import Row
 from memory_core.embedding import Vector
 from memory_core.events.index import event_metadata, indexed_text
@@ -27,8 +33,11 @@ async def count_memories(runtime: Runtime) -> int:
 
 async def rebuild_text(runtime: Runtime, advance: Advance) -> None:
     """The collections of documents and of their chunks."""
-    await runtime.vectors.recreate(CollectionName.ARTIFACTS)
-    await runtime.vectors.recreate(CollectionName.CHUNKS)
+    async with _anew(runtime, CollectionName.CHUNKS, CollectionName.ARTIFACTS):
+        await _fill_text(runtime, advance)
+
+
+async def _fill_text(runtime: Runtime, advance: Advance) -> None:
     unfinished: list[tuple[Row, Vector]] = []
     async for page in _pages(runtime):
         vectors = await runtime.embedder.embed([row["text"] for row in page])
@@ -43,7 +52,11 @@ async def rebuild_text(runtime: Runtime, advance: Advance) -> None:
 
 
 async def rebuild_memories(runtime: Runtime, advance: Advance) -> None:
-    await runtime.vectors.recreate(CollectionName.MEMORY)
+    async with _anew(runtime, CollectionName.MEMORY):
+        await _fill_memories(runtime, advance)
+
+
+async def _fill_memories(runtime: Runtime, advance: Advance) -> None:
     after = ""
     while True:
         async with runtime.database.session() as session:
@@ -62,6 +75,7 @@ async def rebuild_memories(runtime: Runtime, advance: Advance) -> None:
                 )
                 for row, vector in zip(rows, vectors, strict=True)
             ],
+            beside=True,
         )
         after = rows[-1]["memory_id"]
         advance(len(rows))
@@ -73,7 +87,11 @@ async def count_events(runtime: Runtime) -> int:
 
 async def rebuild_events(runtime: Runtime, advance: Advance) -> None:
     """The collection of narratives."""
-    await runtime.vectors.recreate(CollectionName.EVENTS)
+    async with _anew(runtime, CollectionName.EVENTS):
+        await _fill_events(runtime, advance)
+
+
+async def _fill_events(runtime: Runtime, advance: Advance) -> None:
     after = UUID(int=0)
     while True:
         async with runtime.database.session() as session:
@@ -98,6 +116,7 @@ async def rebuild_events(runtime: Runtime, advance: Advance) -> None:
                 )
                 for row, text, vector in zip(rows, texts, vectors, strict=True)
             ],
+            beside=True,
         )
         after = rows[-1]["event_id"]
         advance(len(rows))
@@ -107,7 +126,7 @@ async def _pages(runtime: Runtime) -> AsyncIterator[list[Row]]:
     after: dict[str, Any] = {"after_uid": "", "after_revision": "", "after_index": -1}
     while True:
         async with runtime.database.session() as session:
-            rows = await session.all("chunks_to_index", limit=_PAGE, **after)
+            rows = await session.all("chunks_to_index", limit=_PAGE, preview=PREVIEW_CHARS, **after)
         if not rows:
             return
         yield rows
@@ -126,46 +145,34 @@ async def _write(runtime: Runtime, pairs: list[tuple[Row, Vector]]) -> None:
     documents, chunks = [], []
     for _, group in groupby(pairs, key=_key):
         members = list(group)
-        rows = [row for row, _ in members]
-        vectors = [vector for _, vector in members]
-        common = _metadata(rows[0])
+        first = members[0][0]
         documents.append(
             Entry(
-                id=rows[0]["artifact_id"],
-                vector=mean_vector(vectors),
-                document=preview(rows[0]["text"]) if rows[0]["is_chunked"] else rows[0]["text"],
-                metadata=common,
+                id=first["artifact_id"],
+                vector=mean_vector([vector for _, vector in members]),
+                document=first["opening"] if first["is_chunked"] else first["text"],
+                metadata=indexed.text_metadata(first),
             )
         )
-        if rows[0]["is_chunked"]:
+        if first["is_chunked"]:
             chunks += [
-                Entry(
-                    id=row["chunk_id"],
-                    vector=vector,
-                    document=row["text"],
-                    metadata={
-                        **common,
-                        "chunk_index": row["chunk_index"],
-                        "start_char": row["start_char"],
-                        "end_char": row["end_char"],
-                    },
-                )
+                Entry(row["chunk_id"], vector, row["text"], indexed.chunk_metadata(row))
                 for row, vector in members
             ]
-    await runtime.vectors.upsert(CollectionName.ARTIFACTS, documents)
-    await runtime.vectors.upsert(CollectionName.CHUNKS, chunks)
+    await runtime.vectors.upsert(CollectionName.ARTIFACTS, documents, beside=True)
+    await runtime.vectors.upsert(CollectionName.CHUNKS, chunks, beside=True)
 
 
-def _metadata(row: Row) -> dict[str, Any]:
-    return entry_metadata(
-        uid=row["artifact_uid"],
-        revision=row["revision_id"],
-        artifact_id=row["artifact_id"],
-        artifact_type=row["artifact_type"],
-        source_system=row["source_system"],
-        time=row["time"],
-        latest=row["is_latest"],
-    )
+@asynccontextmanager
+async def _anew(runtime: Runtime, *names: CollectionName) -> AsyncIterator[None]:
+    for name in names:
+        await runtime.vectors.start_beside(name)
+    yield
+    for name in names:
+        await runtime.vectors.take_over(name)
+    for shelf in indexed.SHELVES:
+        if shelf.collection in names:
+            await agreement.mend(runtime, shelf)
 
 
 async def _count(runtime: Runtime, query: str, column: str, **parameters: Any) -> int:

@@ -38,6 +38,14 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
+class Stored:
+    """What an entry says, beside its vector."""
+
+    document: str | None
+    metadata: Metadata
+
+
+@dataclass(frozen=True, slots=True)
 class Hit:
     """`distance` is the cosine distance: 0 is the same direction."""
 
@@ -58,7 +66,11 @@ class VectorStore:
     async def count(self, name: CollectionName) -> int:
         return int(await self._with(name, lambda collection: collection.count()))
 
-    async def upsert(self, name: CollectionName, entries: Sequence[Entry]) -> None:
+    async def upsert(
+        self, name: CollectionName, entries: Sequence[Entry], *, beside: bool = False
+    ) -> None:
+        """With `beside`, into the collection that is to take over (`start_beside`)."""
+
         async def write(collection: Collection) -> None:
             for start in range(0, len(entries), _UPSERT_BATCH):
                 batch = entries[start : start + _UPSERT_BATCH]
@@ -69,7 +81,11 @@ class VectorStore:
                     [dict(entry.metadata) for entry in batch],
                 )
 
-        await self._with(name, write)
+        if beside:
+            async with self._faults():
+                await write(await self._beside(name))
+        else:
+            await self._with(name, write)
 
     async def set_latest(self, name: CollectionName, ids: Sequence[str], *, latest: bool) -> None:
         """Mark entries as belonging to a latest revision or not. Missing ids are no error."""
@@ -123,8 +139,66 @@ class VectorStore:
             for id_, vector in zip(answer["ids"], answer["embeddings"], strict=True)
         }
 
+    async def stored(self, name: CollectionName, ids: Sequence[str]) -> dict[str, Stored]:
+        """What those of these entries say that are there."""
+        return _told(
+            await self._with(
+                name,
+                lambda collection: collection.get(
+                    ids=list(ids), include=["documents", "metadatas"]
+                ),
+            )
+        )
+
+    async def present(self, name: CollectionName, ids: Sequence[str]) -> set[str]:
+        """Those of these entries that are there."""
+        answer = await self._with(name, lambda collection: collection.get(ids=list(ids)))
+        return set(answer["ids"])
+
+    async def page(self, name: CollectionName, offset: int, limit: int) -> dict[str, Stored]:
+        """Entries in the order they came, from a place on. Empty after the last."""
+        return _told(
+            await self._with(
+                name,
+                lambda collection: collection.get(
+                    limit=limit, offset=offset, include=["documents", "metadatas"]
+                ),
+            )
+        )
+
+    async def start_beside(self, name: CollectionName) -> None:
+        """Make an empty collection for the configured model that is to take the other's place."""
+        async with self._faults():
+            if _beside(name) in await self._client.names():
+                await self._client.drop(_beside(name))
+            await self._beside(name)
+
+    async def take_over(self, name: CollectionName) -> None:
+        """The collection beside becomes the one in use; only then the old one goes. What was
+        written to the old one meanwhile is lost with it."""
+        async with self._faults():
+            fresh, retiring = await self._beside(name), f"{name.value}_old"
+            names = await self._client.names()
+            if retiring in names:
+                await self._client.drop(retiring)
+            if name.value in names:
+                old = await self._client.collection(name.value, self._label())
+                await self._client.rename(old, retiring)
+            try:
+                await self._client.rename(fresh, name.value)
+            except ChromaRefusal:
+                # Somebody looked for the collection in this moment, and so made an empty one.
+                await self._client.drop(name.value)
+                await self._client.rename(fresh, name.value)
+            if name.value in names:
+                await self._client.drop(retiring)
+            self._collections.pop(name, None)
+
+    async def _beside(self, name: CollectionName) -> Collection:
+        return await self._client.collection(_beside(name), self._label())
+
     async def recreate(self, name: CollectionName) -> None:
-        """Drop the collection and make it anew for the configured model (`reindex`)."""
+        """Drop the collection and make it anew, empty, for the configured model."""
         async with self._faults():
             if name in await self._client.names():
                 await self._client.drop(name)
@@ -183,3 +257,12 @@ class VectorStore:
                 "Try again in a moment.",
                 details={"cause": f"{type(error).__name__}: {error}"[:300]},
             ) from error
+
+
+def _beside(name: CollectionName) -> str:
+    return f"{name.value}_new"
+
+
+def _told(answer: dict[str, Any]) -> dict[str, Stored]:
+    told = zip(answer["ids"], answer["documents"], answer["metadatas"], strict=True)
+    return {id_: Stored(document, metadata or {}) for id_, document, metadata in told}

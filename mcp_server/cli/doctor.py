@@ -10,10 +10,10 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
-from memory_core import migrations
+from memory_core import integrity, migrations
 from memory_core.embedding import build_embedder
 from memory_core.errors import MemoryFault
-from memory_core.integrity import CHECKS
+from memory_core.integrity import CHECKS, Check, Repair
 from memory_core.runtime import Runtime
 from memory_core.settings import Settings, load_settings, redact_dsn
 from memory_core.stack import ports, probes, state
@@ -21,6 +21,7 @@ from memory_core.stack.connection import Membership, needs_services
 from memory_core.stack.layout import Layout
 
 FREE_DISK_BYTES = 1_000_000_000
+_BEYOND_SHOWN = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,24 +161,50 @@ def _provider(settings: Settings) -> Finding:
 async def _integrity(settings: Settings, *, repair: bool) -> list[Finding]:
     """What must hold in the stores, mended first if that is wanted."""
     runtime = Runtime(settings)
-    findings = []
     try:
         await runtime.open()
-        for check in CHECKS:
-            found = await check.examine(runtime)
-            if not found.passed and repair:
-                mended = await check.repair(runtime)
-                findings.append(Finding(True, f"{check.name}: mended {mended}. {check.remedy}"))
-                continue
-            what = check.description if found.passed else f"{check.name}: {found.offenders[0]}"
-            findings.append(
-                Finding(found.passed, what, f"`mcp-memory doctor --repair`: {check.remedy}")
-            )
+        return [await _check(runtime, check, repair=repair) for check in CHECKS]
     except MemoryFault as fault:
-        findings.append(Finding(False, "The stores cannot be examined", fault.message))
+        return [Finding(False, "The stores cannot be examined", fault.message)]
     finally:
         await runtime.close()
-    return findings
+
+
+async def _check(runtime: Runtime, check: Check, *, repair: bool) -> Finding:
+    found = await check.examine(runtime)
+    if found.passed:
+        return Finding(True, check.description)
+    if not repair:
+        remedy = f"`mcp-memory doctor --repair`: {check.remedy}"
+        return Finding(False, f"{check.name}: {_offenders(found)}", remedy)
+    try:
+        done = await check.repair(runtime)
+    except MemoryFault as fault:
+        return Finding(False, f"{check.name}: {_offenders(found)}", fault.message)
+    # What was to be mended is worth a second look: only that shows what is left.
+    left = await check.examine(runtime)
+    if left.passed:
+        return Finding(True, f"{check.name}: mended {done.mended}. {check.remedy}")
+    return Finding(False, f"{check.name}: {_offenders(left)}", _what_is_left(done))
+
+
+def _offenders(found: integrity.Finding) -> str:
+    more = f", and {found.total - 1:,} more" if found.total > 1 else ""
+    return f"{found.offenders[0]}{more}"
+
+
+def _what_is_left(done: Repair) -> str:
+    told = []
+    if done.awaited:
+        told.append(
+            f"{done.awaited:,} revisions are extracted again. Look again when that is done "
+            "(`mcp-memory jobs`)."
+        )
+    if done.beyond:
+        more = len(done.beyond) - _BEYOND_SHOWN
+        named = "; ".join(done.beyond[:_BEYOND_SHOWN])
+        told.append(f"Cannot be mended: {named}{f'; and {more:,} more' if more > 0 else ''}.")
+    return " ".join(told) or "It cannot be mended, or is broken anew: look again."
 
 
 def _answers(what: str, question: Callable[[], None], remedy: str) -> Finding:

@@ -7,7 +7,7 @@ from memory_core.artifacts.revision import Draft, Revision
 from memory_core.embedding import Vector
 from memory_core.vectors import Entry, Metadata
 
-_PREVIEW_CHARS = 2_000
+PREVIEW_CHARS = 2_000
 
 
 def artifact_entry(draft: Draft, now: datetime) -> Entry:
@@ -75,7 +75,7 @@ def entry_metadata(
 
 def preview(text: str) -> str:
     """What stands in Chroma for the text of a document that is there in chunks."""
-    return text[:_PREVIEW_CHARS]
+    return text[:PREVIEW_CHARS]
 
 
 def mean_vector(vectors: list[Vector]) -> Vector:

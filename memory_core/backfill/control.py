@@ -12,6 +12,7 @@ from memory_core.backfill.tick import Tick, tick
 from memory_core.database import Database, Row, Session
 from memory_core.errors import InvalidInput, NotFound
 from memory_core.extraction.versions import current
+from memory_core.jobs import LEASE_SECONDS
 from memory_core.runtime import Runtime
 from memory_core.settings import Settings
 
@@ -84,7 +85,7 @@ async def start_by_itself(runtime: Runtime) -> Started | None:
 async def wants_a_tick(database: Database, settings: Settings) -> bool:
     """Whether the schedule has anything to do."""
     async with database.session() as session:
-        row = await session.one("backfill_wants_a_tick")
+        row = await session.one("backfill_wants_a_tick", lease=LEASE_SECONDS)
     assert row is not None
     return row["running"] or row["withdrawing"] or await _starts_by_itself(database, settings)
 
@@ -167,7 +168,7 @@ async def _change(runtime: Runtime, wanted: str, reason: str) -> Status:
             "set_backfill_status", backfill_id=row["backfill_id"], status=wanted, reason=reason
         )
         assert changed is not None
-        await session.run("withdraw_waiting")
+        await session.run("withdraw_waiting", lease=LEASE_SECONDS)
         return await _status(session, changed)
 
 

@@ -13,6 +13,7 @@ from memory_core.backfill.estimate import Estimator
 from memory_core.backfill.scope import Scope
 from memory_core.database import Row, Session
 from memory_core.extraction.versions import Versions, current
+from memory_core.jobs import LEASE_SECONDS, reach
 from memory_core.runtime import Runtime
 from memory_core.settings import Settings
 
@@ -54,7 +55,7 @@ class _Step:
 async def tick(runtime: Runtime, *, now: datetime | None = None) -> Tick:
     """`now` decides which day's budget is used; by default the database's clock."""
     async with runtime.database.transaction() as session:
-        withdrawn = await session.run("withdraw_waiting")
+        withdrawn = await session.run("withdraw_waiting", lease=LEASE_SECONDS)
         backfill = await session.one("try_open_backfill")
         if backfill is None:
             busy = await session.one("open_backfill")
@@ -70,11 +71,11 @@ async def _advance(step: _Step, ours: Versions) -> tuple[int, str, str]:
     """How many were asked for, what there is to say, and the status."""
     if step.backfill["status"] != "RUNNING":
         return 0, "it is paused", "PAUSED"
-    if not ours.reach(step.scope.versions):
-        return 0, _out_of_reach(ours, step.scope.versions), "RUNNING"
+    if not ours.reach(step.scope.versions, same_model=step.scope.other_models):
+        return 0, _out_of_reach(ours, step.scope), "RUNNING"
     if (reason := await _too_many_failures(step)) is not None:
         return 0, reason, await _pause(step, reason)
-    fresh = await step.session.one("fresh_jobs_waiting")
+    fresh = await step.session.one("fresh_jobs_waiting", **reach(ours))
     assert fresh is not None
     if fresh["jobs"]:
         return 0, f"{fresh['jobs']} fresh jobs wait; they go first", "RUNNING"
@@ -84,7 +85,7 @@ async def _advance(step: _Step, ours: Versions) -> tuple[int, str, str]:
     room = step.settings.backfill_revisions_per_tick - in_queue
     if room <= 0:
         return 0, f"{in_queue} of it are still in the queue", "RUNNING"
-    return await _ask(step, room, in_queue, await _budget(step, progress))
+    return await _ask(step, room, in_queue, await _budget(step))
 
 
 async def _ask(step: _Step, room: int, in_queue: int, budget: Budget) -> tuple[int, str, str]:
@@ -96,6 +97,7 @@ async def _ask(step: _Step, room: int, in_queue: int, budget: Budget) -> tuple[i
             job_ids=[row["job_id"] for row, _ in chosen],
             tokens=[tokens for _, tokens in chosen],
             extractor=step.scope.versions.extractor,
+            needs_model=step.scope.versions.model if step.scope.other_models else None,
             extract=step.scope.versions.extract_number,
             merge=step.scope.versions.merge_number,
         )
@@ -105,7 +107,10 @@ async def _ask(step: _Step, room: int, in_queue: int, budget: Budget) -> tuple[i
         return 0, f"today's tokens do not suffice for the next one: {day}", "RUNNING"
     remaining = await step.session.one("count_remaining", **step.parameters())
     assert remaining is not None
-    if found.too_large and remaining["revisions"] <= len(found.too_large) and not in_queue:
+    # Where so many are too large, the next step would only look at the same ones again.
+    no_end = len(found.too_large) >= room * _PAGES
+    all_too_large = bool(found.too_large) and remaining["revisions"] <= len(found.too_large)
+    if (no_end or all_too_large) and not in_queue:
         reason = (
             f"{len(found.too_large)} revisions need more than a whole day's tokens each: raise "
             "BACKFILL_TOKENS_PER_DAY and resume, or cancel"
@@ -141,12 +146,12 @@ async def _choose(
     return found.today, Fit(found.today, too_large, found.exhausted)
 
 
-async def _budget(step: _Step, progress: Row) -> Budget:
+async def _budget(step: _Step) -> Budget:
     used = await step.session.one("tokens_of_day", now=step.now)
+    reserved = await step.session.one("tokens_reserved")
     assert used is not None
-    return Budget(
-        step.settings.backfill_tokens_per_day, used["tokens"], progress["reserved_tokens"]
-    )
+    assert reserved is not None
+    return Budget(step.settings.backfill_tokens_per_day, used["tokens"], reserved["tokens"])
 
 
 async def _too_many_failures(step: _Step) -> str | None:
@@ -164,11 +169,14 @@ async def _pause(step: _Step, reason: str) -> str:
     await step.session.run(
         "set_backfill_status", backfill_id=step.id, status="PAUSED", reason=reason
     )
-    await step.session.run("withdraw_waiting")
+    await step.session.run("withdraw_waiting", lease=LEASE_SECONDS)
     return "PAUSED"
 
 
-def _out_of_reach(ours: Versions, wanted: Versions) -> str:
+def _out_of_reach(ours: Versions, scope: Scope) -> str:
+    wanted = scope.versions
+    if scope.other_models and ours.model != wanted.model:
+        return f"it is for {wanted.model}, this deployment has {ours.model}: left to another one"
     return (
         f"it is for {wanted.extractor} {wanted.extract}/{wanted.merge}, this deployment has "
         f"{ours.extractor} {ours.extract}/{ours.merge}: left to a newer one"

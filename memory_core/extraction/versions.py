@@ -24,10 +24,11 @@ class Versions:
     def merge_number(self) -> int:
         return number(self.merge)
 
-    def reach(self, other: "Versions") -> bool:
+    def reach(self, other: "Versions", *, same_model: bool = False) -> bool:
         """Whether work for the other may be done here: the same extractor, and nothing older."""
         return (
             self.extractor == other.extractor
+            and (self.model == other.model or not same_model)
             and self.extract_number >= other.extract_number
             and self.merge_number >= other.merge_number
         )

@@ -2,17 +2,20 @@
 
 from memory_core.database import Database
 from memory_core.extraction import prompts
+from memory_core.settings import Settings
 
 _BATCH = 2_000
 
 
-async def sweep(database: Database, days: int, *, model: str, most: int) -> int:
-    """Drops answers about passages that no revision has, and, once they are that old, answers to
-    prompts and of models that no revision's events come from and that are not in use here."""
+async def sweep(database: Database, settings: Settings, *, most: int) -> int:
+    """Drops answers about passages that no revision has, and, after CACHE_DAYS, those about merges
+    and those to prompts and of models that no revision's events come from and that are not in use
+    here."""
+    in_use = (prompts.load(name, settings.prompts_dir) for name in prompts.NAMES)
     wanted = {
-        "days": days,
-        "model": model,
-        "versions": [prompts.load("extract").version, prompts.load("merge").version],
+        "days": settings.cache_days,
+        "model": settings.openai_event_model,
+        "versions": [prompt.version for prompt in in_use],
     }
     dropped = 0
     async with database.session() as session:

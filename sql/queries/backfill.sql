@@ -72,7 +72,7 @@ WITH wanted AS (
     SET status = 'PENDING', attempts = 0, generation = j.generation + 1, locked_at = NULL,
         locked_by = NULL, last_error_code = NULL, last_error_message = NULL, bypass_cache = false,
         requested_by = 'backfill', backfill_id = %(backfill_id)s, needs_extractor = %(extractor)s,
-        needs_extract = %(extract)s, needs_merge = %(merge)s,
+        needs_model = %(needs_model)s, needs_extract = %(extract)s, needs_merge = %(merge)s,
         next_run_at = now() - make_interval(
             secs => (cardinality(%(job_ids)s::uuid[]) - w.position) * 0.001)
     FROM wanted w
@@ -91,16 +91,22 @@ INSERT INTO backfill_item (backfill_id, artifact_uid, revision_id, job_id, gener
 SELECT %(backfill_id)s, artifact_uid, revision_id, job_id, generation, tokens, job_before
 FROM asked;
 
+-- fragment: held_by_nobody
+      (j.status = 'PENDING'
+       OR (j.status = 'PROCESSING' AND j.locked_at < now() - make_interval(secs => %(lease)s)))
+
 -- name: withdraw_waiting
 -- What backfills that were stopped still have in the queue goes back to how it stood before. What a
--- run holds is left to it: it is paid for.
+-- live run holds is left to it: it is paid for.
 WITH waiting AS (
     SELECT i.backfill_id, i.job_id, i.job_before
     FROM event_jobs j
     JOIN backfill b ON b.backfill_id = j.backfill_id
     JOIN backfill_item i ON i.backfill_id = j.backfill_id AND i.artifact_uid = j.artifact_uid
                         AND i.revision_id = j.revision_id AND i.generation = j.generation
-    WHERE b.status IN ('PAUSED', 'CANCELLED') AND j.status = 'PENDING'
+    WHERE b.status IN ('PAUSED', 'CANCELLED')
+      AND
+    -- include: held_by_nobody
     ORDER BY j.job_id
     FOR UPDATE OF j
 ), put_back AS (
@@ -110,7 +116,8 @@ WITH waiting AS (
         locked_by = w.job_before ->> 'locked_by',
         last_error_code = w.job_before ->> 'last_error_code',
         last_error_message = w.job_before ->> 'last_error_message',
-        backfill_id = NULL, needs_extractor = NULL, needs_extract = 0, needs_merge = 0
+        backfill_id = NULL, needs_extractor = NULL, needs_model = NULL, needs_extract = 0,
+        needs_merge = 0
     FROM waiting w WHERE j.job_id = w.job_id
     RETURNING w.backfill_id, j.job_id
 )
@@ -131,11 +138,14 @@ DELETE FROM backfill_item i USING failed f
 WHERE i.backfill_id = %(backfill_id)s AND i.job_id = f.job_id;
 
 -- name: fresh_jobs_waiting
--- Somebody waits for these. One that failed and waits for its next try does not count: it may do so
--- for hours.
+-- Somebody waits for these, and we could do them. One that failed and waits for its next try does
+-- not count: it may do so for hours.
 SELECT count(*) AS jobs FROM (
-    SELECT 1 FROM event_jobs
-    WHERE status = 'PENDING' AND next_run_at <= now() AND backfill_id IS NULL LIMIT 1000) AS due;
+    SELECT 1 FROM event_jobs j
+    WHERE j.status = 'PENDING' AND j.next_run_at <= now() AND j.backfill_id IS NULL
+      AND
+    -- include: within_reach
+    LIMIT 1000) AS due;
 
 -- name: tokens_of_day
 -- Model tokens that backfills used on the UTC day of a moment.
@@ -145,15 +155,29 @@ WHERE backfill_id IS NOT NULL
   AND called_at >= date_trunc('day', coalesce(%(now)s, now()), 'UTC')
   AND called_at < date_trunc('day', coalesce(%(now)s, now()), 'UTC') + interval '1 day';
 
+-- name: tokens_reserved
+-- By estimate, for what any backfill has asked for and is not done: a run may still work on what a
+-- cancelled one began.
+SELECT coalesce(sum(i.estimated_tokens), 0)::bigint AS tokens
+FROM event_jobs j
+JOIN backfill_item i ON i.backfill_id = j.backfill_id AND i.artifact_uid = j.artifact_uid
+                    AND i.revision_id = j.revision_id AND i.generation = j.generation
+WHERE j.backfill_id IS NOT NULL AND j.status IN ('PENDING', 'PROCESSING');
+
 -- fragment: item_states
--- What became of what a backfill asked for.
-SELECT i.backfill_id, i.estimated_tokens, coalesce(x.finished_at, j.updated_at) AS ended_at,
-       CASE WHEN x.job_id = i.job_id AND x.generation >= i.generation THEN 'done'
+-- What became of what a backfill asked for. Done is what has its versions, whoever made it; what
+-- somebody else asked for since and an older deployment made is overtaken.
+SELECT i.backfill_id, coalesce(x.finished_at, j.updated_at) AS ended_at,
+       CASE WHEN x.job_id = i.job_id AND x.generation >= i.generation
+                 AND x.extractor = b.extractor
+                 AND x.extract_number >= version_number(b.extract_version)
+                 AND x.merge_number >= version_number(b.merge_version) THEN 'done'
             WHEN j.generation IS DISTINCT FROM i.generation THEN 'overtaken'
             WHEN j.status = 'FAILED' THEN 'failed'
             WHEN j.status = 'PROCESSING' THEN 'working'
             ELSE 'waiting' END AS state
 FROM backfill_item i
+JOIN backfill b USING (backfill_id)
 LEFT JOIN event_jobs j ON j.job_id = i.job_id
 LEFT JOIN extraction x ON x.artifact_uid = i.artifact_uid AND x.revision_id = i.revision_id
 WHERE i.backfill_id = %(backfill_id)s
@@ -167,8 +191,6 @@ SELECT count(*) FILTER (WHERE state = 'done') AS done,
        count(*) FILTER (WHERE state = 'working') AS working,
        count(*) FILTER (WHERE state = 'waiting') AS waiting,
        count(*) FILTER (WHERE state = 'overtaken') AS overtaken,
-       coalesce(sum(estimated_tokens) FILTER (WHERE state IN ('working', 'waiting')), 0)::bigint
-           AS reserved_tokens,
        (SELECT coalesce(sum(prompt_tokens + completion_tokens), 0)::bigint FROM model_call
         WHERE backfill_id = %(backfill_id)s) AS used_tokens,
        (SELECT count(*) FROM model_call WHERE backfill_id = %(backfill_id)s) AS calls
@@ -223,7 +245,10 @@ WHERE backfill_id = %(backfill_id)s;
 -- name: backfill_wants_a_tick
 SELECT EXISTS (SELECT 1 FROM backfill WHERE status = 'RUNNING') AS running,
        EXISTS (SELECT 1 FROM event_jobs j JOIN backfill b USING (backfill_id)
-               WHERE j.status = 'PENDING' AND b.status IN ('PAUSED', 'CANCELLED')) AS withdrawing;
+               WHERE b.status IN ('PAUSED', 'CANCELLED')
+                 AND
+               -- include: held_by_nobody
+              ) AS withdrawing;
 
 -- name: never_backfilled
 -- Whether there is something outdated that no backfill to these versions was ever asked for, and

@@ -227,28 +227,6 @@ SELECT e.event_id FROM semantic_event e
 JOIN unnest(%(uids)s::text[], %(revisions)s::text[]) AS wanted (uid, revision)
   ON e.artifact_uid = wanted.uid AND e.revision_id = wanted.revision;
 
--- name: find_events_out_of_step
--- Events that are taken for latest though their revision is not, or the other way round.
-SELECT e.event_id, e.artifact_uid, e.revision_id, r.is_latest
-FROM semantic_event e JOIN artifact_revision r USING (artifact_uid, revision_id)
-WHERE e.is_latest <> r.is_latest
-LIMIT %(limit)s;
-
--- name: mend_events_out_of_step
--- Their revisions have the last word. One that is being superseded right now is left to whoever
--- does so.
-WITH truth AS MATERIALIZED (
-    SELECT r.artifact_uid, r.revision_id, r.is_latest FROM artifact_revision r
-    WHERE EXISTS (SELECT 1 FROM semantic_event e
-                  WHERE e.artifact_uid = r.artifact_uid AND e.revision_id = r.revision_id
-                    AND e.is_latest <> r.is_latest)
-    FOR SHARE SKIP LOCKED
-)
-UPDATE semantic_event e SET is_latest = truth.is_latest
-FROM truth
-WHERE e.artifact_uid = truth.artifact_uid AND e.revision_id = truth.revision_id
-  AND e.is_latest <> truth.is_latest;
-
 -- name: count_all_events
 SELECT count(*) AS events FROM semantic_event;
 

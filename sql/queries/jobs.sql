@@ -1,8 +1,20 @@
 -- fragment: within_reach
--- A job of a backfill is for deployments that are new enough. Nothing is known of ours: all are.
-      (j.needs_extractor IS NULL OR %(extractor)s::text IS NULL
-       OR (j.needs_extractor = %(extractor)s AND j.needs_extract <= %(extract)s
-           AND j.needs_merge <= %(merge)s))
+-- What may be worked on here. A job of a backfill is for deployments that are new enough, of its
+-- model where it names one, and due only while the backfill goes on: what a dead run gives back
+-- after a pause is nobody's. What a newer prompt made is left to whoever has that prompt, unless a
+-- person asked this very deployment. Nothing is known of ours: all are.
+      (%(extractor)s::text IS NULL OR (
+           (j.needs_extractor IS NULL
+            OR (j.needs_extractor = %(extractor)s AND j.needs_extract <= %(extract)s
+                AND j.needs_merge <= %(merge)s))
+       AND (j.needs_model IS NULL OR j.needs_model = %(model)s)
+       AND (%(by_hand)s OR NOT EXISTS (
+               SELECT 1 FROM extraction x
+               WHERE x.artifact_uid = j.artifact_uid AND x.revision_id = j.revision_id
+                 AND x.extractor = %(extractor)s
+                 AND (x.extract_number > %(extract)s OR x.merge_number > %(merge)s)))))
+  AND NOT EXISTS (SELECT 1 FROM backfill b
+                  WHERE b.backfill_id = j.backfill_id AND b.status IN ('PAUSED', 'CANCELLED'))
 
 -- name: claimable_jobs
 -- Due jobs, and jobs whose run has not shown a sign of life for a whole lease; those of backfills

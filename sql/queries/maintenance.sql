@@ -90,7 +90,8 @@ WHERE c.id IN (
     LIMIT %(limit)s);
 
 -- name: sweep_cache
--- Merge answers go by the events they were asked about, which is no passage of a revision.
+-- A merge answer is about events, which are no passage of a revision: whether anybody could ask for
+-- it again is not known, and after that long it is hardly worth a call.
 DELETE FROM extraction_cache c
 WHERE c.ctid IN (
     SELECT k.ctid FROM extraction_cache k
@@ -98,10 +99,11 @@ WHERE c.ctid IN (
            AND NOT EXISTS (SELECT 1 FROM revision_chunk r
                            WHERE r.content_hash = passage_of(k.chunk_hash)))
        OR (k.created_at < now() - make_interval(days => %(days)s)
-           AND NOT (k.prompt_version = ANY(%(versions)s) AND k.model = %(model)s)
-           AND NOT EXISTS (SELECT 1 FROM extraction e
-                           WHERE e.model = k.model
-                             AND k.prompt_version IN (e.extract_version, e.merge_version)))
+           AND (k.context_hash = 'event_merge'
+                OR (NOT (k.prompt_version = ANY(%(versions)s) AND k.model = %(model)s)
+                    AND NOT EXISTS (SELECT 1 FROM extraction e
+                                    WHERE e.model = k.model
+                                      AND k.prompt_version = e.extract_version))))
     LIMIT %(limit)s);
 
 -- name: tables_to_vacuum

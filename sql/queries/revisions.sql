@@ -176,7 +176,8 @@ DELETE FROM artifact_revision WHERE artifact_uid = %(uid)s;
 SELECT c.artifact_uid, c.revision_id, c.chunk_index, c.chunk_id, c.start_char, c.end_char,
        r.artifact_id, r.artifact_type, r.source_system, r.is_latest, r.is_chunked, r.chunk_count,
        coalesce(r.source_ts, r.ingested_at) AS time,
-       substr(t.content, c.start_char + 1, c.end_char - c.start_char) AS text
+       substr(t.content, c.start_char + 1, c.end_char - c.start_char) AS text,
+       CASE WHEN c.chunk_index = 0 THEN left(t.content, %(preview)s) END AS opening
 FROM revision_chunk c
 JOIN artifact_revision r USING (artifact_uid, revision_id)
 JOIN revision_text t USING (artifact_uid, revision_id)

@@ -266,21 +266,41 @@ def test_partitions_are_retired_beyond_the_limit_and_come_back_when_asked_for(
     assert {operator.partition(one) for one in new[-LIVE + 10 :]} <= live, "the newest stay"
     operator.wait_done(old[0])
 
-    # On the command line too, a retired revision is asked for as any other; its key is back.
-    retired = old[1]
-    story = operator.story(retired)
-    operator.command("reextract", retired["artifact_uid"], retired["revision_id"], "--force")
-    [job] = eventually(
-        lambda: operator.sql(
-            "SELECT * FROM event_jobs WHERE job_id = %s AND status = 'DONE' AND generation = 2",
-            retired["job_id"],
-        ),
+    # A retired revision is asked for as any other, by whatever way; its key is back then.
+    by_command, by_tool, by_backfill = old[1:4]
+    stories = {one["job_id"]: operator.story(one) for one in old[1:4]}
+    named = {name: by_tool[name] for name in ("artifact_uid", "revision_id")}
+    operator.command("reextract", by_command["artifact_uid"], by_command["revision_id"], "--force")
+    call(operator, "event_reextract", **named, force=True)
+    operator.sql(
+        "UPDATE extraction SET extract_version = '0-old' WHERE artifact_uid = %s "
+        "AND revision_id = %s",
+        by_backfill["artifact_uid"],
+        by_backfill["revision_id"],
+    )
+    renewed(operator, by_command)
+    renewed(operator, by_tool)
+    operator.command("backfill", "start", "--artifact", by_backfill["artifact_uid"], "--yes")
+    renewed(operator, by_backfill)
+    assert job_of(operator, by_backfill)["requested_by"] == "backfill"
+    assert {one["job_id"]: operator.story(one) for one in old[1:4]} == stories
+
+
+def renewed(operator: Operator, retired: Json) -> None:
+    """Wait until a retired revision is done again, and seen to be."""
+    eventually(
+        lambda: (job := job_of(operator, retired))["status"] == "DONE" and job["generation"] == 2,
         what="the retired revision",
     )
-    assert operator.wait_finished(job["locked_by"]) == "SUCCESS"
+    run_id = job_of(operator, retired)["locked_by"]
+    assert operator.wait_finished(run_id) == "SUCCESS"
     assert operator.partition(retired) in operator.live_partitions()
     assert operator.is_green(retired)
-    assert operator.story(retired) == story
+
+
+def job_of(operator: Operator, ingested: Json) -> Json:
+    [job] = operator.sql("SELECT * FROM event_jobs WHERE job_id = %s", ingested["job_id"])
+    return job
 
 
 @pytest.mark.slow

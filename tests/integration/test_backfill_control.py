@@ -2,6 +2,7 @@
 asked."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
 
 import pytest
 
@@ -9,8 +10,9 @@ from memory_core import jobs
 from memory_core.artifacts.deletion import delete_artifact
 from memory_core.backfill import control
 from memory_core.backfill.tick import tick
-from memory_core.errors import InvalidInput
+from memory_core.errors import ErrorCode, InvalidInput, ProviderFault
 from memory_core.events.reextraction import reextract
+from memory_core.runtime import Runtime
 from tests.backfill_client import (
     Deployment,
     asked_for,
@@ -48,6 +50,8 @@ async def test_pausing_takes_back_what_waits_and_resuming_goes_on(
 
     # The run dies: what it held does not come back to life while all is paused.
     await jobs.release_run(new.runtime.database, "run-2", "killed")
+    assert await asked_for(new) == []
+    assert await new.extract("run-3") == []
     assert (await tick(new.runtime)).withdrawn == 1
     assert await asked_for(new) == []
 
@@ -84,6 +88,40 @@ async def test_cancelling_while_a_run_works_keeps_what_it_does_and_nothing_else(
     assert again.first.asked == 2
 
 
+@pytest.mark.parametrize("stop", [control.pause, control.cancel])
+async def test_nothing_is_asked_of_the_model_once_it_is_stopped(
+    deployment: Deployment,
+    provider: ScriptedProvider,
+    stop: Callable[[Runtime], Awaitable[control.Status]],
+) -> None:
+    old, new = deployment(), deployment(extract=2)
+    await remember(old, 3)
+    await begin(new)
+    keys = await new.keys()
+    database = new.runtime.database
+    # One run will be killed, one is killed and nobody notices, one fails an attempt.
+    await jobs.claim(database, keys[:1], "killed")
+    await jobs.claim(database, keys[1:2], "silent")
+    [failing] = await jobs.claim(database, keys[2:], "failing")
+
+    await stop(new.runtime)
+    await jobs.release_run(database, "killed", "killed")
+    await new.rows(
+        "UPDATE event_jobs SET locked_at = now() - interval '1 hour' WHERE locked_by = 'silent'"
+    )
+    await jobs.fail(database, failing, ProviderFault("slowly", code=ErrorCode.OPENAI_RATE_LIMIT))
+    await new.all_due()
+    provider.calls.clear()
+
+    assert await asked_for(new) == []
+    assert await new.extract("run-3") == []
+    assert provider.chats == []
+    assert await control.wants_a_tick(database, new.runtime.settings), "it takes them back"
+    assert (await tick(new.runtime)).withdrawn == 3
+    assert {job["status"] for job in await new.jobs()} == {"DONE"}
+    assert not await control.wants_a_tick(database, new.runtime.settings)
+
+
 async def test_a_new_request_takes_a_job_out_of_the_backfill(deployment: Deployment) -> None:
     old, new = deployment(), deployment(extract=2)
     [uid] = await remember(old, 1)
@@ -93,7 +131,7 @@ async def test_a_new_request_takes_a_job_out_of_the_backfill(deployment: Deploym
 
     [job] = await new.jobs()
     assert (job["requested_by"], job["backfill_id"], job["needs_extractor"]) == ("tool", None, None)
-    assert await asked_for(old) == [uid], "any deployment may do what a person asked for"
+    assert await asked_for(old) == [uid], "its events are as old: nothing would be undone"
     await new.extract("run-2")
     assert (await tick(new.runtime)).status == "DONE"
     assert (await state(new)).progress["done"] == 1

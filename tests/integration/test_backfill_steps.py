@@ -9,7 +9,9 @@ from typing import Any
 
 import pytest
 
+from memory_core import jobs
 from memory_core.backfill import control
+from memory_core.backfill import tick as steps
 from memory_core.backfill.plan import make_plan
 from memory_core.backfill.scope import Filter
 from memory_core.backfill.tick import tick
@@ -133,6 +135,58 @@ async def test_deployments_with_different_prompts_never_undo_each_other(
     assert (await make_plan(deployment(2, 2).runtime)).revisions == 2
 
 
+@pytest.mark.parametrize("numbers", [{"extract": 2}, {"merge": 2}])
+async def test_whoever_asks_again_an_older_deployment_leaves_what_a_newer_prompt_made(
+    deployment: Deployment, numbers: dict[str, int]
+) -> None:
+    old, new = deployment(), deployment(**numbers)
+    [uid] = await remember(old, 1)
+    await begin(new)
+    await new.extract("new-run")
+    renewed = await versions_of(new)
+
+    await reextract(old.runtime, uid, None, force=True)
+
+    assert await asked_for(old) == []
+    assert await old.extract("old-run") == []
+    assert await asked_for(new) == [uid]
+    await new.extract("new-run-2")
+    assert await versions_of(new) == renewed
+
+    # A person who materialises it in the UI of the old deployment means that one.
+    assert len(await old.extract("by-hand", redo_as="ui")) == 1
+    assert set((await versions_of(new)).values()) == {"1/1"}
+
+
+async def test_what_only_a_newer_deployment_may_do_does_not_hold_up_a_backfill(
+    deployment: Deployment,
+) -> None:
+    old, new = deployment(), deployment(extract=3)
+    [uid, _] = await remember(old, 2)
+    await begin(new, Filter(artifact_uid=uid))
+    await new.extract("new-run")
+    assert (await tick(new.runtime)).status == "DONE"
+    await reextract(new.runtime, uid, None, force=True)
+
+    started = await begin(deployment(extract=2))
+
+    assert started.first is not None
+    assert started.first.asked == 1
+
+
+async def test_what_an_older_deployment_made_of_it_meanwhile_is_not_counted_as_done(
+    deployment: Deployment,
+) -> None:
+    old, new = deployment(), deployment(extract=2)
+    [uid] = await remember(old, 1)
+    await begin(new)
+    await reextract(old.runtime, uid, None, force=True)
+    await old.extract("old-run")
+
+    seen = await state(new)
+    assert (seen.progress["done"], seen.progress["overtaken"]) == (0, 1)
+
+
 async def test_a_step_of_an_older_deployment_leaves_the_backfill_alone(
     deployment: Deployment,
 ) -> None:
@@ -163,6 +217,29 @@ async def test_another_model_is_no_upgrade_unless_asked_for(deployment: Deployme
     # With a newer prompt, what this model made is outdated; a lower number never is an upgrade.
     assert (await make_plan(deployment().runtime, other_models=True)).revisions == 2
     assert (await make_plan(deployment(extract=2).runtime)).revisions == 2
+
+
+async def test_a_backfill_to_another_model_is_left_to_deployments_of_that_model(
+    deployment: Deployment,
+) -> None:
+    await remember(deployment(), 2)
+    mini, maxi = (deployment(openai_event_model=name) for name in ("mini", "maxi"))
+    await begin(mini, other_models=True)
+
+    assert await asked_for(maxi) == []
+    assert await maxi.extract("maxi-run") == []
+    assert "it is for mini, this deployment has maxi" in (await tick(maxi.runtime)).note
+    await mini.extract("mini-run")
+    assert (await tick(mini.runtime)).status == "DONE"
+    made = await mini.rows("SELECT DISTINCT model FROM extraction")
+    assert made == [{"model": "mini"}]
+
+
+async def test_a_backfill_to_a_prompt_may_be_done_with_any_model(deployment: Deployment) -> None:
+    await remember(deployment(), 1)
+    await begin(deployment(extract=2))
+
+    assert len(await deployment(extract=2, openai_event_model="mini").extract("run-2")) == 1
 
 
 async def test_the_same_number_with_another_text_is_told_of(
@@ -259,6 +336,37 @@ async def test_without_a_budget_only_what_is_free_is_done(
     assert stopped.status == "PAUSED"
     assert "raise BACKFILL_TOKENS_PER_DAY" in stopped.note
     assert (await free.calls())[-1]["backfill_id"] is None, "nothing was asked of the model"
+
+
+async def test_what_a_cancelled_one_has_in_work_is_reserved_as_well(deployment: Deployment) -> None:
+    old = deployment()
+    await remember(old, 4)
+    whole = (await make_plan(deployment(extract=2).runtime)).cost.tokens
+    new = deployment(extract=2, backfill_tokens_per_day=round(whole * 0.6))
+    await begin(new)
+    claimed = await jobs.claim(new.runtime.database, await new.keys(), "run-2")
+    await control.cancel(new.runtime)
+
+    again = await begin(new)
+
+    assert len(claimed) == 2
+    assert again.first is not None
+    assert again.first.asked == 0
+    assert "today's tokens do not suffice" in again.first.note
+
+
+async def test_many_that_are_too_large_do_not_hide_behind_work_that_nobody_does(
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await remember(deployment(), 5)
+    monkeypatch.setattr(steps, "_PAGES", 2)
+    new = deployment(extract=2, backfill_tokens_per_day=1, backfill_revisions_per_tick=2)
+
+    started = await begin(new)
+
+    assert started.first is not None
+    assert started.first.status == "PAUSED"
+    assert "4 revisions need more than a whole day's tokens each" in started.first.note
 
 
 # --- two at once, and kills -------------------------------------------------------------------

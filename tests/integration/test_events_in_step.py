@@ -8,9 +8,8 @@ from uuid import uuid4
 import psycopg
 import pytest
 
-from memory_core import queries
+from memory_core import integrity, queries
 from memory_core.artifacts import ingest as ingest_module
-from memory_core.events import latest as latest_marks
 from memory_core.events import store
 from memory_core.runtime import Runtime
 from memory_core.settings import Settings
@@ -147,7 +146,7 @@ async def test_whoever_writes_events_waits_for_what_becomes_of_their_revision(
     assert sql.execute("SELECT is_latest FROM semantic_event").fetchall() == [(False,)]
 
 
-async def test_events_out_of_step_are_found_and_mended(
+async def test_events_out_of_step_are_mended_for_searches_too(
     pipeline: Pipeline, sql: psycopg.Connection, tools: ToolClient
 ) -> None:
     await pipeline.remember(FIRST)
@@ -159,22 +158,8 @@ async def test_events_out_of_step_are_found_and_mended(
     sql.execute("UPDATE semantic_event SET is_latest = NOT is_latest")
     assert out_of_step(sql) > latest
 
-    await latest_marks.mend(pipeline.runtime.database)
+    [check] = [one for one in integrity.CHECKS if one.name == "events_follow_their_revision"]
+    await check.repair(pipeline.runtime)
 
-    assert await latest_marks.out_of_step(pipeline.runtime.database, limit=10) == []
-    assert (await tools("event_search"))["total"] == latest
-
-
-async def test_mending_leaves_alone_what_is_being_changed(
-    pipeline: Pipeline, sql: psycopg.Connection, other: psycopg.Connection
-) -> None:
-    stored = await pipeline.remember(FIRST)
-    await pipeline.extract()
-    sql.execute("UPDATE semantic_event SET is_latest = false")
-    other.execute(queries.get("supersede_revisions"), {"uids": [stored.artifact_uid]})
-
-    mended = sql.execute(queries.get("mend_events_out_of_step")).rowcount
-    other.commit()
-
-    assert mended == 0
     assert out_of_step(sql) == 0
+    assert (await tools("event_search"))["total"] == latest

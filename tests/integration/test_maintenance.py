@@ -1,11 +1,13 @@
 """Upkeep of our own tables, and the figures that are told of them."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 from psycopg.types.json import Jsonb
 
 from memory_core import metrics
+from memory_core.backfill import control
 from memory_core.database import Database
 from memory_core.extraction import prompts
 from memory_core.extraction.cache import AnswerCache
@@ -14,7 +16,8 @@ from memory_core.maintenance import cache, history, partitions
 from memory_core.maintenance.vacuum import vacuum
 from memory_core.prices import Price
 from memory_core.runtime import Runtime
-from tests.pipeline_client import Pipeline, with_openai
+from tests.backfill_client import Deployment, begin, remember
+from tests.pipeline_client import Pipeline, bump, with_openai
 from tests.scripted_provider import AuthError, RateLimit, ScriptedProvider
 
 MODEL = "gpt-4o"
@@ -50,7 +53,9 @@ async def kept(pipeline: Pipeline) -> list[tuple[str, str]]:
 
 
 async def sweep(pipeline: Pipeline, most: int = 1_000) -> int:
-    return await cache.sweep(pipeline.runtime.database, DAYS, model=MODEL, most=most)
+    settings = pipeline.runtime.settings
+    assert (settings.cache_days, settings.openai_event_model) == (DAYS, MODEL)
+    return await cache.sweep(pipeline.runtime.database, settings, most=most)
 
 
 # --- the cache ---------------------------------------------------------------------------------
@@ -97,15 +102,34 @@ async def test_answers_that_stored_events_come_from_stay_with_their_prompt_and_m
     assert ("0-other", "theirs") in await kept(pipeline)
 
 
-async def test_merge_answers_in_use_outlast_any_age(pipeline: Pipeline) -> None:
-    await pipeline.rows(
-        "INSERT INTO extraction_cache (chunk_hash, context_hash, prompt_version, model, answer, "
-        "created_at) VALUES ('asked', 'event_merge', %s, %s, '{}', now() - interval '9 years')",
-        prompts.load("merge").version,
-        MODEL,
-    )
+async def test_answers_to_prompts_of_our_own_are_in_use_as_well(
+    runtime: Runtime, tmp_path: Path
+) -> None:
+    """As those of a trial, which no event comes from yet."""
+    pipeline = Pipeline(runtime, prompts_dir=bump(tmp_path, extract=2))
+    ours = prompts.load("extract", tmp_path).version
+    await pipeline.remember("The passage.")
+    await keep(pipeline, "The passage.", version=ours, days=DAYS + 1)
 
     assert await sweep(pipeline) == 0
+    assert await kept(pipeline) == [(ours, MODEL)]
+
+
+async def test_merge_answers_go_when_they_are_old_also_those_in_use(pipeline: Pipeline) -> None:
+    for days in (DAYS - 1, DAYS + 1):
+        await pipeline.rows(
+            "INSERT INTO extraction_cache (chunk_hash, context_hash, prompt_version, model, "
+            "answer, created_at) "
+            "VALUES (%s, 'event_merge', %s, %s, '{}', now() - make_interval(days => %s))",
+            f"asked {days} days ago",
+            prompts.load("merge").version,
+            MODEL,
+            days,
+        )
+
+    assert await sweep(pipeline) == 1
+    [left] = await pipeline.rows("SELECT chunk_hash FROM extraction_cache")
+    assert left["chunk_hash"] == f"asked {DAYS - 1} days ago"
 
 
 async def test_no_more_is_dropped_at_once_than_was_said(pipeline: Pipeline) -> None:
@@ -198,3 +222,20 @@ async def test_a_document_waits_from_its_ingest_also_while_it_is_retried(runtime
     assert 600 <= await metrics.oldest_pending_seconds(database) < 3600
     await pipeline.rows("UPDATE event_jobs SET backfill_id = gen_random_uuid()")
     assert await metrics.oldest_pending_seconds(database) == 0
+
+
+async def test_what_a_backfill_takes_back_did_not_end_today(
+    deployment: Deployment,
+) -> None:
+    old, new = deployment(), deployment(extract=2)
+    await remember(old, 3)
+    await old.rows("UPDATE extraction SET finished_at = now() - interval '2 days'")
+    failed = await new.remember("Decision: it fails.", "fails")
+    await new.rows(
+        "UPDATE event_jobs SET status = 'FAILED' WHERE artifact_uid = %s", failed.artifact_uid
+    )
+    await begin(new)
+
+    await control.cancel(new.runtime)
+
+    assert (await read(new))["failure_rate"] == 1.0

@@ -1,17 +1,26 @@
 """What Dagster is told: everything is there, and described for the people who look at it."""
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import dagster as dg
 import pytest
+import yaml
 
 from memory_assets.definitions import defs
 from memory_assets.specs import asset_specs, code_versions, stages_made
 from memory_core.extraction import prompts
-from memory_core.extraction.pipeline import CANONICAL_EVENTS, CHUNK_EXTRACTIONS, STAGES
+from memory_core.extraction.pipeline import (
+    CANONICAL_EVENTS,
+    CHUNK_EXTRACTIONS,
+    EVENT_INDEX,
+    STAGES,
+    STORED_EVENTS,
+)
 from memory_core.extraction.rules import VERSION
 from memory_core.integrity import CHECKS
 from memory_core.settings import Settings
+from tests.pipeline_client import bump
 
 OPERATIONS = ("pipeline_health", "housekeeping")
 RULES = Settings(_env_file=None, extractor="rules")  # type: ignore[call-arg]
@@ -89,6 +98,7 @@ def test_sensors_jobs_schedules_and_checks_are_present(
         ("stored_events", "every_quote_is_exact"),
         ("stored_events", "every_event_has_evidence"),
         ("stored_events", "one_latest_revision"),
+        ("stored_events", "events_follow_their_revision"),
         ("stored_events", "no_abandoned_jobs"),
         ("stored_events", "events_are_fresh"),
         ("event_index", "index_agrees"),
@@ -124,6 +134,30 @@ def test_code_versions_follow_the_prompts() -> None:
     assert versions[CANONICAL_EVENTS] == f"openai-{prompts.load('merge').version}"
 
 
+@pytest.mark.parametrize("name", prompts.NAMES)
+def test_whichever_prompt_is_raised_what_is_served_is_outdated(name: str, tmp_path: Path) -> None:
+    changes = {"prompts_dir": bump(tmp_path, **{name: 2})}
+    before, after = code_versions(OPENAI), code_versions(OPENAI.model_copy(update=changes))
+
+    outdated = {stage for stage in STAGES if before[stage] != after[stage]}
+    own = {"extract": CHUNK_EXTRACTIONS, "merge": CANONICAL_EVENTS}[name]
+    assert outdated == {own, STORED_EVENTS, EVENT_INDEX}
+
+
+def test_assets_can_be_found_by_what_they_cost_and_whom_they_serve(
+    repository: dg.RepositoryDefinition,
+) -> None:
+    graph = repository.asset_graph
+    tags = {key.to_user_string(): graph.get(key).tags for key in graph.get_all_asset_keys()}
+
+    assert {name for name, of in tags.items() if of["cost"] == "model_calls"} == {
+        *(CHUNK_EXTRACTIONS, CANONICAL_EVENTS, "prompt_trial")
+    }
+    assert {name for name, of in tags.items() if of["serves"] == "tools"} == {
+        *(STORED_EVENTS, EVENT_INDEX)
+    }
+
+
 def test_code_versions_follow_the_rules_when_there_is_no_model() -> None:
     versions = code_versions(RULES)
 
@@ -150,3 +184,12 @@ def test_what_follows_from_the_first_selected_asset_is_made_as_well(
     selected: Sequence[str], made: Sequence[str]
 ) -> None:
     assert stages_made(selected) == tuple(made)
+
+
+def test_backfills_leave_a_place_for_fresh_work() -> None:
+    instance = yaml.safe_load((Path(__file__).resolve().parents[2] / "dagster.yaml").read_text())
+    runs = instance["run_coordinator"]["config"]
+
+    limits = {limit["key"]: limit["limit"] for limit in runs["tag_concurrency_limits"]}
+    assert limits.keys() == {"lane", "dagster/backfill"}
+    assert sum(limits.values()) < runs["max_concurrent_runs"]

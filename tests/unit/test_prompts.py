@@ -10,6 +10,12 @@ from memory_core.extraction import prompts
 from memory_core.extraction.prompts import Prompt
 
 NAMES = ("extract", "merge")
+# What was shipped under a number keeps its text. A new prompt is a new line here, and no line ever
+# changes: text and checksums.json could be edited together.
+SHIPPED = {
+    "extract.1.md": "997ccb9dc8281124f57a62b4fa97894279ebe06418542c4bfb7b790898d76a17",
+    "merge.1.md": "3249bbeed2b32568e0864ab1141cf94f32b0de9d0ebc533746849b998355efb1",
+}
 
 
 def files() -> dict[str, str]:
@@ -24,6 +30,10 @@ def test_every_file_is_as_it_was_recorded() -> None:
     assert files() == prompts.checksums(), (
         "a prompt was changed: give the new text the next number and record its checksum"
     )
+
+
+def test_what_was_shipped_is_as_it_was_shipped() -> None:
+    assert files() == SHIPPED, "a prompt was changed: give the new text the next number"
 
 
 def test_a_changed_text_no_longer_matches_its_record() -> None:

@@ -1,0 +1,460 @@
+"""What must hold in the stores: each offender is named, and mended where that can be done."""
+
+import asyncio
+import importlib
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from memory_assets.checks import result
+from memory_core import agreement, indexed, jobs
+from memory_core.errors import ErrorCode, ProviderFault
+from memory_core.integrity import CHECKS, OFFENDERS_SHOWN, SAMPLE, Check, Finding
+from memory_core.runtime import Runtime
+from memory_core.vectors import CollectionName, Entry
+from tests.pipeline_client import SMALL_CHUNKS, Pipeline
+
+# By the name of its module: the package has a command of that name.
+doctor = importlib.import_module("mcp_server.cli.doctor")
+LONG = " ".join(
+    f"Decision: plan {number} of the whole programme is accepted." for number in range(40)
+)
+Plant = Callable[[Pipeline], Awaitable[str]]
+
+
+def the(name: str) -> Check:
+    [check] = [check for check in CHECKS if check.name == name]
+    return check
+
+
+@pytest.fixture
+async def pipeline(runtime: Runtime) -> Pipeline:
+    """Three documents: two revisions of one, and one in several chunks."""
+    pipeline = Pipeline(runtime, **SMALL_CHUNKS)
+    await pipeline.remember("Decision: the zebra plan is accepted.", "first")
+    await pipeline.remember("Decision: the okapi plan is accepted.", "first")
+    await pipeline.remember("Bob Roth will test it by Friday.", "second")
+    await pipeline.remember(LONG, "third")
+    await pipeline.extract()
+    return pipeline
+
+
+@asynccontextmanager
+async def unguarded(pipeline: Pipeline, table: str) -> AsyncIterator[None]:
+    """As if a guard of the database had failed."""
+    await pipeline.rows(f"ALTER TABLE {table} DISABLE TRIGGER USER")
+    yield
+    await pipeline.rows(f"ALTER TABLE {table} ENABLE TRIGGER USER")
+
+
+async def another_quote(pipeline: Pipeline) -> str:
+    async with unguarded(pipeline, "event_evidence"):
+        [row] = await pipeline.rows(
+            "UPDATE event_evidence SET quote = 'invented' WHERE evidence_id = "
+            "(SELECT evidence_id FROM event_evidence LIMIT 1) RETURNING event_id"
+        )
+    return str(row["event_id"])
+
+
+async def too_long_a_quote(pipeline: Pipeline) -> str:
+    async with unguarded(pipeline, "event_evidence"):
+        [row] = await pipeline.rows(
+            "UPDATE event_evidence v SET start_char = 0, end_char = char_length(t.content), "
+            "quote = t.content FROM revision_text t "
+            "WHERE (t.artifact_uid, t.revision_id) = (v.artifact_uid, v.revision_id) "
+            "AND v.evidence_id = (SELECT v.evidence_id FROM event_evidence v "
+            "JOIN revision_text t USING (artifact_uid, revision_id) "
+            "ORDER BY char_length(t.content) DESC LIMIT 1) RETURNING v.event_id"
+        )
+    return str(row["event_id"])
+
+
+async def no_evidence(pipeline: Pipeline) -> str:
+    [event] = await pipeline.rows("SELECT event_id FROM semantic_event LIMIT 1")
+    await pipeline.rows("DELETE FROM event_evidence WHERE event_id = %s", event["event_id"])
+    return str(event["event_id"])
+
+
+async def no_latest(pipeline: Pipeline) -> str:
+    [row] = await pipeline.rows(
+        "UPDATE artifact_revision SET is_latest = false WHERE is_latest AND artifact_uid = "
+        "(SELECT artifact_uid FROM artifact_revision WHERE NOT is_latest) RETURNING artifact_uid"
+    )
+    return str(row["artifact_uid"])
+
+
+async def a_superseded_event_that_counts(pipeline: Pipeline) -> str:
+    [row] = await pipeline.rows(
+        "UPDATE semantic_event e SET is_latest = true FROM artifact_revision r "
+        "WHERE NOT r.is_latest AND (r.artifact_uid, r.revision_id) = "
+        "(e.artifact_uid, e.revision_id) RETURNING e.event_id"
+    )
+    return str(row["event_id"])
+
+
+async def an_entry_that_does_not_count(pipeline: Pipeline) -> str:
+    [row] = await pipeline.rows(
+        "UPDATE event_entry SET is_latest = false WHERE event_id = "
+        "(SELECT event_id FROM event_entry WHERE is_latest LIMIT 1) RETURNING event_id"
+    )
+    return str(row["event_id"])
+
+
+async def a_lease_that_ended(pipeline: Pipeline) -> str:
+    [row] = await pipeline.rows(
+        "UPDATE event_jobs SET status = 'PROCESSING', locked_by = 'gone', "
+        "locked_at = now() - interval '95 seconds' WHERE job_id = "
+        "(SELECT job_id FROM event_jobs LIMIT 1) RETURNING job_id"
+    )
+    return str(row["job_id"])
+
+
+async def no_vector(pipeline: Pipeline, collection: CollectionName, query: str) -> str:
+    [row] = await pipeline.rows(f"SELECT {query} LIMIT 1")
+    await pipeline.runtime.vectors.delete(collection, [str(row["id"])])
+    return str(row["id"])
+
+
+async def no_vector_of_an_event(pipeline: Pipeline) -> str:
+    return await no_vector(pipeline, CollectionName.EVENTS, "event_id AS id FROM semantic_event")
+
+
+async def no_vector_of_a_document(pipeline: Pipeline) -> str:
+    return await no_vector(
+        pipeline,
+        CollectionName.ARTIFACTS,
+        "artifact_id AS id FROM artifact_revision WHERE is_chunked",
+    )
+
+
+async def no_vector_of_a_chunk(pipeline: Pipeline) -> str:
+    return await no_vector(
+        pipeline,
+        CollectionName.CHUNKS,
+        "chunk_id AS id FROM revision_chunk JOIN artifact_revision "
+        "USING (artifact_uid, revision_id) WHERE is_chunked",
+    )
+
+
+async def vectors_of_nothing(pipeline: Pipeline, count: int = 1, **metadata: str) -> list[str]:
+    store = pipeline.runtime.vectors
+    [vector] = await pipeline.runtime.embedder.embed(["nothing"])
+    ids = [f"stray-{number}" for number in range(count)]
+    told = {"artifact_uid": "uid_gone", "revision_id": "rev_gone", **metadata}
+    await store.upsert(CollectionName.EVENTS, [Entry(id_, vector, "nothing", told) for id_ in ids])
+    return ids
+
+
+async def a_vector_of_nothing(pipeline: Pipeline) -> str:
+    [id_] = await vectors_of_nothing(pipeline)
+    return id_
+
+
+async def another_text_in_the_index(pipeline: Pipeline) -> str:
+    [row] = await pipeline.rows("SELECT event_id FROM semantic_event LIMIT 1")
+    [vector] = await pipeline.runtime.embedder.embed(["nothing"])
+    entry = Entry(str(row["event_id"]), vector, "nothing", {"category": "Decision"})
+    await pipeline.runtime.vectors.upsert(CollectionName.EVENTS, [entry])
+    return entry.id
+
+
+async def a_superseded_document_marked_as_latest(pipeline: Pipeline) -> str:
+    [row] = await pipeline.rows("SELECT artifact_id FROM artifact_revision WHERE NOT is_latest")
+    id_ = str(row["artifact_id"])
+    await pipeline.runtime.vectors.set_latest(CollectionName.ARTIFACTS, [id_], latest=True)
+    return id_
+
+
+CASES: list[tuple[str, Plant]] = [
+    ("every_quote_is_exact", another_quote),
+    ("every_quote_is_exact", too_long_a_quote),
+    ("every_event_has_evidence", no_evidence),
+    ("one_latest_revision", no_latest),
+    ("events_follow_their_revision", a_superseded_event_that_counts),
+    ("events_follow_their_revision", an_entry_that_does_not_count),
+    ("no_abandoned_jobs", a_lease_that_ended),
+    ("index_agrees", no_vector_of_an_event),
+    ("index_agrees", no_vector_of_a_document),
+    ("index_agrees", no_vector_of_a_chunk),
+    ("index_agrees", a_vector_of_nothing),
+    ("index_agrees", another_text_in_the_index),
+    ("index_agrees", a_superseded_document_marked_as_latest),
+]
+
+
+async def examined(pipeline: Pipeline) -> dict[str, Finding]:
+    return {check.name: await check.examine(pipeline.runtime) for check in CHECKS}
+
+
+async def told(pipeline: Pipeline, *, repair: bool) -> list[tuple[bool, str, str]]:
+    """What the doctor says of the stores."""
+    findings = await doctor._integrity(pipeline.runtime.settings, repair=repair)
+    return [(finding.good, finding.what, finding.remedy) for finding in findings]
+
+
+async def test_nothing_is_wrong_with_what_was_ingested_and_extracted(pipeline: Pipeline) -> None:
+    found = await examined(pipeline)
+
+    assert {name: finding.offenders for name, finding in found.items()} == {
+        check.name: [] for check in CHECKS
+    }
+    counts = found["index_agrees"].counts
+    for collection in CollectionName:
+        name = collection.value
+        assert counts[f"postgres_{name}"] == counts[f"chroma_{name}"]
+    assert counts["chroma_artifact_chunks"] > 3
+
+
+@pytest.mark.parametrize(("name", "plant"), CASES, ids=[plant.__name__ for _, plant in CASES])
+async def test_an_offender_is_named_mended_and_gone(
+    pipeline: Pipeline, name: str, plant: Plant
+) -> None:
+    check = the(name)
+    offender = await plant(pipeline)
+
+    found = await check.examine(pipeline.runtime)
+    assert found.total == 1
+    [line] = found.offenders
+    assert offender in line
+    shown = result(check, found)
+    assert not shown.passed
+    assert offender in shown.metadata["first"].value
+    assert shown.metadata["offenders"].value == 1
+
+    done = await check.repair(pipeline.runtime)
+    assert done.mended + done.awaited == 1
+    assert done.beyond == []
+    if done.awaited:
+        await pipeline.extract("run-2")
+    assert (await check.examine(pipeline.runtime)).passed
+    assert all(finding.passed for finding in (await examined(pipeline)).values())
+
+
+# --- counts ------------------------------------------------------------------------------------
+
+
+async def test_all_offenders_are_counted_and_the_first_are_named(pipeline: Pipeline) -> None:
+    await pipeline.rows("DELETE FROM event_evidence")
+    [events] = await pipeline.rows("SELECT count(*) AS n FROM semantic_event")
+
+    check = the("every_event_has_evidence")
+    found = await check.examine(pipeline.runtime)
+
+    assert found.total == events["n"] > OFFENDERS_SHOWN
+    assert len(found.offenders) == OFFENDERS_SHOWN
+    assert result(check, found).metadata["offenders"].value == events["n"]
+
+
+async def test_strays_do_not_hide_what_is_missing(pipeline: Pipeline) -> None:
+    missing = await no_vector_of_an_event(pipeline)
+    await vectors_of_nothing(pipeline, 3 * SAMPLE)
+
+    found = await the("index_agrees").examine(pipeline.runtime)
+
+    assert found.total == 3 * SAMPLE + 1
+    assert f"events: {missing} is missing" in found.offenders
+    assert "events: stray-0 is not in Postgres" in found.offenders
+
+
+async def test_two_latest_revisions_are_one_too_many(pipeline: Pipeline) -> None:
+    index = "uq_artifact_revision_one_latest"
+    [made] = await pipeline.rows("SELECT indexdef FROM pg_indexes WHERE indexname = %s", index)
+    await pipeline.rows(f"DROP INDEX {index}")
+    try:
+        [row] = await pipeline.rows(
+            "UPDATE artifact_revision SET is_latest = true WHERE NOT is_latest "
+            "RETURNING artifact_uid"
+        )
+        check = the("one_latest_revision")
+        assert (await check.examine(pipeline.runtime)).offenders == [row["artifact_uid"]]
+        await check.repair(pipeline.runtime)
+        latest = await pipeline.rows(
+            "SELECT content FROM revision_text JOIN artifact_revision "
+            "USING (artifact_uid, revision_id) WHERE is_latest AND artifact_uid = %s",
+            row["artifact_uid"],
+        )
+        assert latest == [{"content": "Decision: the okapi plan is accepted."}]
+    finally:
+        await pipeline.rows(made["indexdef"])
+
+
+# --- work under way ----------------------------------------------------------------------------
+
+
+async def test_vectors_that_a_run_has_written_ahead_are_not_strays(pipeline: Pipeline) -> None:
+    [key, *_] = await pipeline.keys()
+    [held] = await jobs.claim(pipeline.runtime.database, [key], "run-2", redo_as="ui")
+    await vectors_of_nothing(pipeline, artifact_uid=held.artifact_uid, revision_id=held.revision_id)
+    check = the("index_agrees")
+
+    assert (await check.examine(pipeline.runtime)).passed
+    assert (await check.repair(pipeline.runtime)).mended == 0
+    # Nor what it still has to clear away when it is done.
+    await pipeline.rows("UPDATE event_jobs SET status = 'DONE'")
+    assert (await check.examine(pipeline.runtime)).passed
+    # A while later nobody will.
+    async with unguarded(pipeline, "event_jobs"):
+        await pipeline.rows("UPDATE event_jobs SET updated_at = now() - interval '1 minute'")
+    assert (await check.examine(pipeline.runtime)).total == 1
+
+
+async def test_an_ingest_between_its_two_stores_is_waited_for(
+    pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It writes Chroma first. Deleting that would leave a document that no search finds."""
+    written, go_on = asyncio.Event(), asyncio.Event()
+    ingest = importlib.import_module("memory_core.artifacts.ingest")
+    index = ingest._index
+
+    async def held_up(*arguments: Any) -> None:
+        await index(*arguments)
+        written.set()
+        await go_on.wait()
+
+    monkeypatch.setattr(ingest, "_index", held_up)
+    ingesting = asyncio.create_task(pipeline.remember("Decision: the gnu plan.", "fourth"))
+    await written.wait()
+    shelf = indexed.Artifacts()
+    mending = asyncio.create_task(agreement.mend(pipeline.runtime, shelf))
+    while not await pipeline.rows("SELECT 1 FROM pg_locks WHERE NOT granted"):
+        await asyncio.sleep(0)
+    go_on.set()
+
+    assert await mending == 0
+    artifact = (await ingesting).artifact_id
+    assert await pipeline.runtime.vectors.present(shelf.collection, [artifact]) == {artifact}
+
+
+# --- what cannot be mended, and what must not be lost ------------------------------------------
+
+
+async def test_a_broken_quote_without_a_job_is_mended_as_well(pipeline: Pipeline) -> None:
+    await another_quote(pipeline)
+    await pipeline.rows("DELETE FROM event_jobs")
+
+    done = await the("every_quote_is_exact").repair(pipeline.runtime)
+
+    assert done.awaited == 1
+    [job] = await pipeline.jobs()
+    assert (job["status"], job["requested_by"], job["bypass_cache"]) == ("PENDING", "repair", False)
+    await pipeline.extract("run-2")
+    assert await pipeline.broken_evidence() == []
+
+
+async def test_a_repair_does_not_ask_the_model_again(pipeline: Pipeline) -> None:
+    """An earlier request that failed may have left its mark."""
+    await another_quote(pipeline)
+    await pipeline.rows("UPDATE event_jobs SET status = 'FAILED', bypass_cache = true")
+
+    await the("every_quote_is_exact").repair(pipeline.runtime)
+
+    [job] = await pipeline.rows("SELECT * FROM event_jobs WHERE status = 'PENDING'")
+    assert job["bypass_cache"] is False
+
+
+async def test_the_doctor_says_what_is_still_broken_after_a_repair(pipeline: Pipeline) -> None:
+    await another_quote(pipeline)
+
+    [(good, what, remedy)] = [line for line in await told(pipeline, repair=True) if not line[0]]
+    assert not good
+    assert what.startswith("every_quote_is_exact: ")
+    assert "1 revisions are extracted again" in remedy
+
+    await pipeline.extract("run-2")
+    assert all(good for good, _, _ in await told(pipeline, repair=True))
+
+
+async def test_a_text_that_is_gone_is_beyond_repair_and_said_to_be(pipeline: Pipeline) -> None:
+    [row] = await pipeline.rows(
+        "DELETE FROM revision_text WHERE content = 'Bob Roth will test it by Friday.' "
+        "RETURNING artifact_uid, revision_id"
+    )
+    before = await pipeline.runtime.vectors.count(CollectionName.ARTIFACTS)
+
+    [(_, what, remedy)] = [line for line in await told(pipeline, repair=True) if not line[0]]
+
+    assert what.startswith("every_quote_is_exact: ")
+    assert f"the text of {row['artifact_uid']} {row['revision_id']} is gone" in remedy
+    assert {job["status"] for job in await pipeline.jobs()} == {"DONE"}, "it could only fail"
+    # What Chroma has of it may be the last copy.
+    assert await pipeline.runtime.vectors.count(CollectionName.ARTIFACTS) == before
+
+
+async def test_the_doctor_says_what_it_mended(pipeline: Pipeline) -> None:
+    await no_vector_of_an_event(pipeline)
+    await no_latest(pipeline)
+
+    without = [what for good, what, _ in await told(pipeline, repair=False) if not good]
+    assert [what.partition(":")[0] for what in without] == ["one_latest_revision", "index_agrees"]
+    mended = [what for good, what, _ in await told(pipeline, repair=True) if "mended" in what]
+    assert [what.partition(".")[0] for what in mended] == [
+        "one_latest_revision: mended 1",
+        "index_agrees: mended 1",
+    ]
+    assert all(good for good, _, _ in await told(pipeline, repair=False))
+
+
+async def test_a_document_that_is_latest_again_is_found_again(pipeline: Pipeline) -> None:
+    """Searches by meaning look at what Chroma has marked."""
+    await no_latest(pipeline)
+    shelf = indexed.Artifacts()
+    async for ids in shelf.pages(pipeline.runtime):
+        await pipeline.runtime.vectors.set_latest(shelf.collection, ids, latest=False)
+
+    await the("one_latest_revision").repair(pipeline.runtime)
+
+    [row] = await pipeline.rows(
+        "SELECT artifact_id FROM artifact_revision JOIN revision_text "
+        "USING (artifact_uid, revision_id) WHERE content LIKE '%%okapi%%'"
+    )
+    stored = await pipeline.runtime.vectors.stored(shelf.collection, [row["artifact_id"]])
+    assert stored[row["artifact_id"]].metadata["latest"] is True
+
+
+class Down:
+    """An embedder that cannot be reached."""
+
+    provider, model, dimension = "local", "none", 1
+
+    async def embed(self, texts: object) -> list[list[float]]:
+        raise ProviderFault("the embedder is down", code=ErrorCode.OPENAI_CONNECTION_ERROR)
+
+    async def close(self) -> None:
+        return None
+
+
+async def test_without_an_embedder_nothing_is_lost(
+    pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await no_vector_of_an_event(pipeline)
+    await vectors_of_nothing(pipeline)
+    store = pipeline.runtime.vectors
+    before = {name: await store.count(name) for name in CollectionName}
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Runtime, "embedder", property(lambda self: Down()))
+        bad = {what: remedy for good, what, remedy in await told(pipeline, repair=True) if not good}
+
+    [(what, remedy)] = bad.items()
+    assert what.startswith("index_agrees: ")
+    assert remedy == "the embedder is down"
+    assert {name: await store.count(name) for name in CollectionName} == before
+
+
+async def test_a_repair_embeds_what_is_missing_and_nothing_else(
+    pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await no_vector_of_a_chunk(pipeline)
+    texts: list[str] = []
+    embed = type(pipeline.runtime.embedder).embed
+
+    async def counted(self: Any, wanted: list[str]) -> Any:
+        texts.extend(wanted)
+        return await embed(self, wanted)
+
+    monkeypatch.setattr(type(pipeline.runtime.embedder), "embed", counted)
+    await the("index_agrees").repair(pipeline.runtime)
+
+    assert len(texts) == 2, "a probe, and the passage"

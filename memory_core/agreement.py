@@ -15,7 +15,7 @@ from memory_core.database import Session
 from memory_core.indexed import Expected, Shelf
 from memory_core.jobs import HEARTBEAT_SECONDS
 from memory_core.runtime import Runtime
-from memory_core.vectors import CollectionName, Stored
+from memory_core.vectors import CollectionName, Metadata, Stored
 
 _PAGE = 500
 # Looked at again, and mended, in one transaction: writers of these wait for so long.
@@ -162,9 +162,14 @@ def _differ(
             found.missing.append(id_)
         elif wanted.document != told.document:
             found.other.append(id_)
-        elif wanted.metadata.get("latest") != told.metadata.get("latest"):
+        elif _is_mismarked(wanted.metadata, told.metadata):
             found.mismarked.append(id_)
     return found
+
+
+def _is_mismarked(wanted: Metadata, told: Metadata) -> bool:
+    """An entry without a mark says nothing wrong: a search asks Postgres."""
+    return "latest" in told and told["latest"] != wanted.get("latest")
 
 
 async def _settle(

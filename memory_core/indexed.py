@@ -135,7 +135,9 @@ class Events(Shelf):
             row["id"],
             row["artifact_uid"],
             indexed_text(row["narrative"], row["document_title"]),
-            event_metadata(row["artifact_uid"], row["revision_id"], row["category"]),
+            event_metadata(
+                row["artifact_uid"], row["revision_id"], row["category"], latest=row["is_latest"]
+            ),
         )
 
 

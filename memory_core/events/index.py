@@ -42,7 +42,10 @@ async def _write(batch: Sequence[tuple[Runtime, "Extraction"]]) -> list[None]:
             vector=vector,
             document=text,
             metadata=event_metadata(
-                made.job.artifact_uid, made.job.revision_id, event.category.value
+                made.job.artifact_uid,
+                made.job.revision_id,
+                event.category.value,
+                latest=None if made.revision["is_latest"] else False,
             ),
         )
         for (made, event), text, vector in zip(told, texts, vectors, strict=True)
@@ -54,8 +57,8 @@ async def _write(batch: Sequence[tuple[Runtime, "Extraction"]]) -> list[None]:
 def event_metadata(
     artifact_uid: str, revision_id: str, category: str, *, latest: bool | None = None
 ) -> dict[str, str | bool]:
-    """What searches filter by in Chroma. An extraction leaves open whether its revision is the
-    latest: who supersedes or restores the revision marks the entries then."""
+    """What searches filter by in Chroma. An extraction leaves open whether a revision that was the
+    latest still is: who supersedes or restores it marks the entries then."""
     known: dict[str, str | bool] = {
         "artifact_uid": artifact_uid,
         "revision_id": revision_id,

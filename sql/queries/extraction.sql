@@ -36,7 +36,8 @@ WITH kept AS (
 
 -- name: revision_to_extract
 SELECT r.artifact_uid, r.revision_id, r.artifact_id, r.artifact_type, r.title, r.author,
-       r.participants, r.source_ts, r.source_system, r.source_url, r.is_chunked, r.partition_key,
+       r.participants, r.source_ts, r.source_system, r.source_url, r.is_chunked, r.is_latest,
+       r.partition_key,
        t.content
 FROM artifact_revision r
 JOIN revision_text t USING (artifact_uid, revision_id)

@@ -68,7 +68,8 @@ LEFT JOIN revision_text t USING (artifact_uid, revision_id)
 WHERE r.is_chunked AND c.chunk_id = ANY (%(ids)s::text[]);
 
 -- name: events_expected
-SELECT event_id::text AS id, artifact_uid, revision_id, category, narrative, document_title
+SELECT event_id::text AS id, artifact_uid, revision_id, category, narrative, document_title,
+       is_latest
 FROM semantic_event WHERE event_id = ANY (%(ids)s::uuid[]);
 
 -- name: memories_expected

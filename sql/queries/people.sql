@@ -2,14 +2,14 @@
 -- A name as it is compared, whether somebody bears it in an event, and whether some document says
 -- that a whole organisation is called so.
 SELECT k.key, EXISTS (SELECT 1 FROM event_actor a WHERE a.name_key = k.key) AS is_actor,
-       EXISTS (SELECT 1 FROM revision_entity n
-               JOIN artifact_revision r USING (artifact_uid, revision_id)
-               WHERE name_key(n.name) = k.key AND n.type IN ('person', 'org') AND r.is_latest)
-           AS is_entity,
-       EXISTS (SELECT 1 FROM revision_entity n
-               JOIN artifact_revision r USING (artifact_uid, revision_id)
-               WHERE name_key(n.name) = k.key AND n.type = 'org' AND r.is_latest) AS is_org
-FROM (SELECT name_key(%(name)s) AS key) k;
+       n.type IS NOT NULL AS is_entity, coalesce(n.type = 'org', false) AS is_org
+FROM (SELECT name_key(%(name)s) AS key) k
+CROSS JOIN LATERAL (
+    -- All of them, not just whether there is any: for that, everything would be read in turn.
+    SELECT min(e.type) AS type  -- 'org' comes before 'person'
+    FROM revision_entity e JOIN artifact_revision r USING (artifact_uid, revision_id)
+    WHERE name_key(e.name) = k.key AND e.type IN ('person', 'org') AND r.is_latest
+) n;
 
 -- name: names_by_alias
 -- Full names for which documents, as they are now, state one of these aliases. OFFSET 0: of each

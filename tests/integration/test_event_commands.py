@@ -199,7 +199,7 @@ async def emptied(runtime: Runtime, planted: Planted) -> None:
 @pytest.mark.usefixtures("emptied")
 def test_reindex_events(command: Command) -> None:
     # No word of it is in the event: only the index knows that they are near.
-    query = ("events", "search", "chargeable decisions", "--category", "Decision")
+    query = ("events", "search", "she chose a fee for every chair", "--category", "Decision")
     before = answer(command, *query)
     text = command("reindex", "events")
     after = answer(command, *query)

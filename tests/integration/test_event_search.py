@@ -223,7 +223,7 @@ MEANING = "client billing complaint"
         ({"artifact_type": "note"}, {"artifact_type": "email"}),
         ({"source_system": "test"}, {"source_system": "gmail"}),
         ({"time_from": "2026-01-10"}, {"time_from": "2026-01-11"}),
-        ({"time_to": "2026-01-11"}, {"time_to": "2026-01-10"}),
+        ({"time_to": "2026-01-10"}, {"time_to": "2026-01-09"}),
         ({"min_confidence": 0.8}, {"min_confidence": 0.9}),
     ],
 )

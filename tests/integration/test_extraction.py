@@ -364,17 +364,33 @@ async def test_calls_are_on_the_books_while_their_document_is_still_in_work(
     assert len(await patient.calls()) == len(provider.chats), "and each is written once"
 
 
-async def test_a_document_of_thousands_of_chunks_is_opened_by_index_before_statistics_are_known(
+async def test_a_document_of_thousands_of_chunks_is_opened_before_statistics_are_known(
     runtime: Runtime,
 ) -> None:
-    pipeline = Pipeline(runtime)
-    await pipeline.remember(SHORT)
-    plan = await pipeline.rows(
-        b"EXPLAIN "
-        + queries.get("first_contexts").replace(b"%(uid)s", b"'u'").replace(b"%(revision)s", b"'r'")
+    pipeline, many = Pipeline(runtime), 2000
+    ingested = await pipeline.remember(SHORT)
+    await pipeline.rows(
+        "INSERT INTO revision_chunk (artifact_uid, revision_id, chunk_index, chunk_id, start_char, "
+        "end_char, token_count, content_hash, words) SELECT %s, %s, n, n::text, 0, 1, 1, "
+        "md5(n::text), '' FROM generate_series(1, %s) AS n",
+        ingested.artifact_uid,
+        ingested.revision_id,
+        many,
     )
+    async with runtime.database.session() as session:
+        cursor = await session.connection.execute(
+            b"EXPLAIN (ANALYZE, FORMAT JSON) " + queries.get("first_contexts"),
+            {"uid": ingested.artifact_uid, "revision": ingested.revision_id},
+        )
+        [row] = await cursor.fetchall()
 
-    assert "idx_revision_chunk_passage" in "\n".join(row["QUERY PLAN"] for row in plan)
+    assert _rows_read(row["QUERY PLAN"][0]["Plan"]) < 20 * many, "not all with all"
+
+
+def _rows_read(plan: dict[str, Any]) -> int:
+    removed = sum(plan.get(f"Rows Removed by {by}", 0) for by in ("Filter", "Join Filter"))
+    below: int = sum(map(_rows_read, plan.get("Plans", [])))
+    return int((plan["Actual Rows"] + removed) * plan["Actual Loops"]) + below
 
 
 # --- leases -----------------------------------------------------------------------------------

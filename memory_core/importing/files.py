@@ -4,7 +4,6 @@ import os
 import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import PurePosixPath
 
 from memory_core.importing.item import Skip, Unusable
 
@@ -20,14 +19,14 @@ def opened(root: str, relative: str) -> Iterator[int]:
     was exchanged for a link is noticed. O_NONBLOCK: opening a pipe must not wait for a writer."""
     folder = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        parts = PurePosixPath(relative).parts
-        for part in parts[:-1]:
+        *folders, name = relative.split("/")
+        for part in folders:
             _refuse_upwards(part)
             inner = os.open(part, os.O_RDONLY | os.O_DIRECTORY | _NOFOLLOW, dir_fd=folder)
             os.close(folder)
             folder = inner
-        _refuse_upwards(parts[-1])
-        descriptor = os.open(parts[-1], os.O_RDONLY | os.O_NONBLOCK | _NOFOLLOW, dir_fd=folder)
+        _refuse_upwards(name)
+        descriptor = os.open(name, os.O_RDONLY | os.O_NONBLOCK | _NOFOLLOW, dir_fd=folder)
     except OSError as error:
         raise Unusable(f"cannot be opened: {error.strerror}") from error
     finally:

@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from itertools import islice
-from pathlib import Path, PurePath
+from pathlib import Path
 
 from memory_core.artifacts.document import ArtifactType
 from memory_core.importing.memo import Memo
@@ -25,7 +25,7 @@ _GROUP_FILES = 256
 _GROUP_BYTES = 16_000_000
 _MESSAGES = 64
 # Parsed in a process of their own, so that several are parsed at once.
-_SLOW = {".pdf", ".docx"}
+_SLOW = (".pdf", ".docx")
 # What opening and closing a file costs, beside its bytes: for the estimate of the remaining time.
 FILE_WEIGHT = 4_000
 
@@ -75,15 +75,15 @@ def survey(
             elif one.path not in seen:  # places may overlap
                 seen.add(one.path)
                 (found.files if isinstance(one, Found) else found.passed).append(one)  # type: ignore[arg-type]
-    exports = [one for one in reversed(found.files) if _is_export(one)]
-    found.files = [*(one for one in found.files if not _is_export(one)), *exports]
+    if exports := [one for one in reversed(found.files) if _is_export(one)]:
+        found.files = [*(one for one in found.files if not _is_export(one)), *exports]
     return found
 
 
 def _is_export(found: Found) -> bool:
     """Telegram's, in a folder named by its day: the newest is read first, and of a day that two
     exports tell of, what is read first counts."""
-    return PurePath(found.relative).name == "result.json"
+    return found.relative.rpartition("/")[2] == "result.json"
 
 
 class Import:
@@ -224,7 +224,7 @@ def _grouped(files: list[Found]) -> Iterator[list[Found]]:
     group: list[Found] = []
     size = 0
     for found in files:
-        is_slow = found.name.suffix.lower() in _SLOW
+        is_slow = found.relative.lower().endswith(_SLOW)
         is_full = len(group) >= _GROUP_FILES or size + found.size > _GROUP_BYTES
         if group and (is_slow or is_full):
             yield group

@@ -86,7 +86,8 @@ class Storing:
             return
         self._counts[item.uid] = found.path
         if stored is not None and stored.content_hash == item.content_hash:
-            self._report.unchanged.append(replace(entry, reason=self._kept_type(stored)))
+            kept = self._kept_type(stored)
+            self._report.unchanged.append(replace(entry, reason=kept) if kept else entry)
         elif document is None:  # its file changed between two looks: the next import sees it
             self._report.failed.append(replace(entry, reason=files.CHANGES))
         elif self._dry_run:

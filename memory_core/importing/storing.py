@@ -27,19 +27,27 @@ OF_ONE_DOCUMENT = {ErrorCode.VALIDATION_ERROR, ErrorCode.OPENAI_ERROR}
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """The latest revision of an artifact. `names`: where imports met it, the first one first."""
+    """The latest revision of an artifact."""
 
     content_hash: str
     artifact_type: str
     is_mail: bool
-    names: tuple[str, ...]
+    addresses: tuple[str | None, ...]
 
     @classmethod
     def of(cls, row: Row) -> "Stored":
-        urls = [url for url in (row["source_url"], *row["addresses"]) if url]
-        ours = [identity.path_of(url) for url in urls if url.startswith(identity.SCHEME)]
-        is_mail = row["source_system"] == "email"
-        return cls(row["content_hash"], row["artifact_type"], is_mail, tuple(ours))
+        return cls(
+            row["content_hash"],
+            row["artifact_type"],
+            row["source_system"] == "email",
+            (row["source_url"], *row["addresses"]),
+        )
+
+    @property
+    def names(self) -> list[str]:
+        """Where imports met it, the first one first."""
+        ours = (url for url in self.addresses if url and url.startswith(identity.SCHEME))
+        return [identity.path_of(url) for url in ours]
 
 
 class Storing:
@@ -101,9 +109,10 @@ class Storing:
         return f"stays {stored.artifact_type}: --type is for what is new or has changed"
 
     def _note_address(self, found: Found, item: Known, stored: Stored | None) -> None:
+        if stored is None and item.uid not in self._counts:
+            return  # its source_url will say it
         name = identity.name_of(found.root.name, found.relative)
-        is_new = stored is None and item.uid not in self._counts  # its source_url will say it
-        if not is_new and (stored is None or name not in stored.names):
+        if stored is None or name not in stored.names:
             address = identity.address(found.root.name, found.relative)
             self._met_elsewhere.append((item.uid, address))
 

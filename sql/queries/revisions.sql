@@ -192,9 +192,13 @@ SELECT count(*) AS chunks FROM revision_chunk;
 -- name: latest_hashes
 -- For importing: is a document as it was, and where was it met?
 SELECT r.artifact_uid, r.content_hash, r.artifact_type, r.source_system, r.source_url,
-       ARRAY(SELECT a.address FROM import_address a
-             WHERE a.artifact_uid = r.artifact_uid) AS addresses
+       coalesce(a.addresses, '{}') AS addresses
 FROM artifact_revision r
+LEFT JOIN (
+    -- Together: hardly any document lies at a second place.
+    SELECT artifact_uid, array_agg(address ORDER BY address) AS addresses FROM import_address
+    WHERE artifact_uid = ANY (%(uids)s::text[]) GROUP BY artifact_uid
+) a USING (artifact_uid)
 WHERE r.artifact_uid = ANY (%(uids)s::text[]) AND r.is_latest;
 
 -- name: note_addresses

@@ -46,15 +46,20 @@ WHERE r.artifact_uid = %(uid)s AND r.revision_id = %(revision)s;
 -- name: first_contexts
 -- For each chunk of a revision: the context of the revision of this artifact in which the passage
 -- first stood. "Next Friday" meant the Friday after it was written, and what was paid for then
--- need not be paid for again.
-SELECT DISTINCT ON (mine.chunk_index) mine.chunk_index, r.artifact_type, r.title, r.author,
-       r.participants, r.source_ts
-FROM revision_chunk mine
-JOIN revision_chunk same ON same.artifact_uid = mine.artifact_uid
-                        AND same.content_hash = mine.content_hash
-JOIN artifact_revision r ON r.artifact_uid = same.artifact_uid AND r.revision_id = same.revision_id
-WHERE mine.artifact_uid = %(uid)s AND mine.revision_id = %(revision)s
-ORDER BY mine.chunk_index, r.ingested_at, r.revision_id;
+-- need not be paid for again. By one sort of the artifact's chunks: a join of them with themselves
+-- compares all with all wherever their statistics are out of date.
+SELECT x.chunk_index, r.artifact_type, r.title, r.author, r.participants, r.source_ts
+FROM (
+    SELECT c.chunk_index, c.revision_id,
+           first_value(c.revision_id) OVER (PARTITION BY c.content_hash
+                                            ORDER BY of.ingested_at, of.revision_id) AS first
+    FROM revision_chunk c
+    JOIN artifact_revision of USING (artifact_uid, revision_id)
+    WHERE c.artifact_uid = %(uid)s
+) x
+JOIN artifact_revision r ON r.artifact_uid = %(uid)s AND r.revision_id = x.first
+WHERE x.revision_id = %(revision)s
+ORDER BY x.chunk_index;
 
 -- name: delete_events_of_revision
 -- Evidence follows by its foreign key.

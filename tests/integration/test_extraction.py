@@ -369,6 +369,7 @@ async def test_a_document_of_thousands_of_chunks_is_opened_before_statistics_are
 ) -> None:
     pipeline, many = Pipeline(runtime), 2000
     ingested = await pipeline.remember(SHORT)
+    await pipeline.rows("ANALYZE revision_chunk")  # which will be out of date in a moment
     await pipeline.rows(
         "INSERT INTO revision_chunk (artifact_uid, revision_id, chunk_index, chunk_id, start_char, "
         "end_char, token_count, content_hash, words) SELECT %s, %s, n, n::text, 0, 1, 1, "

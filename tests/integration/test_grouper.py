@@ -82,7 +82,7 @@ async def test_blocks_share_questions_as_far_as_they_fit(
     await grouped(opened(), sizes)
 
     asked = [json.loads(call.body["messages"][-1]["content"]) for call in provider.chats]
-    assert [len(candidates) for candidates in asked] == questions
+    assert sorted(map(len, asked), reverse=True) == questions
 
 
 async def test_no_more_questions_are_asked_than_allowed(

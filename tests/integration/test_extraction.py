@@ -12,6 +12,7 @@ import pytest
 from memory_core import jobs, queries
 from memory_core.errors import ChromaUnavailable
 from memory_core.events.reextraction import reextract
+from memory_core.extraction.batch import Outcome
 from memory_core.ids import sha256
 from memory_core.runtime import Runtime
 from memory_core.vectors import CollectionName
@@ -401,11 +402,7 @@ async def test_a_document_that_takes_long_keeps_its_lease(
     patient: Pipeline, provider: ScriptedProvider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(jobs, "HEARTBEAT_SECONDS", 0.02)
-    held = Held()
-    provider.enqueue(held)
-    await patient.remember(SHORT)
-    working = asyncio.create_task(patient.extract())
-    await until(lambda: provider.in_flight == 1)
+    held, working = await in_the_calls(patient, provider)
     try:
         await patient.rows("UPDATE event_jobs SET locked_at = locked_at - interval '1 hour'")
         async with asyncio.timeout(60):
@@ -422,11 +419,7 @@ async def test_who_has_lost_the_lease_stops_asking(
     patient: Pipeline, provider: ScriptedProvider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(jobs, "HEARTBEAT_SECONDS", 0.02)
-    held = Held()
-    provider.enqueue(held)
-    await patient.remember(SHORT)
-    working = asyncio.create_task(patient.extract())
-    await until(lambda: provider.in_flight == 1)
+    held, working = await in_the_calls(patient, provider)
     await patient.rows("UPDATE event_jobs SET locked_by = 'run-2'")
 
     async with asyncio.timeout(60):
@@ -435,6 +428,18 @@ async def test_who_has_lost_the_lease_stops_asking(
     held.gate.set()
     assert (outcome.extraction, outcome.failure) == (None, None)
     assert await patient.events() == []
+
+
+async def in_the_calls(
+    pipeline: Pipeline, provider: ScriptedProvider
+) -> tuple[Held, "asyncio.Task[list[Outcome]]"]:
+    """A run whose only call is answered when the gate opens."""
+    held = Held()
+    provider.enqueue(held)
+    await pipeline.remember(SHORT)
+    working = asyncio.create_task(pipeline.extract())
+    await until(lambda: provider.in_flight == 1)
+    return held, working
 
 
 async def database_time(pipeline: Pipeline) -> datetime:

@@ -68,6 +68,9 @@ def ingest(
     ] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask before pruning.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Store and delete nothing.")] = False,
+    reread: Annotated[
+        bool, typer.Option("--reread", help="Also read files whose size and times are as before.")
+    ] = False,
     jobs: Annotated[int, typer.Option(min=1, max=32, help="Groups of files read at once.")] = 2,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object, for scripts.")] = False,
 ) -> None:
@@ -84,6 +87,7 @@ def ingest(
             prune=prune,
             yes=yes,
             dry_run=dry_run,
+            reread=reread,
             jobs=jobs,
             as_json=as_json,
         )

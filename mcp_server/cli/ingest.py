@@ -36,12 +36,15 @@ class Request:
     prune: bool = False
     yes: bool = False
     dry_run: bool = False
+    reread: bool = False
     jobs: int = 2
     as_json: bool = False
 
     @property
     def options(self) -> Options:
-        return Options(_type(self.artifact_type), jobs=self.jobs, dry_run=self.dry_run)
+        return Options(
+            _type(self.artifact_type), jobs=self.jobs, dry_run=self.dry_run, reread=self.reread
+        )
 
 
 def run(request: Request) -> None:

@@ -2,15 +2,33 @@
 
 import os
 import stat
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import NamedTuple
 
 from memory_core.importing.item import Skip, Unusable
 
 _NOFOLLOW = os.O_NOFOLLOW | os.O_CLOEXEC
 _ATTEMPTS = 3
 HEAD_BYTES = 4_096
+# File systems count time in steps, the coarsest of them in two seconds.
+_CLOCK_STEP_NS = 2_000_000_000
 CHANGES = "changes while it is read: import it again when its writer has finished"
+
+
+class Content(NamedTuple):
+    """A file's bytes at one moment, and the stamp by which it is known to be as it was; "" when it
+    was written so shortly before that a later change might leave the same one."""
+
+    data: bytes
+    stamp: str
+
+
+def stamp_of(status: os.stat_result) -> str:
+    """Who changes a file's bytes changes this: no program can set the last of its times."""
+    times = f"{status.st_mtime_ns}:{status.st_ctime_ns}"
+    return f"{status.st_size}:{times}:{status.st_ino}"
 
 
 @contextmanager
@@ -39,12 +57,13 @@ def opened(root: str, relative: str) -> Iterator[int]:
         os.close(descriptor)
 
 
-def read(root: str, relative: str, limit: Callable[[bytes], int]) -> bytes:
+def read(root: str, relative: str, limit: Callable[[bytes], int]) -> Content:
     """The whole file, at one moment. One that changes while it is read is read again.
 
     `limit` says from the first bytes how large it may be.
     """
     for _ in range(_ATTEMPTS):
+        begun = time.time_ns()
         with opened(root, relative) as descriptor:
             before = os.fstat(descriptor)
             start = _read_all(descriptor, HEAD_BYTES)
@@ -52,7 +71,9 @@ def read(root: str, relative: str, limit: Callable[[bytes], int]) -> bytes:
             refuse_size(before.st_size, most)
             data = start + _read_all(descriptor, most + 1 - len(start))
             if same(before, os.fstat(descriptor)) and len(data) == before.st_size:
-                return data
+                youngest = max(before.st_mtime_ns, before.st_ctime_ns)
+                lasting = youngest + _CLOCK_STEP_NS < begun
+                return Content(data, stamp_of(before) if lasting else "")
     raise Unusable(CHANGES)
 
 

@@ -1,16 +1,16 @@
-"""What is remembered of files, so that unchanged ones are not parsed again.
+"""What is remembered of files, so that unchanged ones are neither read nor parsed again.
 
-Only a cache: a file's whole content is read and hashed every time, and Postgres says what is
-stored. Losing it costs time.
+Only a cache: Postgres says what is stored. Losing it costs time.
 """
 
 import hashlib
 import json
 import logging
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
 from memory_core.importing import formats
 
@@ -26,26 +26,42 @@ class Known:
     content_hash: str
 
 
+class _Entry(NamedTuple):
+    digest: str
+    items: Sequence[tuple[str, ...]]
+    # How the file looked when it was read (`files.Content`).
+    stamp: str = ""
+
+    @property
+    def known(self) -> list[Known]:
+        return [Known(*item) for item in self.items]
+
+
 class Memo:
     def __init__(self, data_dir: Path, root: str, options: str) -> None:
         """`options`: whatever else decides what a file becomes."""
         self._file = _file(data_dir, root)
         self._label = f"{formats.VERSION} {options}"
-        self._files: dict[str, Any] = self._load()
+        self._files: dict[str, _Entry] = self._load()
         self._changed = False
 
     def recall(self, relative: str, digest: str) -> list[Known] | None:
+        """What a file of these bytes holds."""
         entry = self._files.get(relative)
-        if entry is None or entry[0] != digest:
-            return None
-        return [Known(*known) for known in entry[1]]
+        return entry.known if entry is not None and entry.digest == digest else None
 
-    def note(self, relative: str, digest: str, items: list[Known]) -> None:
+    def recall_unread(self, relative: str, stamp: str) -> list[Known] | None:
+        """What a file holds that looks as it did when it was read."""
+        entry = self._files.get(relative)
+        return entry.known if entry is not None and stamp and entry.stamp == stamp else None
+
+    def note(self, relative: str, digest: str, items: list[Known], stamp: str = "") -> None:
         try:
             relative.encode()
         except UnicodeEncodeError:
             return
-        self._files[relative] = (digest, [(i.uid, i.source_id, i.content_hash) for i in items])
+        known = [(item.uid, item.source_id, item.content_hash) for item in items]
+        self._files[relative] = _Entry(digest, known, stamp)
         self._changed = True
 
     def save(self) -> None:
@@ -61,7 +77,7 @@ class Memo:
             log.warning("what was read is not remembered in %s: %s", self._file, error)
         self._changed = False
 
-    def _load(self) -> dict[str, Any]:
+    def _load(self) -> dict[str, _Entry]:
         label, files = _read(self._file)
         return files if label == self._label else {}
 
@@ -69,7 +85,7 @@ class Memo:
 def digests(data_dir: Path, root: str) -> list[tuple[str, str]]:
     """The files of a root and the hashes of their bytes, whatever they became."""
     _, files = _read(_file(data_dir, root))
-    return [(relative, digest) for relative, (digest, _) in files.items()]
+    return [(relative, digest) for relative, (digest, *_) in files.items()]
 
 
 def _file(data_dir: Path, root: str) -> Path:
@@ -77,12 +93,14 @@ def _file(data_dir: Path, root: str) -> Path:
     return data_dir / "imports" / f"{name}.json"
 
 
-def _read(file: Path) -> tuple[str, dict[str, Any]]:
+def _read(file: Path) -> tuple[str, dict[str, _Entry]]:
     try:
         content = json.loads(file.read_text(encoding="utf-8"))
         return str(content["label"]), {
-            str(path): (str(digest), [tuple(map(str, item)) for item in items])
-            for path, (digest, items) in content["files"].items()
+            str(path): _Entry(
+                str(digest), [tuple(map(str, item)) for item in items], *map(str, more)
+            )
+            for path, (digest, items, *more) in content["files"].items()
         }
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return "", {}

@@ -23,13 +23,15 @@ _NOT_REMEMBERED = {Format.JSON, Format.MBOX}
 
 @dataclass(slots=True)
 class Parsed:
-    """What a file holds. `documents` is None when the file is known, so that it was not parsed."""
+    """What a file holds. `documents` is None when the file is known, so that it was not parsed.
+    `digest` and `stamp` are what it is to be known by next time."""
 
     found: Found
     items: list[Known] = field(default_factory=list)
     documents: list[Document] | None = None
     problems: list[Passed] = field(default_factory=list)
     digest: str = ""
+    stamp: str = ""
     # A mailbox: to be read message by message.
     is_mailbox: bool = False
 
@@ -40,11 +42,15 @@ class Reader:
         memos: Mapping[str, Memo],
         override: ArtifactType | None = None,
         within: Path | None = None,
+        *,
+        reread: bool = False,
     ) -> None:
-        """`within`: nothing above this folder is read, also where a root begins higher up."""
+        """`within`: nothing above this folder is read, also where a root begins higher up.
+        `reread`: also read what looks as it did when it was read before."""
         self._memos = memos
         self._override = override
         self._within = within
+        self._reread = reread
         self._users: dict[tuple[str, str], Mapping[str, str]] = {}
 
     def read(self, found: Found, *, afresh: bool = False) -> Parsed:
@@ -90,7 +96,7 @@ class Reader:
             if item.global_id is None:
                 digest = hashlib.sha256(data).hexdigest()[:16]
                 item = replace(item, key=f"{found.relative}/{digest}")
-            return self._parsed(found, "", [item])
+            return self._parsed(found, [item])
         except Unusable as problem:
             return Parsed(found, problems=[Passed(name, str(problem), problem.kind)])
         except Exception as error:
@@ -98,6 +104,10 @@ class Reader:
             return Parsed(found, problems=[Passed(name, reason, "failed")])
 
     def _read(self, found: Found, afresh: bool) -> Parsed:
+        if not afresh and not self._reread:
+            known = self._memos[found.root.name].recall_unread(found.relative, found.stamp)
+            if known is not None:
+                return Parsed(found, known)
         form = Format.TEXT
 
         def limit(head: bytes) -> int:
@@ -108,16 +118,18 @@ class Reader:
             return formats.limit(form)
 
         try:
-            data = files.read(str(found.root.path), found.relative, limit)
+            data, stamp = files.read(str(found.root.path), found.relative, limit)
         except _Mailbox:
             return Parsed(found, is_mailbox=True)
         digest = hashlib.sha256(data).hexdigest()
         if form not in _NOT_REMEMBERED and not afresh:
             known = self._memos[found.root.name].recall(found.relative, digest)
             if known is not None:
-                return Parsed(found, known, digest=digest)
-        items = self.items(found, form, data)
-        return self._parsed(found, "" if form in _NOT_REMEMBERED else digest, items)
+                return Parsed(found, known, digest=digest, stamp=stamp)
+        parsed = self._parsed(found, self.items(found, form, data))
+        if form not in _NOT_REMEMBERED and not parsed.problems:
+            parsed.digest, parsed.stamp = digest, stamp
+        return parsed
 
     def items(self, found: Found, form: Format, data: bytes) -> list[Item]:
         """What these bytes hold, were they the content of that file."""
@@ -130,7 +142,7 @@ class Reader:
     def document(self, found: Found, item: Item, **origin: str) -> Document:
         return identity.document(item, found.root.name, found.relative, self._override, **origin)
 
-    def _parsed(self, found: Found, digest: str, items: list[Item]) -> Parsed:
+    def _parsed(self, found: Found, items: list[Item]) -> Parsed:
         documents, problems = [], []
         for item in items:
             try:
@@ -138,7 +150,7 @@ class Reader:
             except InvalidInput as error:
                 problems.append(Passed(found.path, error.message, "failed"))
         known = [identify(document) for document in documents]
-        return Parsed(found, known, documents, problems, "" if problems else digest)
+        return Parsed(found, known, documents, problems)
 
     def _names(self, found: Found) -> Mapping[str, str]:
         """users.json in the file's folder or one above it, never above the root."""
@@ -155,8 +167,8 @@ class Reader:
     def _load_names(self, found: Found, folder: PurePosixPath) -> Mapping[str, str]:
         relative = str(folder / "users.json")
         try:
-            data = files.read(str(found.root.path), relative, lambda _: LIMITS.text_bytes)
-            return slack.names(json.loads(data))
+            read = files.read(str(found.root.path), relative, lambda _: LIMITS.text_bytes)
+            return slack.names(json.loads(read.data))
         except (Unusable, ValueError, RecursionError):
             return {}
 

@@ -40,6 +40,8 @@ class Options:
     dry_run: bool = False
     # Nothing above this folder is read.
     within: Path | None = None
+    # Also read files that look as they did when they were read before.
+    reread: bool = False
 
 
 @dataclass(slots=True)
@@ -91,7 +93,9 @@ class Import:
         self._runtime, self._options, self._stop = runtime, options, stop
         self.report = Report(dry_run=options.dry_run)
         self._memos: dict[str, Memo] = {}
-        self._reader = Reader(self._memos, options.artifact_type, options.within)
+        self._reader = Reader(
+            self._memos, options.artifact_type, options.within, reread=options.reread
+        )
         self._storing = Storing(
             runtime, self.report, dry_run=options.dry_run, artifact_type=options.artifact_type
         )
@@ -194,9 +198,9 @@ class Import:
         for number, item in enumerate(parsed.items):
             document = parsed.documents[number] if parsed.documents is not None else None
             await self._storing.keep(parsed.found, item, document, known)
-        if parsed.digest and parsed.documents is not None:
+        if parsed.digest and (parsed.documents is not None or parsed.stamp):
             memo = self._memos[parsed.found.root.name]
-            memo.note(parsed.found.relative, parsed.digest, parsed.items)
+            memo.note(parsed.found.relative, parsed.digest, parsed.items, parsed.stamp)
 
     def _open_memos(self, files: list[Found]) -> None:
         options = str(self._options.artifact_type or "")

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Literal
 
+from memory_core.importing.files import stamp_of
 from memory_core.importing.identity import readable
 from memory_core.importing.limits import LIMITS
 from memory_core.importing.roots import Place, Registry, Root
@@ -27,6 +28,8 @@ class Found:
     relative: str
     size: int
     maildir: bool = False
+    # How it looks (`files.stamp_of`).
+    stamp: str = ""
 
     @property
     def path(self) -> str:
@@ -61,12 +64,12 @@ def walk(
         return
     if place.is_file:
         try:
-            size = path.lstat().st_size
+            status = path.lstat()
         except OSError as error:
             reason = f"cannot be read: {error.strerror}"
             yield _passed(place.root, place.relative, reason, "failed")
             return
-        yield Found(place.root, place.relative, size, maildir=_holds_mail(path.parent))
+        yield _found(place.root, place.relative, status, _holds_mail(path.parent))
         return
     start = "" if place.relative == "." else place.relative
     in_maildir = _holds_mail(path)
@@ -126,11 +129,11 @@ class _Walker:
             yield from self.folder(root, relative, depth=depth + 1, in_maildir=mail)
         elif entry.is_file(follow_symlinks=False):
             try:
-                size = entry.stat(follow_symlinks=False).st_size
+                status = entry.stat(follow_symlinks=False)
             except OSError as error:
                 yield _passed(root, relative, f"cannot be read: {error.strerror}", "failed")
                 return
-            yield Found(root, relative, size, maildir=in_maildir)
+            yield _found(root, relative, status, in_maildir)
         else:
             yield _passed(root, relative, _what(entry))
 
@@ -152,6 +155,10 @@ def is_own(path: Path, data_dir: Path | None) -> bool:
 def is_passed_over(name: str) -> bool:
     """Hidden files, what programs keep for themselves, and backups that editors leave."""
     return name.startswith(".") or name in _JUNK or name.endswith("~")
+
+
+def _found(root: Root, relative: str, status: os.stat_result, maildir: bool) -> Found:
+    return Found(root, relative, status.st_size, maildir, stamp_of(status))
 
 
 def _passed(

@@ -28,10 +28,11 @@ from rich.table import Table
 from benchmarks.event_data import CASES, Size, fill, person, word
 from memory_core import migrations, queries
 from memory_core.database import Row, Session
+from memory_core.events.filters import EventFilters
 from memory_core.events.index import event_metadata, indexed_text
 from memory_core.events.reading import get_event
 from memory_core.events.reextraction import job_status
-from memory_core.events.search import EventFilters, search_events
+from memory_core.events.search import search_events
 from memory_core.runtime import Runtime
 from memory_core.settings import Settings
 from memory_core.stack.connection import connected
@@ -159,7 +160,6 @@ def recorded() -> Iterator[list[tuple[bytes, dict[str, Any]]]]:
     """The statements that sessions execute meanwhile."""
     statements: list[tuple[bytes, dict[str, Any]]] = []
     originals = {"all": Session.all, "one": Session.one}
-    several = Session.several
 
     def watch(name: str) -> Callable[..., Awaitable[Any]]:
         async def run(self: Session, query: str, /, **parameters: Any) -> Any:
@@ -168,19 +168,13 @@ def recorded() -> Iterator[list[tuple[bytes, dict[str, Any]]]]:
 
         return run
 
-    async def watch_several(self: Session, *requests: tuple[str, dict[str, Any]]) -> Any:
-        statements.extend((queries.get(query), parameters) for query, parameters in requests)
-        return await several(self, *requests)
-
     for name in originals:
         setattr(Session, name, watch(name))
-    Session.several = watch_several  # type: ignore[method-assign]
     try:
         yield statements
     finally:
         for name, original in originals.items():
             setattr(Session, name, original)
-        Session.several = several  # type: ignore[method-assign]
 
 
 def replay(connection: psycopg.Connection, statements: list[tuple[bytes, dict[str, Any]]]) -> float:

@@ -11,7 +11,7 @@ from memory_core.artifacts import reading
 from memory_core.database import Row
 from memory_core.errors import MemoryFault, NotFound
 from memory_core.events import reading as events
-from memory_core.events.search import EventFilters
+from memory_core.events.filters import EventFilters
 from memory_core.events.timeline import timeline
 from memory_core.runtime import Runtime
 

@@ -10,15 +10,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, cast
 
-import httpx
+import orjson
 
-from memory_core import tls
+from memory_core.http1 import HttpFault, Server
 
 _DATABASE = "/tenants/default_tenant/databases/default_database"
 _NOT_FOUND = 404
 
 
-class ChromaRefusal(Exception):
+class ChromaFault(Exception):
+    """No answer, or none of Chroma's."""
+
+
+class ChromaRefusal(ChromaFault):
     """The server answered, and said no."""
 
 
@@ -27,20 +31,13 @@ class NoSuchCollection(ChromaRefusal):
 
 
 class ChromaClient:
-    def __init__(self, host: str, port: int, *, seconds: float) -> None:
+    def __init__(self, host: str, port: int) -> None:
         root = (
             host.rstrip("/")
             if host.startswith(("http://", "https://"))
             else f"http://{host}:{port}"
         )
-        # A service of ours is never behind the proxy of the environment.
-        self._http = httpx.AsyncClient(
-            base_url=f"{root}/api/v2",
-            timeout=seconds,
-            trust_env=False,
-            verify=tls.verify(root),
-            limits=_LIMITS,
-        )
+        self._server = Server(f"{root}/api/v2")
 
     async def heartbeat(self) -> None:
         await self.send("GET", "/heartbeat")
@@ -70,17 +67,18 @@ class ChromaClient:
         await self.send("PUT", f"{_DATABASE}/collections/{collection.id}", {"new_name": name})
 
     async def send(self, method: str, path: str, body: object = None) -> Any:
-        answer = await self._http.request(method, path, json=body)
-        if answer.is_success:
-            return answer.json()
-        refusal = NoSuchCollection if answer.status_code == _NOT_FOUND else ChromaRefusal
-        raise refusal(f"{answer.status_code}: {answer.text[:300]}")
+        content = b"" if body is None else orjson.dumps(body)
+        try:
+            answer = await self._server.exchange(method, path, content)
+            if answer.is_success:
+                return orjson.loads(answer.body)
+        except (HttpFault, OSError, orjson.JSONDecodeError) as error:
+            raise ChromaFault(f"{type(error).__name__}: {error}") from error
+        refusal = NoSuchCollection if answer.status == _NOT_FOUND else ChromaRefusal
+        raise refusal(f"{answer.status}: {answer.body[:300].decode(errors='replace')}")
 
-    async def close(self) -> None:
-        await self._http.aclose()
-
-
-_LIMITS = httpx.Limits(max_connections=32, max_keepalive_connections=8, keepalive_expiry=30)
+    def close(self) -> None:
+        self._server.close()
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,11 +1,14 @@
 """Postgres: a pool, named queries, and one place where connection failures become our own."""
 
+import select
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 
+import orjson
 import psycopg
 from psycopg.rows import DictRow, dict_row
+from psycopg.types.json import set_json_loads
 from psycopg_pool import AsyncConnectionPool, PoolClosed, PoolTimeout
 
 from memory_core import queries
@@ -34,15 +37,6 @@ class Session:
         cursor = await self.connection.execute(queries.get(query), parameters)
         return cursor.rowcount
 
-    async def several(self, *requests: tuple[str, dict[str, Any]]) -> list[list[Row]]:
-        """Queries that do not wait for each other's answers: sent together."""
-        async with self.connection.pipeline():
-            cursors = [
-                await self.connection.execute(queries.get(query), parameters)
-                for query, parameters in requests
-            ]
-            return [await cursor.fetchall() for cursor in cursors]
-
 
 class Database:
     def __init__(self, dsn: str, *, max_connections: int = 10) -> None:
@@ -52,8 +46,7 @@ class Database:
             max_size=max_connections,
             open=False,
             timeout=_CONNECT_SECONDS,
-            # A connection that died with a restarted server is replaced before it is handed out.
-            check=AsyncConnectionPool.check_connection,
+            check=_check,
             configure=_tune,
             kwargs={"row_factory": dict_row, "connect_timeout": 5, "autocommit": True},
         )
@@ -78,8 +71,18 @@ class Database:
                 yield Session(connection)
 
 
+async def _check(connection: psycopg.AsyncConnection[Row]) -> None:
+    """A connection that died with a restarted server is replaced before it is handed out. To ask
+    the server each time would cost a round trip; it has something to say only when it goes."""
+    polled = select.poll()
+    polled.register(connection.fileno(), select.POLLIN)
+    if polled.poll(0):
+        await AsyncConnectionPool.check_connection(connection)
+
+
 async def _tune(connection: psycopg.AsyncConnection[Row]) -> None:
     await connection.execute(queries.get("tune_connection"))
+    set_json_loads(orjson.loads, connection)
 
 
 @contextmanager

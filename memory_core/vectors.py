@@ -10,9 +10,13 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, TypeVar
 
-import httpx
-
-from memory_core.chroma import ChromaClient, ChromaRefusal, Collection, NoSuchCollection
+from memory_core.chroma import (
+    ChromaClient,
+    ChromaFault,
+    ChromaRefusal,
+    Collection,
+    NoSuchCollection,
+)
 from memory_core.embedding import Embedder, Vector
 from memory_core.errors import ChromaUnavailable, EmbeddingMismatch
 
@@ -55,7 +59,7 @@ class Hit:
 
 class VectorStore:
     def __init__(self, host: str, port: int, embedder: Embedder) -> None:
-        self._client = ChromaClient(host, port, seconds=_CALL_SECONDS)
+        self._client = ChromaClient(host, port)
         self._embedder = embedder
         self._collections: dict[CollectionName, Collection] = {}
 
@@ -206,7 +210,7 @@ class VectorStore:
             await self._collection(name)
 
     async def close(self) -> None:
-        await self._client.close()
+        self._client.close()
 
     async def _with(self, name: CollectionName, work: Callable[[Collection], Awaitable[T]]) -> T:
         """Do something with a collection; look it up again when `reindex` has replaced it."""
@@ -249,13 +253,13 @@ class VectorStore:
         try:
             async with asyncio.timeout(_CALL_SECONDS):
                 yield
-        except (httpx.HTTPError, ChromaRefusal, TimeoutError, ValueError) as error:
+        except (ChromaFault, TimeoutError, ValueError) as error:
             self._collections.clear()
             raise ChromaUnavailable(
                 "Chroma does not answer as it should; nothing was written to Postgres. Is the "
                 "stack running (`mcp-memory up`), or are CHROMA_HOST and CHROMA_PORT right? "
                 "Try again in a moment.",
-                details={"cause": f"{type(error).__name__}: {error}"[:300]},
+                details={"cause": (str(error) or type(error).__name__)[:300]},
             ) from error
 
 

@@ -34,8 +34,9 @@ from mcp_server.tools.shapes import (
 from memory_core import ids
 from memory_core.events import reading, reextraction
 from memory_core.events.diff import diff_revisions
+from memory_core.events.filters import EventFilters
 from memory_core.events.names import names_looked_for
-from memory_core.events.search import EventFilters, search_events
+from memory_core.events.search import search_events
 from memory_core.runtime import Runtime
 from memory_core.times import parse_time, parse_until
 

@@ -20,8 +20,8 @@ from mcp_server.tools.parameters import (
 )
 from mcp_server.tools.shapes import ActorCandidates, ActorNames, EventOut, candidates_out, event_out
 from memory_core.events.commitments import list_commitments
+from memory_core.events.filters import EventFilters
 from memory_core.events.names import names_looked_for
-from memory_core.events.search import EventFilters
 from memory_core.events.stakeholders import stakeholders
 from memory_core.events.timeline import timeline as read_timeline
 from memory_core.runtime import Runtime

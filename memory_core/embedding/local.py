@@ -10,6 +10,8 @@ from typing import Any
 from memory_core.embedding import Vector
 
 _DIMENSION = 256
+# So few characters are embedded in less time than a thread takes to begin.
+_AT_ONCE_CHARS = 1_000
 
 
 class LocalEmbedder:
@@ -22,6 +24,8 @@ class LocalEmbedder:
         self._loading = threading.Lock()
 
     async def embed(self, texts: Sequence[str]) -> list[Vector]:
+        if self._model is not None and sum(map(len, texts)) <= _AT_ONCE_CHARS:
+            return self._embed(list(texts))
         return await asyncio.to_thread(self._embed, list(texts))
 
     async def close(self) -> None:

@@ -6,10 +6,10 @@ from typing import Literal
 from uuid import UUID
 
 from memory_core.database import Row, Session
+from memory_core.events.filters import actor_facets
 from memory_core.events.fulfilment import Statement, keeps, kept, words_of_reports, words_of_rivals
 from memory_core.events.names import Person, resolve_name
 from memory_core.events.reading import evidence_of
-from memory_core.events.search import actor_facets
 from memory_core.runtime import Runtime
 
 Status = Literal["open", "done", "overdue", "unknown"]

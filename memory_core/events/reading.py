@@ -63,10 +63,6 @@ async def evidence_of(session: Session, events: list[Row]) -> dict[UUID, list[Ro
     """Evidence of many events, in one query."""
     ids = [event["event_id"] for event in events]
     rows = await session.all("evidence_of_events", ids=ids) if ids else []
-    return evidence_by_event(events, rows)
-
-
-def evidence_by_event(events: list[Row], rows: list[Row]) -> dict[UUID, list[Row]]:
     found: dict[UUID, list[Row]] = {event["event_id"]: [] for event in events}
     for row in rows:
         # Of an event that was replaced between the two queries there may be evidence alone.

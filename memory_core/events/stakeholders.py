@@ -6,9 +6,10 @@ from typing import Any, Literal
 from uuid import UUID
 
 from memory_core.database import Row
+from memory_core.events.filters import EventFilters
 from memory_core.events.names import owners_of
 from memory_core.events.reading import evidence_of
-from memory_core.events.search import EventFilters, search_events
+from memory_core.events.search import search_events
 from memory_core.runtime import Runtime
 
 # How many events are looked at: the best matches of a question, or the newest of all.

@@ -6,8 +6,9 @@ from itertools import groupby
 from uuid import UUID
 
 from memory_core.database import Row
+from memory_core.events.filters import EventFilters
 from memory_core.events.names import Person
-from memory_core.events.search import EventFilters, search_events
+from memory_core.events.search import search_events
 from memory_core.runtime import Runtime
 
 

@@ -43,6 +43,10 @@ class Asked:
     # matches are counted by what they leave, since no index leads to what a text does not have.
     all_but: str | None = None
 
+    @property
+    def is_open_ended(self) -> bool:
+        return self.all_but is not None
+
 
 def has_operators(text: str) -> bool:
     operators = (_QUOTED, _EXCLUDED, _EITHER, _EITHER_OUTSIDE_QUESTIONS)

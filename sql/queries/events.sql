@@ -26,7 +26,7 @@ ORDER BY v.start_char, v.evidence_id;
 -- name: evidence_of_events
 SELECT v.event_id, v.evidence_id, v.quote, v.start_char, v.end_char, v.chunk_id, v.match_kind
 FROM event_evidence v
-WHERE v.event_id = ANY(%(ids)s)
+WHERE v.event_id = ANY(%(ids)s::uuid[])
 ORDER BY v.event_id, v.start_char, v.evidence_id;
 
 -- name: list_events_of_revision
@@ -46,7 +46,21 @@ SELECT e.event_id, e.artifact_uid, e.revision_id, e.category, e.event_time, e.na
        r.source_system
 FROM semantic_event e
 LEFT JOIN artifact_revision r USING (artifact_uid, revision_id)
-WHERE e.event_id = ANY(%(ids)s);
+WHERE e.event_id = ANY(%(ids)s::uuid[]);
+
+-- name: events_with_evidence
+-- The same, each with its evidence.
+SELECT e.event_id, e.artifact_uid, e.revision_id, e.category, e.event_time, e.narrative,
+       e.subject_json, e.actors_json, e.confidence, e.created_at, r.title, r.artifact_type,
+       r.source_system,
+       (SELECT coalesce(jsonb_agg(jsonb_build_object(
+                   'evidence_id', v.evidence_id, 'quote', v.quote, 'start_char', v.start_char,
+                   'end_char', v.end_char, 'chunk_id', v.chunk_id, 'match_kind', v.match_kind)
+                   ORDER BY v.start_char, v.evidence_id), '[]')
+        FROM event_evidence v WHERE v.event_id = e.event_id) AS evidence
+FROM semantic_event e
+LEFT JOIN artifact_revision r USING (artifact_uid, revision_id)
+WHERE e.event_id = ANY(%(ids)s::uuid[]);
 
 -- fragment: extracted_with
 -- How the events that a job's revision (j) has now were made.
@@ -157,21 +171,9 @@ WHERE
 -- include: entry_filters
 ;
 
--- name: newest_with_total
--- The newest of few, and how many there are, in one pass. OFFSET 0 finds them all first.
-SELECT m.event_id, count(*) OVER () AS total
-FROM (
-    SELECT s.event_id, s.event_time, s.created_at FROM event_entry s
-    WHERE
-    -- include: entry_filters
-    OFFSET 0
-) m
-ORDER BY m.event_time DESC NULLS LAST, m.created_at DESC, m.event_id
-LIMIT %(limit)s;
-
 -- name: newest_of_few
 -- Newest first, when there are not too many to look at all of them: OFFSET 0 finds them first.
-SELECT m.event_id, m.event_time, m.created_at
+SELECT m.event_id::text, m.event_time, m.created_at
 FROM (
     SELECT s.event_id, s.event_time, s.created_at FROM event_entry s
     WHERE s.event_id <> ALL(%(without)s::uuid[]) AND
@@ -183,42 +185,94 @@ LIMIT %(limit)s OFFSET %(offset)s;
 
 -- name: newest_of_many
 -- Newest first, when going back in time soon meets enough of them.
-SELECT s.event_id, s.event_time, s.created_at FROM event_entry s
+SELECT s.event_id::text, s.event_time, s.created_at FROM event_entry s
 WHERE s.event_id <> ALL(%(without)s::uuid[]) AND
 -- include: entry_filters
 ORDER BY s.event_time DESC NULLS LAST, s.created_at DESC, s.event_id
 LIMIT %(limit)s OFFSET %(offset)s;
 
--- name: newest_of_last
+-- fragment: ranked
+-- The ids of some events (newest) by how many of the words they have, then how well they match.
+ARRAY(
+    SELECT e.event_id::text FROM newest JOIN semantic_event e USING (event_id)
+    ORDER BY (SELECT count(*) FROM unnest(%(each_word)s::tsquery[]) AS one
+              WHERE e.words @@ one) DESC,
+             ts_rank(e.words, %(words)s::tsquery, 1) DESC, e.event_time DESC NULLS LAST, e.event_id
+) AS ranked
+
+-- name: ranked_with_total
+-- The newest of few, best first, and how many there are, in one pass.
+WITH matches AS MATERIALIZED (
+    SELECT s.event_id, s.event_time, s.created_at FROM event_entry s
+    WHERE
+    -- include: entry_filters
+), newest AS (
+    SELECT m.event_id FROM matches m
+    ORDER BY m.event_time DESC NULLS LAST, m.created_at DESC, m.event_id
+    LIMIT %(limit)s
+)
+SELECT (SELECT count(*) FROM matches) AS total,
+-- include: ranked
+;
+
+-- name: ranked_of_few
+-- The same as `newest_of_few`, best first.
+WITH newest AS (
+    SELECT m.event_id
+    FROM (
+        SELECT s.event_id, s.event_time, s.created_at FROM event_entry s
+        WHERE
+        -- include: entry_filters
+        OFFSET 0
+    ) m
+    ORDER BY m.event_time DESC NULLS LAST, m.created_at DESC, m.event_id
+    LIMIT %(limit)s
+)
+SELECT
+-- include: ranked
+;
+
+-- name: ranked_of_many
+-- The same as `newest_of_many`, best first.
+WITH newest AS (
+    SELECT s.event_id FROM event_entry s
+    WHERE
+    -- include: entry_filters
+    ORDER BY s.event_time DESC NULLS LAST, s.created_at DESC, s.event_id
+    LIMIT %(limit)s
+)
+SELECT
+-- include: ranked
+;
+
+-- name: ranked_of_last
 -- The same among the last so many alone: should there be fewer matches than was thought, going
 -- back to the first event would take seconds.
-SELECT s.event_id, s.event_time, s.created_at
-FROM (
-    SELECT * FROM event_entry s
-    WHERE (s.is_latest OR (NOT s.is_latest AND %(include_superseded)s))
-      AND (%(time_from)s::timestamptz IS NULL OR s.event_time >= %(time_from)s)
-      AND (%(time_to)s::timestamptz IS NULL OR s.event_time <= %(time_to)s)
+WITH newest AS (
+    SELECT s.event_id
+    FROM (
+        SELECT * FROM event_entry s
+        WHERE (s.is_latest OR (NOT s.is_latest AND %(include_superseded)s))
+          AND (%(time_from)s::timestamptz IS NULL OR s.event_time >= %(time_from)s)
+          AND (%(time_to)s::timestamptz IS NULL OR s.event_time <= %(time_to)s)
+        ORDER BY s.event_time DESC NULLS LAST, s.created_at DESC, s.event_id
+        LIMIT %(last)s
+    ) s
+    WHERE
+    -- include: entry_filters
     ORDER BY s.event_time DESC NULLS LAST, s.created_at DESC, s.event_id
-    LIMIT %(last)s
-) s
-WHERE
--- include: entry_filters
-ORDER BY s.event_time DESC NULLS LAST, s.created_at DESC, s.event_id
-LIMIT %(limit)s;
-
--- name: rank_by_words
--- These events by how many of the words they have, then how well they match.
-SELECT e.event_id FROM semantic_event e
-WHERE e.event_id = ANY(%(ids)s)
-ORDER BY (SELECT count(*) FROM unnest(%(each_word)s::tsquery[]) AS one WHERE e.words @@ one) DESC,
-         ts_rank(e.words, %(words)s::tsquery, 1) DESC, e.event_time DESC NULLS LAST, e.event_id;
+    LIMIT %(limit)s
+)
+SELECT
+-- include: ranked
+;
 
 -- name: filter_events
 -- Which of these events pass the filters, and whether they have the words.
-SELECT s.event_id, s.event_time, s.created_at,
+SELECT s.event_id::text, s.event_time, s.created_at,
        coalesce(words_of_event(s.event_id) @@ %(asked)s::tsquery, false) AS has_words
 FROM event_entry s
-WHERE s.event_id = ANY(%(ids)s) AND
+WHERE s.event_id = ANY(string_to_array(%(ids)s, ',')::uuid[]) AND
 -- include: entry_filters
 ;
 

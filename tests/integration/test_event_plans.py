@@ -18,12 +18,13 @@ from pydantic import SecretStr
 from benchmarks.bench_events import recorded
 from benchmarks.event_data import Size, fill, person, word
 from memory_core import migrations, queries
-from memory_core.events import commitments, search
+from memory_core.events import commitments, matching
 from memory_core.events.commitments import list_commitments
 from memory_core.events.diff import diff_revisions
+from memory_core.events.filters import EventFilters
 from memory_core.events.reading import get_event, list_for_revision
 from memory_core.events.reextraction import job_status
-from memory_core.events.search import EventFilters, search_events
+from memory_core.events.search import search_events
 from memory_core.events.stakeholders import stakeholders
 from memory_core.events.timeline import timeline
 from memory_core.events.typed import understand
@@ -61,7 +62,7 @@ class Explained(list[Scan]):
     def counting(self) -> str:
         """The statement that counted: few matches are counted as they are read."""
         asked = {scan.query for scan in self}
-        [name] = asked & {"count_events", "newest_with_total"}
+        [name] = asked & {"count_events", "ranked_with_total"}
         return name
 
 
@@ -161,7 +162,7 @@ async def explain_search(
     assert explained.rows("event_evidence") <= 5 * PAGE
     assert explained.indexes("semantic_event") <= {"semantic_event_pkey"}
     # The rows that are ranked, and those that are shown.
-    assert explained.rows("semantic_event") <= search._RANKED_MATCHES + 2 * PAGE
+    assert explained.rows("semantic_event") <= matching.RANKED_MATCHES + 2 * PAGE
     return total, explained
 
 
@@ -172,8 +173,8 @@ async def test_a_rare_word(million: Runtime, looking: psycopg.Connection) -> Non
     total, explained = await explain_search(million, looking, "case7")
 
     assert 1 <= total <= 10
-    assert explained.indexes("event_entry", "newest_with_total") == {MATCHES}
-    assert explained.rows("event_entry", "newest_with_total") == total
+    assert explained.indexes("event_entry", "ranked_with_total") == {MATCHES}
+    assert explained.rows("event_entry", "ranked_with_total") == total
     assert explained.rows("event_entry") <= 3 * total
     assert explained.rows("semantic_event") <= 3 * total
 
@@ -184,38 +185,38 @@ async def test_a_common_word(million: Runtime, looking: psycopg.Connection) -> N
     assert total > 20_000
     assert explained.indexes("event_entry", "count_events") == {MATCHES}
     assert explained.rows("event_entry", "count_events") == total, "only those that match"
-    assert explained.indexes("event_entry", "newest_of_few") == {MATCHES}
-    assert explained.rows("event_entry", "newest_of_few") == total
+    assert explained.indexes("event_entry", "ranked_of_few") == {MATCHES}
+    assert explained.rows("event_entry", "ranked_of_few") == total
 
 
 async def test_the_newest_of_a_very_common_word(
     million: Runtime, looking: psycopg.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As if it had millions of matches: back in time until there are enough."""
-    monkeypatch.setattr(search, "_FEW_MATCHES", 100)
+    monkeypatch.setattr(matching, "_FEW_MATCHES", 100)
 
     total, explained = await explain_search(million, looking, word(0))
 
-    assert explained.indexes("event_entry", "newest_of_last") == {BY_TIME}
+    assert explained.indexes("event_entry", "ranked_of_last") == {BY_TIME}
     share = total / SIZE.events
-    assert explained.rows("event_entry", "newest_of_last") <= 3 * search._RANKED_MATCHES / share
+    assert explained.rows("event_entry", "ranked_of_last") <= 3 * matching.RANKED_MATCHES / share
 
 
 async def test_words_that_never_stand_together(
     million: Runtime, looking: psycopg.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Many are expected and none is there: the way back in time has an end."""
-    monkeypatch.setattr(search, "_FEW_MATCHES", 100)
-    monkeypatch.setattr(search, "_LOOKED_BACK", 500)
+    monkeypatch.setattr(matching, "_FEW_MATCHES", 100)
+    monkeypatch.setattr(matching, "_LOOKED_BACK", 500)
     query = f"{word(0)} -{word(0)}"
 
     total, explained = await explain_search(million, looking, query)
 
     assert total == 0
     # Those of superseded revisions are passed over on the way.
-    assert explained.rows("event_entry", "newest_of_last") <= 3 * 500
-    assert explained.indexes("event_entry", "newest_of_few") == {MATCHES}
-    assert "newest_of_many" not in {scan.query for scan in explained}
+    assert explained.rows("event_entry", "ranked_of_last") <= 3 * 500
+    assert explained.indexes("event_entry", "ranked_of_few") == {MATCHES}
+    assert "ranked_of_many" not in {scan.query for scan in explained}
 
 
 LONG_QUERIES = {
@@ -259,7 +260,7 @@ async def test_everything_without_a_word(million: Runtime, looking: psycopg.Conn
     assert total == every - with_it
     assert explained.indexes("event_entry", "count_events") == {MATCHES}
     assert explained.rows("event_entry", "count_events") == SIZE.events + with_it
-    assert explained.rows("event_entry", "newest_of_last") <= 3 * search._RANKED_MATCHES
+    assert explained.rows("event_entry", "ranked_of_last") <= 3 * matching.RANKED_MATCHES
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,9 @@ import pytest
 from pydantic import SecretStr
 
 from benchmarks.bench_events import recorded
+from memory_core.events.filters import EventFilters
 from memory_core.events.reading import get_event, list_for_revision
-from memory_core.events.search import EventFilters, search_events
+from memory_core.events.search import search_events
 from memory_core.events.stakeholders import stakeholders
 from memory_core.events.timeline import timeline
 from memory_core.runtime import Runtime

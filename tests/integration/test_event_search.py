@@ -7,9 +7,9 @@ from unittest.mock import AsyncMock
 import psycopg
 import pytest
 
-from memory_core.events import search
+from memory_core.events import matching, meaning, search
+from memory_core.events.filters import EventFilters
 from memory_core.events.index import event_metadata
-from memory_core.events.search import EventFilters
 from memory_core.runtime import Runtime
 from memory_core.vectors import CollectionName, Entry, VectorStore
 from tests.integration.planted_events import Event, Garden, Planted
@@ -260,8 +260,8 @@ async def test_superseded_events_do_not_stand_before_what_is_meant(
     marked: bool,
 ) -> None:
     """There are more nearer ones than Chroma is asked for at first."""
-    monkeypatch.setattr(search, "_DENSE_HITS", 5)
-    monkeypatch.setattr(search, "_MORE_HITS", 5 if marked else 50)
+    monkeypatch.setattr(meaning, "_DENSE_HITS", 5)
+    monkeypatch.setattr(meaning, "_MORE_HITS", 5 if marked else 50)
     planted = await garden.document(COMPLAINT, source_id="one")
     nearer = [Event(f"{MEANING.capitalize()} {number}.") for number in range(12)]
     await garden.document(*nearer, source_id="two")
@@ -279,8 +279,8 @@ async def test_superseded_events_do_not_stand_before_what_is_meant(
 async def test_marks_follow_when_an_old_revision_comes_back(
     garden: Garden, tools: ToolClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(search, "_DENSE_HITS", 5)
-    monkeypatch.setattr(search, "_MORE_HITS", 5)
+    monkeypatch.setattr(meaning, "_DENSE_HITS", 5)
+    monkeypatch.setattr(meaning, "_MORE_HITS", 5)
     planted = await garden.document(COMPLAINT, source_id="one")
     await garden.document(LUNCH, source_id="one")
     nearer = [Event(f"{MEANING.capitalize()} {number}.") for number in range(12)]
@@ -421,8 +421,8 @@ async def test_pages_are_disjoint_and_together_everything(
     arguments: Json,
 ) -> None:
     """Also past the matches that are ranked: those follow in the order of time."""
-    monkeypatch.setattr(search, "_RANKED_MATCHES", 8)
-    monkeypatch.setattr(search, "_DENSE_HITS", 5)
+    monkeypatch.setattr(matching, "RANKED_MATCHES", 8)
+    monkeypatch.setattr(meaning, "_DENSE_HITS", 5)
     events = [
         Event(
             f"Launch step {number} was taken{', which is risky' if number % 7 == 0 else ''}.",
@@ -453,8 +453,8 @@ async def test_pages_by_time_have_matches_by_meaning_between_those_by_words(
     garden: Garden, tools: ToolClient, monkeypatch: pytest.MonkeyPatch, size: int
 ) -> None:
     """Five by their words; all others count as near."""
-    monkeypatch.setattr(search, "_NEAR", 2.0)
-    monkeypatch.setattr(search, "_FARTHEST", 2.0)
+    monkeypatch.setattr(meaning, "_NEAR", 2.0)
+    monkeypatch.setattr(meaning, "_FARTHEST", 2.0)
     events = [
         Event(
             f"Step {number} was taken{', which is risky' if number % 4 == 0 else ''}.",
@@ -484,7 +484,7 @@ async def test_a_page_beyond_the_end_is_empty_and_knows_the_total(
 async def test_many_matches_and_few_are_ranked_alike(
     garden: Garden, tools: ToolClient, monkeypatch: pytest.MonkeyPatch, few: int
 ) -> None:
-    monkeypatch.setattr(search, "_FEW_MATCHES", few)
+    monkeypatch.setattr(matching, "_FEW_MATCHES", few)
     await garden.document(
         Event("The beta was moved.", time="2026-01-03"),
         Event("The beta launch was moved to May.", time="2026-01-01"),
@@ -505,7 +505,7 @@ async def test_searches_at_once_do_not_wait_for_each_other_s_connections(
     planted: Planted, runtime: Runtime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Twice as many as there are connections, each counting while it finds the newest."""
-    monkeypatch.setattr(search, "_MANY_MATCHES", 0)
+    monkeypatch.setattr(matching, "_MANY_MATCHES", 0)
     size = runtime.database._pool.max_size
 
     found = await asyncio.gather(

@@ -1,0 +1,46 @@
+"""What events are filtered by, beside the words and the meaning of a query."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class EventFilters:
+    category: str | None = None
+    time_from: datetime | None = None
+    time_to: datetime | None = None
+    artifact_uid: str | None = None
+    actor: str | None = None
+    subject: str | None = None
+    min_confidence: float = 0.0
+    artifact_type: str | None = None
+    source_system: str | None = None
+    include_superseded: bool = False
+
+    def for_sql(self, actor_keys: list[str] | None) -> dict[str, Any]:
+        return {
+            "words": None,
+            "facets": self._facets() or None,
+            "actor_facets": actor_facets(actor_keys),
+            "time_from": self.time_from,
+            "time_to": self.time_to,
+            "subject": self.subject,
+            "min_confidence": self.min_confidence,
+            "include_superseded": self.include_superseded,
+        }
+
+    def _facets(self) -> list[str]:
+        """The marks of `facets_of_event` that an event must have."""
+        wanted = {
+            "category": self.category,
+            "artifact": self.artifact_uid,
+            "type": self.artifact_type,
+            "source": self.source_system,
+        }
+        return [f"{name}:{value}" for name, value in wanted.items() if value is not None]
+
+
+def actor_facets(keys: list[str] | None) -> list[str] | None:
+    """The marks of `facets_of_event` for these actors, of which an event must have one."""
+    return None if keys is None else [f"actor:{key}" for key in keys]

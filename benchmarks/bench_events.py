@@ -39,8 +39,9 @@ from memory_core.stack.connection import connected
 from memory_core.vectors import CollectionName, Entry
 
 SIZE = Size(events=1_000_000, revisions=200_000)
-# So many narratives have vectors: enough for answers, too few to measure Chroma itself.
-SAMPLE_WITH_VECTORS = 2_000
+# So many narratives have vectors: enough to see whether a search depends on their number.
+WITH_VECTORS = 100_000
+_VECTORS_AT_ONCE = 2_000
 SEED = 7
 SEARCHES = 40
 LOOKUPS = 200
@@ -242,29 +243,40 @@ def prepare(settings: Settings, console: Console) -> None:
     console.print(f"Made in {seconds} s.")
 
 
-async def index_sample(runtime: Runtime, sample: list[Row]) -> None:
-    if await runtime.vectors.count(CollectionName.EVENTS) >= SAMPLE_WITH_VECTORS:
+async def index_sample(runtime: Runtime, sample: list[Row], console: Console) -> None:
+    done = await runtime.vectors.count(CollectionName.EVENTS)
+    if done >= len(sample):
         return
-    texts = [indexed_text(row["narrative"], row["document_title"]) for row in sample]
-    vectors = await runtime.embedder.embed(texts)
-    entries = [
-        Entry(
-            str(row["event_id"]),
-            vector,
-            text,
-            event_metadata(row["artifact_uid"], row["revision_id"], row["category"]),
-        )
-        for row, text, vector in zip(sample, texts, vectors, strict=True)
-    ]
-    await runtime.vectors.upsert(CollectionName.EVENTS, entries)
+    console.print(f"Indexing {len(sample) - done:,} narratives …")
+    for start in range(done, len(sample), _VECTORS_AT_ONCE):
+        rows = sample[start : start + _VECTORS_AT_ONCE]
+        texts = [indexed_text(row["narrative"], row["document_title"]) for row in rows]
+        entries = [
+            Entry(
+                str(row["event_id"]),
+                vector,
+                text,
+                event_metadata(
+                    row["artifact_uid"],
+                    row["revision_id"],
+                    row["category"],
+                    latest=row["is_latest"],
+                ),
+            )
+            for row, text, vector in zip(
+                rows, texts, await runtime.embedder.embed(texts), strict=True
+            )
+        ]
+        await runtime.vectors.upsert(CollectionName.EVENTS, entries)
 
 
 async def sampled(runtime: Runtime) -> list[Row]:
     async with runtime.database.session() as session:
         cursor = await session.connection.execute(
             "SELECT event_id, narrative, document_title, artifact_uid, revision_id, category, "
-            "extraction_run_id FROM semantic_event TABLESAMPLE SYSTEM (1) REPEATABLE (1) LIMIT %s",
-            [SAMPLE_WITH_VECTORS],
+            "is_latest, extraction_run_id FROM semantic_event TABLESAMPLE SYSTEM (15) "
+            "REPEATABLE (1) LIMIT %s",
+            [WITH_VECTORS],
         )
         return await cursor.fetchall()
 
@@ -299,7 +311,7 @@ async def run(settings: Settings, console: Console) -> None:
     runtime = Runtime(settings)
     await runtime.open()
     sample = await sampled(runtime)
-    await index_sample(runtime, sample)
+    await index_sample(runtime, sample, console)
     table = Table(
         "event_search, with evidence", "matches", "p50 ms", "p95 ms", "SQL p50", "SQL p95",
         "ratio", "",

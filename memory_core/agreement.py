@@ -168,7 +168,6 @@ def _differ(
 
 
 def _is_mismarked(wanted: Metadata, told: Metadata) -> bool:
-    """An entry without a mark says nothing wrong: a search asks Postgres."""
     return "latest" in told and told["latest"] != wanted.get("latest")
 
 

@@ -106,9 +106,6 @@ class Collection:
             metadatas=list(metadatas),
         )
 
-    async def update(self, ids: Sequence[str], metadatas: Sequence[dict[str, Any]]) -> None:
-        await self._post("update", ids=list(ids), metadatas=list(metadatas))
-
     async def delete(self, ids: Sequence[str]) -> None:
         await self._post("delete", ids=list(ids))
 

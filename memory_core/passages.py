@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import Any, Literal
 
 from memory_core.database import Row
+from memory_core.embedding import Vector
 from memory_core.fusion import Fused, fuse
 from memory_core.runtime import Runtime
 from memory_core.text.nul import from_storable
@@ -20,6 +21,8 @@ Kind = Literal["artifact", "chunk", "memory"]
 # passages of one document fall away afterwards.
 _DEPTH_FACTOR = 4
 _MIN_DEPTH = 40
+# Where a filter applies, so many of the nearest are asked whether they pass.
+_MORE_HITS = 600
 _TEXT, _CHUNKS, _DOCUMENTS, _MEMORY_TEXT, _MEMORY_DENSE = (
     "full_text",
     "dense_chunks",
@@ -47,7 +50,8 @@ class Filters:
         }
 
     def for_chroma(self) -> dict[str, Any]:
-        conditions: list[dict[str, Any]] = [{"latest": True}]
+        """There must be some."""
+        conditions: list[dict[str, Any]] = []
         for name in ("artifact_uid", "artifact_type", "source_system"):
             if (value := getattr(self, name)) is not None:
                 conditions.append({name: value})
@@ -90,20 +94,19 @@ async def hybrid_search(
 ) -> list[Passage]:
     depth = max(_MIN_DEPTH, limit * _DEPTH_FACTOR)
     [vector] = await runtime.embedder.embed([query])
-    where = filters.for_chroma()
     # Memories have no source, type or time to filter by: a filtered search leaves them out.
     with_memory = include_memory and filters == Filters()
     text, chunks, documents, memory_text, memory_dense = await asyncio.gather(
         _full_text(runtime, query, filters, depth),
-        runtime.vectors.query(CollectionName.CHUNKS, vector, limit=depth, where=where),
-        runtime.vectors.query(CollectionName.ARTIFACTS, vector, limit=depth, where=where),
+        _dense(runtime, CollectionName.CHUNKS, vector, filters, depth),
+        _dense(runtime, CollectionName.ARTIFACTS, vector, filters, depth),
         _memory_full_text(runtime, query, depth if with_memory else 0),
         _memory_dense(runtime, vector, depth if with_memory else 0),
     )
     rankings = {
         _TEXT: text,
-        _CHUNKS: [hit.id for hit in chunks],
-        _DOCUMENTS: [hit.id for hit in documents],
+        _CHUNKS: chunks,
+        _DOCUMENTS: documents,
         _MEMORY_TEXT: memory_text,
         _MEMORY_DENSE: memory_dense,
     }
@@ -133,6 +136,49 @@ async def _full_text(runtime: Runtime, query: str, filters: Filters, depth: int)
     async with runtime.database.session() as session:
         rows = await session.all("search_chunks", query=query, limit=depth, **filters.for_sql())
     return [row["chunk_id"] for row in rows]
+
+
+async def _dense(
+    runtime: Runtime, name: CollectionName, vector: Vector, filters: Filters, depth: int
+) -> list[str]:
+    """The nearest that pass the filters. Chroma looks at every entry when it filters, so it is the
+    last to be asked for that."""
+    if filters == Filters():
+        hits = await runtime.vectors.query(name, vector, limit=depth)
+        return [hit.id for hit in hits]
+    if filters.artifact_uid is not None:
+        few = await _of_document(runtime, name, filters)
+        if few is not None:
+            hits = await runtime.vectors.compare(name, vector, few)
+            return [hit.id for hit in hits][:depth]
+    hits = await runtime.vectors.query(name, vector, limit=_MORE_HITS)
+    async with runtime.database.session() as session:
+        passing = await session.all(
+            "chunks_passing" if name is CollectionName.CHUNKS else "documents_passing",
+            ids=[hit.id for hit in hits],
+            **filters.for_sql(),
+        )
+    known = {row["id"] for row in passing}
+    found = [hit.id for hit in hits if hit.id in known]
+    if len(found) < depth and len(hits) == _MORE_HITS:
+        where = filters.for_chroma()
+        hits = await runtime.vectors.query(name, vector, limit=depth, where=where)
+        found = [hit.id for hit in hits]
+    return found[:depth]
+
+
+async def _of_document(
+    runtime: Runtime, name: CollectionName, filters: Filters
+) -> list[str] | None:
+    """The entries of one document; None if they are many."""
+    most = runtime.vectors.comparable
+    async with runtime.database.session() as session:
+        rows = await session.all("chunks_of_document", limit=most + 1, **filters.for_sql())
+    if name is CollectionName.ARTIFACTS:
+        return [row["artifact_id"] for row in rows[:1]]
+    if len(rows) > most:
+        return None
+    return [row["chunk_id"] for row in rows if row["is_chunked"]]
 
 
 async def _memory_full_text(runtime: Runtime, query: str, depth: int) -> list[str]:

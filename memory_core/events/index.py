@@ -45,7 +45,7 @@ async def _write(batch: Sequence[tuple[Runtime, "Extraction"]]) -> list[None]:
                 made.job.artifact_uid,
                 made.job.revision_id,
                 event.category.value,
-                latest=None if made.revision["is_latest"] else False,
+                latest=made.revision["is_latest"],
             ),
         )
         for (made, event), text, vector in zip(told, texts, vectors, strict=True)
@@ -55,16 +55,14 @@ async def _write(batch: Sequence[tuple[Runtime, "Extraction"]]) -> list[None]:
 
 
 def event_metadata(
-    artifact_uid: str, revision_id: str, category: str, *, latest: bool | None = None
+    artifact_uid: str, revision_id: str, category: str, *, latest: bool = True
 ) -> dict[str, str | bool]:
-    """What searches filter by in Chroma. An extraction leaves open whether a revision that was the
-    latest still is: who supersedes or restores it marks the entries then."""
-    known: dict[str, str | bool] = {
+    return {
         "artifact_uid": artifact_uid,
         "revision_id": revision_id,
         "category": category,
+        "latest": latest,
     }
-    return known if latest is None else {**known, "latest": latest}
 
 
 async def mark_latest(
@@ -84,6 +82,25 @@ async def mark_latest(
 def indexed_text(narrative: str, title: str | None) -> str:
     """A narrative often leaves unsaid what its whole document is about."""
     return f"{narrative}\n{title}" if title else narrative
+
+
+async def follow_revision(runtime: Runtime, extraction: "Extraction") -> None:
+    """Bring the vectors to where they belong when the revision was superseded or restored between
+    its opening and the storing of its events: who did that did not know of them. Searches ask
+    Postgres, so failing here must not undo a stored extraction."""
+    job, was_latest = extraction.job, extraction.revision["is_latest"]
+    if extraction.stored_as_latest in (None, was_latest):
+        return
+    try:
+        async with runtime.database.transaction() as session:
+            await session.run("lock_artifact", uid=job.artifact_uid)
+            found = await session.one(
+                "get_revision", uid=job.artifact_uid, revision=job.revision_id
+            )
+            if found is not None:
+                await mark_latest(session, runtime.vectors, [found], latest=found["is_latest"])
+    except MemoryFault as fault:
+        log.warning("vectors of %s stay misplaced until a reindex: %s", job.revision_id, fault)
 
 
 async def remove_stale(runtime: Runtime, extraction: "Extraction") -> None:

@@ -57,8 +57,8 @@ async def match(runtime: Runtime, asked: Asked, filters: Parameters, *, rank: bo
     parameters = {**filters, "words": asked.words}
     each_word = list(asked.each_word)
     async with runtime.database.session() as session:
-        expected = await _expected(session, parameters)
-        if expected <= _MANY_MATCHES and rank:
+        likely = await expected(session, parameters)
+        if likely <= _MANY_MATCHES and rank:
             row = await session.one(
                 "ranked_with_total", limit=RANKED_MATCHES, each_word=each_word, **parameters
             )
@@ -69,7 +69,7 @@ async def match(runtime: Runtime, asked: Asked, filters: Parameters, *, rank: bo
         if not rank:
             return []
         async with runtime.database.session() as session:
-            return await _best(session, asked, parameters, expected)
+            return await _best(session, asked, parameters, likely)
 
     # Each with a connection of its own, which nobody may wait for while holding another one.
     total, ranked = await asyncio.gather(_total(runtime, asked, parameters), best())
@@ -112,7 +112,7 @@ def _few(parameters: Parameters, total: int, wanted: int, open_ended: bool) -> b
     return indexed and total <= _FEW_MATCHES * math.sqrt(wanted)
 
 
-async def _best(session: Session, asked: Asked, parameters: Parameters, expected: int) -> list[str]:
+async def _best(session: Session, asked: Asked, parameters: Parameters, likely: int) -> list[str]:
     """The best of the newest of as many matches as Postgres expects, which may be wrong about words
     that seldom or never stand together."""
     open_ended = asked.is_open_ended
@@ -125,20 +125,20 @@ async def _best(session: Session, asked: Asked, parameters: Parameters, expected
         ids: list[str] = row["ranked"]
         return ids
 
-    if not _few(parameters, expected, RANKED_MATCHES, open_ended):
-        last = await _looked_back(session, parameters, expected)
+    if not _few(parameters, likely, RANKED_MATCHES, open_ended):
+        last = await _looked_back(session, parameters, likely)
         ids = await ranked("ranked_of_last", last=last)
         if len(ids) == RANKED_MATCHES or open_ended:
             return ids
-        expected = 0
-    few = _few(parameters, expected, RANKED_MATCHES, open_ended)
+        likely = 0
+    few = _few(parameters, likely, RANKED_MATCHES, open_ended)
     return await ranked("ranked_of_few" if few else "ranked_of_many")
 
 
-async def _looked_back(session: Session, parameters: Parameters, expected: int) -> int:
+async def _looked_back(session: Session, parameters: Parameters, likely: int) -> int:
     passed = {**parameters, "words": None, "facets": None, "actor_facets": None, "subject": None}
-    events = await _expected(session, passed)
-    return min(_LOOKED_BACK, _PATIENCE * RANKED_MATCHES * max(events // max(expected, 1), 1))
+    events = await expected(session, passed)
+    return min(_LOOKED_BACK, _PATIENCE * RANKED_MATCHES * max(events // max(likely, 1), 1))
 
 
 async def _total(runtime: Runtime, asked: Asked, parameters: Parameters) -> int:
@@ -152,7 +152,8 @@ async def _total(runtime: Runtime, asked: Asked, parameters: Parameters) -> int:
     return every - others
 
 
-async def _expected(session: Session, parameters: Parameters) -> int:
+async def expected(session: Session, parameters: Parameters) -> int:
+    """How many events match, as Postgres guesses."""
     row = await session.one("expected_matches", **parameters)
     assert row is not None
     rows: int = row["QUERY PLAN"][0]["Plan"]["Plan Rows"]

@@ -12,10 +12,10 @@ from typing import Literal
 from uuid import UUID
 
 from memory_core.database import Row, Session
-from memory_core.events import matching, meaning
+from memory_core.events import matching
 from memory_core.events.filters import EventFilters
 from memory_core.events.matching import Matches
-from memory_core.events.meaning import Reach
+from memory_core.events.meaning import Meaning
 from memory_core.events.names import Person, Resolution, resolve_name
 from memory_core.events.typed import Asked, understand
 from memory_core.fusion import ranking
@@ -45,6 +45,7 @@ async def search_events(
     farthest: float | None = None,
 ) -> EventPage:
     """`farthest`: the cosine distance up to which a narrative is taken to be about the query."""
+    shown = _Shown(include_evidence)
     if query is None or not query.strip():
         async with runtime.database.session() as session:
             resolution = await _actor(session, filters)
@@ -53,23 +54,26 @@ async def search_events(
             parameters = filters.for_sql(_keys(filters, resolution))
             total = await matching.count(session, parameters)
             newest = await matching.newest(session, parameters, total, limit, offset)
-            ids = [row["event_id"] for row in newest]
-            return await _page(session, ids, total, include_evidence)
-    # Chroma is asked first: it answers while Postgres works.
-    nearest = asyncio.ensure_future(meaning.nearest(runtime, query, filters))
+            return await shown.page(session, [row["event_id"] for row in newest], total)
+    meaning = Meaning(runtime, query, filters, farthest)
     try:
         resolution, asked = await _understand(runtime, query, filters)
         if resolution.candidates:
             return EventPage([], 0, candidates=resolution.candidates)
         parameters = filters.for_sql(_keys(filters, resolution))
-        reach = Reach.of(farthest)
-        matches, near = await asyncio.gather(
-            matching.match(runtime, asked, parameters, rank=sort == "relevance"),
-            meaning.passing(runtime, nearest, asked, parameters, reach),
-        )
-        meant = await meaning.meant(runtime, nearest.result(), near, matches, filters, reach)
+
+        async def match() -> Matches:
+            matches = await matching.match(runtime, asked, parameters, rank=sort == "relevance")
+            # Read while Chroma thinks: the best by their words are mostly the best of all.
+            if offset == 0 and matches.ranked:
+                async with runtime.database.session() as session:
+                    await shown.read(session, matches.ranked[:limit])
+            return matches
+
+        matches, passing = await asyncio.gather(match(), meaning.passing(asked, parameters))
+        meant = await meaning.meant(passing, matches)
     finally:
-        nearest.cancel()
+        meaning.cancel()
     total = matches.total + sum(not row["has_words"] for row in meant)
     async with runtime.database.session() as session:
         if sort == "time":
@@ -77,7 +81,7 @@ async def search_events(
         else:
             constant = runtime.settings.rrf_constant
             ids = await _by_relevance(session, matches, meant, constant, total, limit, offset)
-        return await _page(session, ids, total, include_evidence)
+        return await shown.page(session, ids, total)
 
 
 async def _understand(
@@ -145,11 +149,24 @@ def _newest_first(row: Row) -> tuple[bool, timedelta, timedelta, str]:
 _LATEST = datetime.max.replace(tzinfo=UTC)
 
 
-async def _page(session: Session, ids: list[str], total: int, include_evidence: bool) -> EventPage:
-    if not ids:
-        return EventPage([], total)
-    query = "events_with_evidence" if include_evidence else "events_by_id"
-    by_id = {str(row["event_id"]): row for row in await session.all(query, ids=ids)}
-    events = [by_id[id_] for id_ in ids if id_ in by_id]
-    proofs = {row["event_id"]: row.pop("evidence") for row in events} if include_evidence else {}
-    return EventPage(events, total, proofs)
+class _Shown:
+    """Events as they are shown, each read once."""
+
+    def __init__(self, include_evidence: bool) -> None:
+        self._query = "events_with_evidence" if include_evidence else "events_by_id"
+        self._rows: dict[str, Row] = {}
+        self._evidence: dict[UUID, list[Row]] = {}
+
+    async def read(self, session: Session, ids: list[str]) -> None:
+        if missing := [id_ for id_ in ids if id_ not in self._rows]:
+            for row in await session.all(self._query, ids=missing):
+                self._rows[str(row["event_id"])] = row
+                if (evidence := row.pop("evidence", None)) is not None:
+                    self._evidence[row["event_id"]] = evidence
+
+    async def page(self, session: Session, ids: list[str], total: int) -> EventPage:
+        await self.read(session, ids)
+        events = [self._rows[id_] for id_ in ids if id_ in self._rows]
+        wanted = {row["event_id"] for row in events}
+        evidence = {id_: proofs for id_, proofs in self._evidence.items() if id_ in wanted}
+        return EventPage(events, total, evidence)

@@ -45,7 +45,7 @@ def _revision(extraction: "Extraction") -> dict[str, str]:
 async def _insert_events(session: Session, extraction: "Extraction") -> list[UUID]:
     job, events = extraction.job, extraction.events
     ids = [event_id(job.artifact_uid, job.revision_id, event) for event in events]
-    await session.run(
+    stored = await session.one(
         "insert_events",
         **_revision(extraction),
         job_id=job.job_id,
@@ -59,6 +59,7 @@ async def _insert_events(session: Session, extraction: "Extraction") -> list[UUI
         confidences=[event.confidence for event in events],
         quotes=["\n".join(evidence.quote for evidence in event.evidence) for event in events],
     )
+    extraction.stored_as_latest = stored["is_latest"] if stored is not None else None
     return ids
 
 

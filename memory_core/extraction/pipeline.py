@@ -78,6 +78,8 @@ class Extraction:
     refusals: list[str] = field(default_factory=list)
     cache_hits: int = 0
     events: list[CanonicalEvent] = field(default_factory=list)
+    # Whether the revision was the latest when its events were stored; None before, or without any.
+    stored_as_latest: bool | None = None
     seconds: dict[str, float] = field(default_factory=dict)
 
     @property
@@ -112,6 +114,8 @@ async def extract_revision(
         # Nothing can be stale after the first attempt at the first request.
         if job.attempts > 1 or job.generation > 1:
             await index.remove_stale(runtime, extraction)
+        async with engine.at_postgres:
+            await index.follow_revision(runtime, extraction)
     return extraction
 
 

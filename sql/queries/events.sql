@@ -270,11 +270,25 @@ SELECT
 -- name: filter_events
 -- Which of these events pass the filters, and whether they have the words.
 SELECT s.event_id::text, s.event_time, s.created_at,
-       coalesce(words_of_event(s.event_id) @@ %(asked)s::tsquery, false) AS has_words
-FROM event_entry s
+       coalesce(e.words @@ %(asked)s::tsquery, false) AS has_words
+FROM event_entry s JOIN semantic_event e USING (event_id)
 WHERE s.event_id = ANY(string_to_array(%(ids)s, ',')::uuid[]) AND
 -- include: entry_filters
 ;
+
+-- name: few_events
+-- All events that pass the filters, when there are few: with one more than that, there are not.
+-- OFFSET 0 finds them first.
+SELECT s.event_id::text, s.event_time, s.created_at,
+       coalesce(e.words @@ %(asked)s::tsquery, false) AS has_words
+FROM (
+    SELECT s.event_id, s.event_time, s.created_at FROM event_entry s
+    WHERE
+    -- include: entry_filters
+    OFFSET 0
+) s
+CROSS JOIN LATERAL (SELECT e.words FROM semantic_event e WHERE e.event_id = s.event_id OFFSET 0) e
+LIMIT %(limit)s;
 
 -- name: event_ids_of_revisions
 SELECT e.event_id FROM semantic_event e

@@ -75,7 +75,8 @@ SELECT e.id, %(uid)s, %(revision)s, e.category, e.time, e.narrative, e.subject, 
 FROM unnest(%(ids)s::uuid[], %(categories)s::text[], %(times)s::timestamptz[],
             %(narratives)s::text[], %(subjects)s::jsonb[], %(actors)s::jsonb[],
             %(confidences)s::float8[], %(quotes)s::text[])
-     AS e (id, category, time, narrative, subject, actors, confidence, quotes);
+     AS e (id, category, time, narrative, subject, actors, confidence, quotes)
+RETURNING is_latest;
 
 -- name: insert_evidence
 INSERT INTO event_evidence (

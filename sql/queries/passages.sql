@@ -1,3 +1,13 @@
+-- fragment: passage_filters
+-- Of revisions (r): only the latest, and what a search is narrowed to.
+      r.is_latest
+  AND (%(artifact_uid)s::text IS NULL OR r.artifact_uid = %(artifact_uid)s)
+  AND (%(artifact_type)s::text IS NULL OR r.artifact_type = %(artifact_type)s)
+  AND (%(source_system)s::text IS NULL OR r.source_system = %(source_system)s)
+  AND (%(time_from)s::timestamptz IS NULL
+       OR coalesce(r.source_ts, r.ingested_at) >= %(time_from)s)
+  AND (%(time_to)s::timestamptz IS NULL OR coalesce(r.source_ts, r.ingested_at) <= %(time_to)s)
+
 -- name: search_chunks
 -- Chunks of latest revisions by words. All words first; where a person asked in a sentence, any of
 -- them will do, ranked after. A query with an exclusion is taken to the letter.
@@ -14,13 +24,8 @@ FROM revision_chunk c
 JOIN artifact_revision r USING (artifact_uid, revision_id)
 CROSS JOIN widened w
 WHERE c.words @@ w.loose
-  AND r.is_latest
-  AND (%(artifact_uid)s::text IS NULL OR r.artifact_uid = %(artifact_uid)s)
-  AND (%(artifact_type)s::text IS NULL OR r.artifact_type = %(artifact_type)s)
-  AND (%(source_system)s::text IS NULL OR r.source_system = %(source_system)s)
-  AND (%(time_from)s::timestamptz IS NULL
-       OR coalesce(r.source_ts, r.ingested_at) >= %(time_from)s)
-  AND (%(time_to)s::timestamptz IS NULL OR coalesce(r.source_ts, r.ingested_at) <= %(time_to)s)
+  AND
+-- include: passage_filters
 ORDER BY c.words @@ w.strict DESC, ts_rank_cd(c.words, w.loose, 1) DESC, c.chunk_id
 LIMIT %(limit)s;
 
@@ -36,13 +41,32 @@ JOIN artifact_revision r USING (artifact_uid, revision_id)
 JOIN revision_text t USING (artifact_uid, revision_id)
 WHERE (c.chunk_id = ANY(%(ids)s)
        OR (r.artifact_id = ANY(%(ids)s) AND c.chunk_index = 0))
-  AND r.is_latest
-  AND (%(artifact_uid)s::text IS NULL OR r.artifact_uid = %(artifact_uid)s)
-  AND (%(artifact_type)s::text IS NULL OR r.artifact_type = %(artifact_type)s)
-  AND (%(source_system)s::text IS NULL OR r.source_system = %(source_system)s)
-  AND (%(time_from)s::timestamptz IS NULL
-       OR coalesce(r.source_ts, r.ingested_at) >= %(time_from)s)
-  AND (%(time_to)s::timestamptz IS NULL OR coalesce(r.source_ts, r.ingested_at) <= %(time_to)s);
+  AND
+-- include: passage_filters;
+
+-- name: documents_passing
+-- Which of these documents a search may find.
+SELECT r.artifact_id AS id FROM artifact_revision r
+WHERE r.artifact_id = ANY(%(ids)s) AND
+-- include: passage_filters
+;
+
+-- name: chunks_passing
+-- Which of these chunks a search may find.
+SELECT c.chunk_id AS id
+FROM revision_chunk c JOIN artifact_revision r USING (artifact_uid, revision_id)
+WHERE c.chunk_id = ANY(%(ids)s) AND
+-- include: passage_filters
+;
+
+-- name: chunks_of_document
+-- All chunks of one document, as far as a search may find it.
+SELECT c.chunk_id, r.artifact_id, r.is_chunked
+FROM artifact_revision r JOIN revision_chunk c USING (artifact_uid, revision_id)
+WHERE
+-- include: passage_filters
+ORDER BY c.chunk_index
+LIMIT %(limit)s;
 
 -- name: neighbors_of_chunks
 -- The chunk before and the chunk after each of these.

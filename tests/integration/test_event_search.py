@@ -7,6 +7,7 @@ from unittest.mock import AsyncMock
 import psycopg
 import pytest
 
+from memory_core.chroma import Collection
 from memory_core.events import matching, meaning, search
 from memory_core.events.filters import EventFilters
 from memory_core.events.index import event_metadata
@@ -249,6 +250,65 @@ async def test_filters_hold_for_meaning(
 
     assert [event["event_id"] for event in found["events"]] == planted.ids
     assert (without["events"], without["total"]) == ([], 0)
+
+
+@pytest.mark.parametrize(
+    "filters",
+    [
+        {"actor": "Bob Ray"},
+        {"subject": "paperwork"},
+        {"time_to": "2026-01-10"},
+        {"category": "Feedback"},
+    ],
+)
+async def test_what_the_filters_leave_is_compared_however_much_is_nearer(
+    garden: Garden, tools: ToolClient, monkeypatch: pytest.MonkeyPatch, filters: Json
+) -> None:
+    """Chroma is not asked to filter: it would look at every entry."""
+    monkeypatch.setattr(meaning, "_DENSE_HITS", 5)
+    monkeypatch.setattr(meaning, "_MORE_HITS", 5)
+    wheres = watched_filters(monkeypatch)
+    planted = await garden.document(COMPLAINT, source_id="one")
+    nearer = [Event(f"{MEANING.capitalize()} {number}.", time="2026-02-01") for number in range(12)]
+    await garden.document(*nearer, source_id="two")
+
+    answer = await tools("event_search", query=MEANING, **filters)
+    in_document = await tools("event_search", query=MEANING, artifact_uid=planted.uid)
+
+    for found in (answer, in_document):
+        assert [event["event_id"] for event in found["events"]] == planted.ids
+    assert set(wheres) <= {None}
+
+
+async def test_of_many_that_the_filters_leave_the_nearest_are_looked_for(
+    garden: Garden, tools: ToolClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("memory_core.vectors._COMPARED", 3)
+    monkeypatch.setattr(meaning, "_DENSE_HITS", 5)
+    wheres = watched_filters(monkeypatch)
+    near = [Event(f"{MEANING.capitalize()} {n}.", category="Feedback") for n in range(4)]
+    nearer = [Event(f"{MEANING.capitalize()}.", category="Change") for _ in range(8)]
+    planted = await garden.document(*near, source_id="one")
+    await garden.document(*nearer, source_id="two", content="\n".join([MEANING.capitalize() + "."]))
+
+    answer = await tools("event_search", query="client invoicing grievance", category="Feedback")
+
+    assert {event["event_id"] for event in answer["events"]} == set(planted.ids)
+    assert wheres
+    assert set(wheres) == {None}
+
+
+def watched_filters(monkeypatch: pytest.MonkeyPatch) -> list[object]:
+    """What Chroma is asked to filter by."""
+    wheres: list[object] = []
+    really = Collection.query
+
+    async def watched(self: Collection, vector: Any, limit: int, where: Any) -> Any:
+        wheres.append(where)
+        return await really(self, vector, limit, where)
+
+    monkeypatch.setattr(Collection, "query", watched)
+    return wheres
 
 
 @pytest.mark.parametrize("marked", [True, False], ids=["marked", "from before there were marks"])

@@ -8,9 +8,10 @@ from uuid import uuid4
 import psycopg
 import pytest
 
-from memory_core import integrity, queries
+from memory_core import agreement, integrity, queries
 from memory_core.artifacts import ingest as ingest_module
 from memory_core.events import store
+from memory_core.indexed import Events
 from memory_core.runtime import Runtime
 from memory_core.settings import Settings
 from tests.integration.asking import until
@@ -95,6 +96,7 @@ async def test_an_extraction_that_ends_while_its_revision_is_superseded(
     ).fetchall()
     assert rows == [(first.revision_id, False, False)]
     assert (await tools("event_search"))["total"] == 0
+    assert len(await agreement.compare(pipeline.runtime, Events())) == 0, "nor is its vector"
 
 
 async def test_a_revision_that_is_superseded_while_its_events_are_replaced(

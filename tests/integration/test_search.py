@@ -7,6 +7,7 @@ from typing import Any
 import psycopg
 import pytest
 
+from memory_core import passages
 from memory_core.artifacts.entries import entry_metadata
 from memory_core.runtime import Runtime
 from memory_core.times import parse_time
@@ -396,3 +397,25 @@ async def test_documents_without_a_date_are_filtered_by_their_arrival(tools: Too
 async def test_an_empty_memory_has_no_hits(tools: ToolClient) -> None:
     assert await tools("hybrid_search", query="anything") == {"results": []}
     assert await tools("artifact_search", query="anything") == {"results": []}
+
+
+@pytest.mark.parametrize("nearest", [5, 600], ids=["more is nearer than is looked at", "usually"])
+@pytest.mark.parametrize("long", [False, True], ids=["short", "long"])
+async def test_filters_leave_what_is_meant_however_much_is_nearer(
+    tools: ToolClient, monkeypatch: pytest.MonkeyPatch, nearest: int, long: bool
+) -> None:
+    monkeypatch.setattr(passages, "_MORE_HITS", nearest)
+    wanted = "Customers complained about the invoice. " * (300 if long else 1)
+    for number in range(12):
+        await note(tools, f"Client billing complaint {number}.", source_id=f"nearer {number}")
+    stored = await note(tools, wanted, source_id="meant", source_system="mail")
+
+    by_source = await tools("hybrid_search", query="client billing", source_system="mail")
+    in_document = await tools(
+        "hybrid_search", query="client billing", artifact_uid=stored["artifact_uid"]
+    )
+
+    dense = "dense_chunks" if long else "dense_artifacts"
+    for found in (by_source, in_document):
+        assert {hit["artifact_uid"] for hit in found["results"]} == {stored["artifact_uid"]}
+        assert dense in found["results"][0]["sources"]

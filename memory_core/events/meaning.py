@@ -7,7 +7,6 @@ asked for, and Postgres says which of them pass.
 """
 
 import asyncio
-from dataclasses import dataclass
 
 from memory_core.database import Row
 from memory_core.embedding import Vector
@@ -18,12 +17,12 @@ from memory_core.runtime import Runtime
 from memory_core.vectors import CollectionName, Hit
 
 _DENSE_HITS = 60
-# When fewer than these are left by the filters, and the next narrative might be near as well, as
-# many are asked for as should do, and so many at most.
+# Filters should leave these; as many of the nearest are asked for as that should take, and so many
+# at most.
 _ENOUGH_HITS = 20
 _MORE_HITS = 600
 # Postgres may expect so many times as many events as there are.
-_OVERESTIMATE = 10
+_OVERESTIMATE = 3
 # Narratives up to this cosine distance are taken to be about the question.
 _NEAR = 0.72
 # How near is near depends on the question: a short one is far from every narrative. Where its
@@ -34,15 +33,7 @@ _BEHIND_THE_NEAREST = 0.22
 _FARTHEST = 0.95
 
 # Nearest first, each with what Postgres says of it.
-_Passing = list[tuple[Hit, Row]]
-
-
-@dataclass(frozen=True, slots=True)
-class _Nearest:
-    """The narratives nearest to a query, whatever else they are."""
-
-    vector: Vector
-    hits: list[Hit]
+Passing = list[tuple[Hit, Row]]
 
 
 class Meaning:
@@ -57,32 +48,39 @@ class Meaning:
         self._superseded = filters.include_superseded
         self._near = _NEAR if farthest is None else farthest
         self._farthest = _FARTHEST if farthest is None else farthest
-        self._filtered = filters != EventFilters(include_superseded=self._superseded)
-        ask = self._embed if self._filtered else self._nearest
-        self._coming: asyncio.Future[_Nearest] = asyncio.ensure_future(ask())
+        self._vector = asyncio.ensure_future(self._embed())
+        # How many of the nearest were asked for, whatever else they are; none with filters yet.
+        self._asked_for = _DENSE_HITS
+        self._hits: asyncio.Future[list[Hit]] | None = None
+        if filters == EventFilters(include_superseded=self._superseded):
+            self._hits = asyncio.ensure_future(self._nearest(_DENSE_HITS))
 
     def cancel(self) -> None:
-        self._coming.cancel()
+        for task in (self._vector, self._hits):
+            if task is not None and not task.cancel() and not task.cancelled():
+                task.exception()  # nobody asks any more
 
-    async def passing(self, asked: Asked, filters: Parameters) -> _Passing:
+    async def passing(self, asked: Asked, filters: Parameters) -> Passing:
         """The nearest events that exist and pass the filters."""
-        if self._filtered:
-            few = await self._few(asked, filters)
+        if self._hits is None:
+            few, self._asked_for = await self._few(asked, filters)
             if few is not None:
-                hits = await self._compare(list(few))
-                return [(hit, few[hit.id]) for hit in hits]
-            self._coming = asyncio.ensure_future(self._nearest())
-        return await self._those_that_pass((await self._coming).hits, asked, filters)
+                compared = await self._compare(list(few))
+                return [(hit, few[hit.id]) for hit in compared]
+            self._hits = asyncio.ensure_future(self._nearest(self._asked_for))
+        return await self._those_that_pass(await self._hits, asked, filters)
 
-    async def meant(self, passing: _Passing, matches: Matches) -> list[Row]:
+    def surely(self, passing: Passing) -> list[str]:
+        """The ids of those that are meant whatever the words find."""
+        return [hit.id for hit, _ in passing if hit.distance <= self._near]
+
+    async def meant(self, passing: Passing, matches: Matches) -> list[Row]:
         """Events by their meaning, nearest first."""
         widest = self._farthest if matches.total else self._near
         found = _within(passing, widest)
-        nearest = await self._coming
-        hits, asked_for = nearest.hits, _DENSE_HITS
-        if len(hits) == asked_for and hits[-1].distance <= self._near and len(found) < _ENOUGH_HITS:
-            enough = 2 * asked_for * _ENOUGH_HITS // (len(found) + 1)
-            hits = await self._ask(nearest.vector, min(enough, _MORE_HITS))
+        if len(found) < _ENOUGH_HITS and await self._may_be_more():
+            enough = self._asked_for * 2 * _ENOUGH_HITS // (len(found) + 1)
+            hits = await self._nearest(min(enough, _MORE_HITS))
             more = await self._those_that_pass(hits, matches.asked, matches.parameters)
             found = _within(more, widest)
         if not found:
@@ -97,39 +95,46 @@ class Meaning:
                 total += not row["has_words"]
         return meant
 
-    async def _embed(self) -> _Nearest:
+    async def _embed(self) -> Vector:
         [vector] = await self._runtime.embedder.embed([self._query])
-        return _Nearest(vector, [])
+        return vector
 
-    async def _nearest(self) -> _Nearest:
-        vector = (await self._embed()).vector
-        return _Nearest(vector, await self._ask(vector, _DENSE_HITS))
-
-    async def _ask(self, vector: Vector, limit: int) -> list[Hit]:
+    async def _nearest(self, number: int) -> list[Hit]:
         return await self._runtime.vectors.query(
-            CollectionName.EVENTS, vector, limit=limit, superseded=self._superseded
+            CollectionName.EVENTS, await self._vector, limit=number, superseded=self._superseded
         )
+
+    async def _may_be_more(self) -> bool:
+        """Whether the next narrative might be near as well."""
+        if self._hits is None:
+            return False
+        hits = await self._hits
+        is_full = len(hits) == self._asked_for < _MORE_HITS
+        return is_full and hits[-1].distance <= self._near
 
     async def _compare(self, ids: list[str]) -> list[Hit]:
-        vector = (await self._coming).vector
         return await self._runtime.vectors.compare(
-            CollectionName.EVENTS, vector, ids, superseded=self._superseded
+            CollectionName.EVENTS, await self._vector, ids, superseded=self._superseded
         )
 
-    async def _few(self, asked: Asked, filters: Parameters) -> dict[str, Row] | None:
-        """What passes the filters, by id; None if that is too much."""
+    async def _few(self, asked: Asked, filters: Parameters) -> tuple[dict[str, Row] | None, int]:
+        """What passes the filters, by id, if it is little; and of how many of the nearest enough
+        should pass."""
         most = self._runtime.vectors.comparable
         async with self._runtime.database.session() as session:
-            if await expected(session, filters) > _OVERESTIMATE * most:
-                return None
-            rows = await session.all(
-                "few_events", asked=asked.words or None, limit=most + 1, **filters
-            )
-        return None if len(rows) > most else _by_id(rows, asked)
+            likely = await expected(session, filters)
+            if likely <= _OVERESTIMATE * most:
+                rows = await session.all(
+                    "few_events", asked=asked.words or None, limit=most + 1, **filters
+                )
+                if len(rows) <= most:
+                    return _by_id(rows, asked), 0
+            every = await session.one("number_of_events")
+        assert every is not None
+        enough = 2 * _ENOUGH_HITS * every["events"] // max(likely, 1)
+        return None, min(max(enough, _DENSE_HITS), _MORE_HITS)
 
-    async def _those_that_pass(
-        self, hits: list[Hit], asked: Asked, filters: Parameters
-    ) -> _Passing:
+    async def _those_that_pass(self, hits: list[Hit], asked: Asked, filters: Parameters) -> Passing:
         ids = [hit.id for hit in hits if hit.distance <= self._farthest]
         if not ids:
             return []
@@ -149,5 +154,5 @@ def _by_id(rows: list[Row], asked: Asked) -> dict[str, Row]:
     return {row["event_id"]: row for row in rows if row["has_words"] or not asked.to_the_letter}
 
 
-def _within(found: _Passing, distance: float) -> _Passing:
+def _within(found: Passing, distance: float) -> Passing:
     return [(hit, row) for hit, row in found if hit.distance <= distance]

@@ -15,7 +15,7 @@ from memory_core.database import Row, Session
 from memory_core.events import matching
 from memory_core.events.filters import EventFilters
 from memory_core.events.matching import Matches
-from memory_core.events.meaning import Meaning
+from memory_core.events.meaning import Meaning, Passing
 from memory_core.events.names import Person, Resolution, resolve_name
 from memory_core.events.typed import Asked, understand
 from memory_core.fusion import ranking
@@ -62,15 +62,23 @@ async def search_events(
             return EventPage([], 0, candidates=resolution.candidates)
         parameters = filters.for_sql(_keys(filters, resolution))
 
+        async def read_ahead(best: list[str]) -> None:
+            """The best of a ranking are mostly the best of all: read while the other is made."""
+            if best and offset == 0 and sort == "relevance":
+                async with runtime.database.session() as session:
+                    await shown.read(session, best)
+
         async def match() -> Matches:
             matches = await matching.match(runtime, asked, parameters, rank=sort == "relevance")
-            # Read while Chroma thinks: the best by their words are mostly the best of all.
-            if offset == 0 and matches.ranked:
-                async with runtime.database.session() as session:
-                    await shown.read(session, matches.ranked[:limit])
+            await read_ahead(matches.ranked[:limit])
             return matches
 
-        matches, passing = await asyncio.gather(match(), meaning.passing(asked, parameters))
+        async def pass_filters() -> Passing:
+            passing = await meaning.passing(asked, parameters)
+            await read_ahead(meaning.surely(passing)[: limit // 2])
+            return passing
+
+        matches, passing = await asyncio.gather(match(), pass_filters())
         meant = await meaning.meant(passing, matches)
     finally:
         meaning.cancel()
@@ -154,11 +162,13 @@ class _Shown:
 
     def __init__(self, include_evidence: bool) -> None:
         self._query = "events_with_evidence" if include_evidence else "events_by_id"
+        self._asked_for: set[str] = set()
         self._rows: dict[str, Row] = {}
         self._evidence: dict[UUID, list[Row]] = {}
 
     async def read(self, session: Session, ids: list[str]) -> None:
-        if missing := [id_ for id_ in ids if id_ not in self._rows]:
+        if missing := [id_ for id_ in ids if id_ not in self._asked_for]:
+            self._asked_for.update(missing)
             for row in await session.all(self._query, ids=missing):
                 self._rows[str(row["event_id"])] = row
                 if (evidence := row.pop("evidence", None)) is not None:

@@ -290,6 +290,10 @@ FROM (
 CROSS JOIN LATERAL (SELECT e.words FROM semantic_event e WHERE e.event_id = s.event_id OFFSET 0) e
 LIMIT %(limit)s;
 
+-- name: number_of_events
+-- About how many there are.
+SELECT greatest(reltuples, 0)::bigint AS events FROM pg_class WHERE oid = 'event_entry'::regclass;
+
 -- name: event_ids_of_revisions
 SELECT e.event_id FROM semantic_event e
 JOIN unnest(%(uids)s::text[], %(revisions)s::text[]) AS wanted (uid, revision)

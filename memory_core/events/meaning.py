@@ -7,6 +7,7 @@ asked for, and Postgres says which of them pass.
 """
 
 import asyncio
+import re
 
 from memory_core.database import Row
 from memory_core.embedding import Vector
@@ -32,6 +33,7 @@ _FEW_FOUND = 10
 _BEHIND_THE_NEAREST = 0.22
 _FARTHEST = 0.95
 
+_UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 # Nearest first, each with what Postgres says of it.
 Passing = list[tuple[Hit, Row]]
 
@@ -135,7 +137,9 @@ class Meaning:
         return None, min(max(enough, _DENSE_HITS), _MORE_HITS)
 
     async def _those_that_pass(self, hits: list[Hit], asked: Asked, filters: Parameters) -> Passing:
-        ids = [hit.id for hit in hits if hit.distance <= self._farthest]
+        # What is no UUID is no event of ours.
+        near = (hit.id for hit in hits if hit.distance <= self._farthest)
+        ids = [id_ for id_ in near if _UUID.fullmatch(id_)]
         if not ids:
             return []
         async with self._runtime.database.session() as session:

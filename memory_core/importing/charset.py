@@ -34,6 +34,7 @@ _STATEFUL = {
     "iso2022_jp_2": b"\x1b$", "iso2022_jp_2004": b"\x1b$", "iso2022_jp_3": b"\x1b$",
     "iso2022_jp_ext": b"\x1b$", "iso2022_kr": b"\x1b$",
 }  # fmt: skip
+_KOREAN = b"\x1b$)C"
 _ESCAPED = ("iso2022_jp", "iso2022_jp_2", "iso2022_jp_ext")
 # What people write files in. Among all that exist, rare ones win by chance.
 _USUAL = [
@@ -93,6 +94,8 @@ def refuse_binary(data: bytes) -> None:
     sample = data[:_SAMPLE]
     if not sample or any(sample.startswith(mark) for mark, _ in _MARKS) or _wide(sample):
         return
+    if _KOREAN in sample:  # shifts between alphabets with controls
+        sample = sample.translate(None, b"\x0e\x0f")
     controls = sum(byte < 32 and byte not in _TEXT_CONTROLS for byte in sample)
     if (controls + sample.count(0)) / len(sample) > _MAX_CONTROL_SHARE:
         raise Skip("not text, and not a format that can be imported")
@@ -118,7 +121,7 @@ def _stateful(data: bytes, name: str | None) -> str | None:
         if data.isascii() or (sign and sign in data):
             return data.decode(name, errors="replace")
     elif name in (None, "cp1252") and b"\x1b$" in data:
-        for guess in ("iso2022_kr",) if b"\x1b$)C" in data else _ESCAPED:
+        for guess in ("iso2022_kr",) if _KOREAN in data else _ESCAPED:
             try:
                 return data.decode(guess)
             except UnicodeDecodeError:

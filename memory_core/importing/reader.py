@@ -136,7 +136,7 @@ class Reader:
         name = found.name
         if found.maildir:  # flags after the colon change whenever a message is read
             name = name.with_name(name.name.partition(":")[0])
-        made = formats.parse(form, data, name, lambda: self._names(found))
+        made = formats.parse(form, data, name, lambda: self._names(found), found.root.name)
         return [replace(item, key=item.key or str(name)) for item in made]
 
     def document(self, found: Found, item: Item, **origin: str) -> Document:

@@ -42,7 +42,8 @@ JOIN revision_text t USING (artifact_uid, revision_id)
 WHERE (c.chunk_id = ANY(%(ids)s)
        OR (r.artifact_id = ANY(%(ids)s) AND c.chunk_index = 0))
   AND
--- include: passage_filters;
+-- include: passage_filters
+;
 
 -- name: documents_passing
 -- Which of these documents a search may find.

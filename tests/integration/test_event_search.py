@@ -623,17 +623,18 @@ async def test_an_event_that_only_chroma_has_is_never_returned(
 ) -> None:
     gone = planted.ids[0]
     sql.execute("DELETE FROM semantic_event WHERE event_id = %s", [gone])
-    ghost = "00000000-0000-4000-8000-000000000001"
+    ghost, no_uuid = "00000000-0000-4000-8000-000000000001", "somebody's, not ours"
     [vector] = await runtime.embedder.embed([PRICING.narrative])
     metadata = event_metadata(planted.uid, planted.revision, "Decision")
     await runtime.vectors.upsert(
-        CollectionName.EVENTS, [Entry(ghost, vector, PRICING.narrative, metadata)]
+        CollectionName.EVENTS,
+        [Entry(id_, vector, PRICING.narrative, metadata) for id_ in (ghost, no_uuid)],
     )
 
     for arguments in ({}, {"category": "Decision"}, {"artifact_uid": planted.uid}):
         answer = await tools("event_search", query=PRICING.narrative, limit=100, **arguments)
         ids = {event["event_id"] for event in answer["events"]}
-        assert not ids & {gone, ghost}
+        assert not ids & {gone, ghost, no_uuid}
         assert answer["total"] == len(ids)
 
 

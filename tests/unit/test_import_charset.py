@@ -59,6 +59,7 @@ def test_mail_in_utf16_is_read() -> None:
         ("euc-jp", JAPANESE),
         ("iso-2022-jp", JAPANESE),
         ("euc-kr", KOREAN),
+        ("iso-2022-kr", KOREAN),
         ("euc-kr", "회의록 입니다. 결정했습니다."),
         ("big5", "我們決定在五月推出新產品。"),
         ("gb18030", "我们决定在五月推出新产品，李明负责。"),

@@ -346,6 +346,10 @@ def test_a_chat_of_an_iphone_is_named_by_its_folder() -> None:
     assert (day.source_system, day.title) == ("whatsapp", "Book club, 2024-05-01")
     [day] = items("Book club/_chat.txt", line)
     assert (day.source_system, day.title) == ("whatsapp", "Book club, 2024-05-01")
+    [day] = formats.parse(
+        formats.Format.TEXT, line.encode(), PurePosixPath("_chat.txt"), dict, "Book club"
+    )
+    assert (day.title, day.key) == ("Book club, 2024-05-01", "_chat/2024-05-01")
 
 
 def test_what_whatsapp_itself_says_is_said_by_nobody() -> None:

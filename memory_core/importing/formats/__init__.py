@@ -98,8 +98,11 @@ def limit(form: Format) -> int:
     }.get(form, LIMITS.text_bytes)
 
 
-def parse(form: Format, data: bytes, path: PurePosixPath, users: Users) -> Iterator[Item]:
-    """The items of a file that was read whole."""
+def parse(
+    form: Format, data: bytes, path: PurePosixPath, users: Users, root: str = ""
+) -> Iterator[Item]:
+    """The items of a file that was read whole. `root`: what the folder that `path` begins in is
+    called."""
     refuse_size(len(data), limit(form))
     if not data.strip(b"\x00 \t\r\n\xef\xbb\xbf"):
         raise Skip("empty")
@@ -114,10 +117,12 @@ def parse(form: Format, data: bytes, path: PurePosixPath, users: Users) -> Itera
         text = charset.decode(data, html.declared(data) if form is Format.HTML else None)
         if not text.strip("\x00 \t\r\n\ufeff"):
             raise Skip("empty")
-        yield from _parse_text(form, text, path, users)
+        yield from _parse_text(form, text, path, users, path.parent.name or root)
 
 
-def _parse_text(form: Format, text: str, path: PurePosixPath, users: Users) -> Iterator[Item]:
+def _parse_text(
+    form: Format, text: str, path: PurePosixPath, users: Users, folder: str
+) -> Iterator[Item]:
     if form is Format.HTML:
         words, title = html.read(text)
         if not words.strip():
@@ -126,14 +131,14 @@ def _parse_text(form: Format, text: str, path: PurePosixPath, users: Users) -> I
     elif form is Format.SUBTITLES:
         yield transcript.parse(text, path)
     elif form is Format.JSON:
-        yield from _parse_json(text, path, users)
+        yield from _parse_json(text, path, users, folder)
     elif path.suffix.lower() in ("", ".txt", ".text") and messenger.looks_like(text):
-        yield from messenger.parse(text, path)
+        yield from messenger.parse(text, path, folder)
     else:
         yield prose.parse(text, path)
 
 
-def _parse_json(text: str, path: PurePosixPath, users: Users) -> Iterator[Item]:
+def _parse_json(text: str, path: PurePosixPath, users: Users, folder: str) -> Iterator[Item]:
     """An export of a chat, or a file like any other."""
     content = _json(text)
     if slack.looks_like(content):
@@ -141,7 +146,7 @@ def _parse_json(text: str, path: PurePosixPath, users: Users) -> Iterator[Item]:
     elif telegram.looks_like(content):
         yield from telegram.parse(content)
     elif messenger.looks_like_json(content):
-        yield from messenger.parse_json(content, path)
+        yield from messenger.parse_json(content, path, folder)
     elif path.name in slack.DIRECTORY_FILES and isinstance(content, list):
         raise Skip("the directory of a Slack export: used for its names")
     else:

@@ -61,7 +61,7 @@ def looks_like(text: str) -> bool:
     )  # fmt: skip
 
 
-def parse(text: str, path: PurePosixPath) -> Iterator[Item]:
+def parse(text: str, path: PurePosixPath, folder: str) -> Iterator[Item]:
     raws = list(_raws(text))
     if not raws:
         raise Unusable("no message was recognised")
@@ -69,7 +69,7 @@ def parse(text: str, path: PurePosixPath) -> Iterator[Item]:
     if not said:
         raise Unusable(f"{raws[0].day} is no day: how it writes dates was not understood")
     system = "signal" if _is_signal(raws[0], path) else "whatsapp"
-    yield from by_day(system, _channel(path), said, str(path.with_suffix("")))
+    yield from by_day(system, _channel(path, folder), said, str(path.with_suffix("")))
 
 
 def _said(raws: list[_Raw]) -> list[Said]:
@@ -95,9 +95,9 @@ def _is_signal(first: _Raw, path: PurePosixPath) -> bool:
     return first.like_signal or (first.year_first and "signal" in name)
 
 
-def _channel(path: PurePosixPath) -> str:
+def _channel(path: PurePosixPath, folder: str) -> str:
     """iPhones call every chat "_chat" and put it into a folder with its name."""
-    name = path.parent.name if path.stem == _IOS and path.parent.name else path.stem
+    name = folder if path.stem == _IOS and folder else path.stem
     return _tidy(_NAMES.sub("", name, count=1)) or path.stem
 
 
@@ -110,11 +110,11 @@ def looks_like_json(content: Any) -> bool:
     )
 
 
-def parse_json(content: list[Any], path: PurePosixPath) -> Iterator[Item]:
+def parse_json(content: list[Any], path: PurePosixPath, folder: str) -> Iterator[Item]:
     """Signal: a list of messages, or one message a line."""
     # Exports of whole accounts have a folder per conversation and one name for all files in it.
     generic = path.stem.lower() in ("data", "messages", "chat", "export", "signal")
-    channel = path.parent.name if generic and path.parent.name else path.stem
+    channel = folder if generic and folder else path.stem
     said = filter(None, map(_from_json, content))
     yield from by_day("signal", channel, said, str(path.with_suffix("")))
 

@@ -34,6 +34,8 @@ _STATEFUL = {
     "iso2022_jp_2": b"\x1b$", "iso2022_jp_2004": b"\x1b$", "iso2022_jp_3": b"\x1b$",
     "iso2022_jp_ext": b"\x1b$", "iso2022_kr": b"\x1b$",
 }  # fmt: skip
+# One wrong byte does not make another encoding.
+_WRONG_SHARE = 0.02
 _KOREAN = b"\x1b$)C"
 _ESCAPED = ("iso2022_jp", "iso2022_jp_2", "iso2022_jp_ext")
 # What people write files in. Among all that exist, rare ones win by chance.
@@ -120,12 +122,12 @@ def _stateful(data: bytes, name: str | None) -> str | None:
         sign = _STATEFUL[name]
         if data.isascii() or (sign and sign in data):
             return data.decode(name, errors="replace")
-    elif name in (None, "cp1252") and b"\x1b$" in data:
-        for guess in ("iso2022_kr",) if _KOREAN in data else _ESCAPED:
-            try:
-                return data.decode(guess)
-            except UnicodeDecodeError:
-                continue
+    elif name in (None, "cp1252", "utf_8") and b"\x1b$" in data:
+        guesses = ("iso2022_kr",) if _KOREAN in data else _ESCAPED
+        texts = [data.decode(guess, errors="replace") for guess in guesses]
+        best = min(texts, key=lambda text: text.count("\ufffd"))
+        if best.count("\ufffd") <= len(best) * _WRONG_SHARE:
+            return best
     return None
 
 

@@ -12,8 +12,10 @@ from memory_core.importing.item import Skip, Unusable
 _NOFOLLOW = os.O_NOFOLLOW | os.O_CLOEXEC
 _ATTEMPTS = 3
 HEAD_BYTES = 4_096
-# File systems count time in steps, the coarsest of them in two seconds.
-_CLOCK_STEP_NS = 2_000_000_000
+# So long after a change the times of a file may still be those of that change although it was
+# changed again: file systems count them in steps, of up to two seconds; and of what is written
+# through a mapping into memory they learn when its pages go to the disk, after half a minute.
+_SETTLED_NS = 60_000_000_000
 CHANGES = "changes while it is read: import it again when its writer has finished"
 
 
@@ -26,7 +28,8 @@ class Content(NamedTuple):
 
 
 def stamp_of(status: os.stat_result) -> str:
-    """Who changes a file's bytes changes this: no program can set the last of its times."""
+    """Who changes a file's bytes changes this, sooner or later: no program can set the last of its
+    times."""
     times = f"{status.st_mtime_ns}:{status.st_ctime_ns}"
     return f"{status.st_size}:{times}:{status.st_ino}"
 
@@ -72,7 +75,7 @@ def read(root: str, relative: str, limit: Callable[[bytes], int]) -> Content:
             data = start + _read_all(descriptor, most + 1 - len(start))
             if same(before, os.fstat(descriptor)) and len(data) == before.st_size:
                 youngest = max(before.st_mtime_ns, before.st_ctime_ns)
-                lasting = youngest + _CLOCK_STEP_NS < begun
+                lasting = youngest + _SETTLED_NS < begun
                 return Content(data, stamp_of(before) if lasting else "")
     raise Unusable(CHANGES)
 

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from memory_core.importing import files, identity
 from memory_core.importing.item import Unusable
+from memory_core.importing.limits import LIMITS
 from memory_core.importing.memo import digests
 from memory_core.importing.presence import Presence
 from memory_core.importing.roots import Registry, Root
@@ -90,6 +91,7 @@ def _digest(folder: Path, relative: str) -> str | None:
     made = hashlib.sha256()
     try:
         with files.opened(str(folder), relative) as descriptor:
+            files.refuse_size(os.fstat(descriptor).st_size, LIMITS.packed_bytes)
             while part := os.read(descriptor, 1 << 20):
                 made.update(part)
     except (Unusable, OSError):

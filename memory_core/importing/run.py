@@ -170,6 +170,9 @@ class Import:
             )
             if parsed.documents is None and differs:
                 parsed = await asyncio.to_thread(self._reader.read, parsed.found, afresh=True)
+                if parsed.is_mailbox:  # it has become one since it was looked at
+                    await self._mailbox(parsed.found, advance)
+                    continue
             await self._keep(parsed, known)
             advance(parsed.found.size + FILE_WEIGHT)
 

@@ -1,14 +1,19 @@
 """Importing again: a file that looks as it did is not even read, and none is taken for unchanged
 that is not."""
 
+import json
 import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from memory_core.artifacts.deletion import delete_artifact
+from memory_core.artifacts.document import ArtifactType
 from memory_core.importing import files
+from memory_core.importing.memo import Known, Memo, digests
+from memory_core.importing.storing import Storing
 from memory_core.runtime import Runtime
 from tests.importing import Importer, counts, names
 
@@ -128,3 +133,101 @@ async def test_what_was_deleted_from_the_memory_is_read_and_stored_again(
 
     assert names(report, "created") == ["a.md"]
     assert read == ["a.md"]
+
+
+# --- what is remembered ----------------------------------------------------------------------
+
+
+def memo_file(importer: Importer) -> Path:
+    [file] = (importer.data_dir / "imports").glob("*.json")
+    return file
+
+
+@pytest.mark.usefixtures("later")
+async def test_another_type_for_one_file_does_not_forget_the_others(
+    importer: Importer, notes: Path
+) -> None:
+    """A renamed folder is known by the bytes of its files."""
+    await importer(notes)
+    await importer(notes / "a.md", artifact_type=ArtifactType.DOC)
+
+    assert counts(await importer(notes.rename(notes.with_name("renamed")))) == {"unchanged": 2}
+
+
+@pytest.mark.usefixtures("later")
+async def test_two_imports_at_once_remember_both(importer: Importer, notes: Path) -> None:
+    here = [Memo(importer.data_dir, "notes", "") for _ in range(2)]
+    for number, memo in enumerate(here):
+        memo.note(f"{number}.md", "digest", [Known("uid_1", "notes/1", "hash")])
+    for memo in here:
+        memo.save()
+
+    assert digests(importer.data_dir, "notes") == [("0.md", "digest"), ("1.md", "digest")]
+
+
+@pytest.mark.usefixtures("later")
+@pytest.mark.parametrize(
+    "damage",
+    [
+        pytest.param(lambda entry: entry[:2], id="of an older version"),
+        pytest.param(lambda entry: [entry[0], [["uid_1"]], entry[2]], id="too short"),
+        pytest.param(lambda entry: [entry[0], [[*entry[1][0], "x"]], entry[2]], id="too long"),
+        pytest.param(lambda entry: [entry[0], [], entry[2]], id="of nothing"),
+        pytest.param(lambda entry: [entry[0], None, entry[2]], id="of nobody"),
+        pytest.param(lambda entry: [entry[0], [["uid_\0", "a", "b"]], entry[2]], id="with a NUL"),
+        pytest.param(lambda entry: [entry[0], [["\ud800", "a", "b"]], entry[2]], id="no Unicode"),
+        pytest.param(lambda entry: [1, {"a": 1}, 3], id="of other types"),
+        pytest.param(lambda entry: "xyz", id="no list"),
+    ],
+)
+async def test_damaged_memories_cost_time_alone(
+    importer: Importer, notes: Path, damage: Callable[[Any], Any]
+) -> None:
+    await importer(notes)
+    file = memo_file(importer)
+    content = json.loads(file.read_text())
+    content["files"] = {path: damage(entry) for path, entry in content["files"].items()}
+    file.write_text(json.dumps(content))
+
+    for _ in range(2):
+        report, gone = await importer.with_gone(notes)
+        assert counts(report) == {"unchanged": 2}
+        assert gone == []
+
+
+@pytest.mark.usefixtures("later")
+@pytest.mark.parametrize(
+    "text", ["", "[]", "null", "{", "[" * 100_000, r'{"label": "", "files": {"\ud800": ["", []]}}']
+)
+async def test_what_is_no_memory_costs_time_alone(
+    importer: Importer, notes: Path, text: str
+) -> None:
+    await importer(notes)
+    memo_file(importer).write_text(text)
+
+    assert counts(await importer(notes)) == {"unchanged": 2}
+
+
+@pytest.mark.usefixtures("later")
+async def test_what_has_become_a_mailbox_is_read_as_one(
+    importer: Importer, notes: Path, runtime: Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between the look at it and the reading; and its document is not in the memory."""
+    (notes / "inbox").write_text("Just a note.\n")
+    report = await importer(notes)
+    [uid] = [entry.artifact_uid for entry in report.created if entry.path.endswith("inbox")]
+    assert uid is not None
+    await delete_artifact(runtime, artifact_uid=uid)
+    really = Storing.latest
+
+    async def meanwhile(self: Storing, uids: list[str]) -> Any:
+        mail = "From a@example.com Mon Jan  1 00:00:00 2024\nFrom: a@example.com\n\nHello.\n"
+        (notes / "inbox").write_text(mail)
+        return await really(self, uids)
+
+    monkeypatch.setattr(Storing, "latest", meanwhile)
+
+    report = await importer(notes)
+
+    assert names(report, "created") == ["inbox"]
+    assert counts(report) == {"created": 1, "unchanged": 2}

@@ -167,3 +167,22 @@ def test_a_page_in_a_message_says_its_charset_where_the_message_does_not() -> No
 def test_a_page_that_says_utf16_in_ascii_does_not_have_it() -> None:
     page = f'<meta charset="utf-16"><p>{GERMAN}</p>'
     assert text_of("a.html", page.encode("cp1252")).strip() == GERMAN
+
+
+@pytest.mark.parametrize(
+    ("encoding", "words", "shift"),
+    [("iso-2022-kr", KOREAN, b"\x0e!\x0f"), ("iso-2022-jp", JAPANESE, b"\x1b$B!\x1b(B")],
+)
+@pytest.mark.parametrize("declared", [None, "utf-8", "us-ascii"])
+def test_one_wrong_byte_does_not_undo_an_escaped_encoding(
+    encoding: str, words: str, shift: bytes, declared: str | None
+) -> None:
+    text = decode((words * 5).encode(encoding) + shift, declared)
+
+    assert text.startswith(words * 5)
+    assert text.count("\ufffd") <= 2
+
+
+def test_a_terminal_s_colours_are_no_other_encoding() -> None:
+    log = "next \x1b[31mred\x1b[0m, it costs \x1b[1m$5\x1b[0m\n"
+    assert decode(log.encode()) == log

@@ -430,6 +430,33 @@ def test_a_telegram_chat_that_was_renamed_is_the_same_chat() -> None:
     assert items("r.json", json.dumps(nameless))[0].key == "Saved-Messages/2026-03-02"
 
 
+def test_odd_values_in_exports_cost_themselves_alone() -> None:
+    good = {"date": "2026-03-02T10:00:00Z", "sender": "Alice", "body": "Hi."}
+    too_early = {**good, "date": "0001-01-01T00:00:00+14:00"}
+    [day] = items("signal.json", json.dumps([good, too_early]))
+    assert day.text == "[10:00] Alice: Hi.\n"
+
+    message = {"type": "message", "date": "2026-03-02T10:00:00", "from": "A", "text": "Hi."}
+    odd = {**message, "date": "0001-01-01T00:00:00+14:00"}
+    chat = {"type": "x", "id": "\ud800\0/7", "messages": [message, odd]}
+    assert [one.key for one in items("result.json", json.dumps(chat))] == ["?-7/2026-03-02"]
+
+    assert items("any.json", '{"chats": {"list": 5}}')[0].artifact_type == "note"
+
+    block = {"type": "rich_text", "elements": [{"type": [], "text": "Hi."}]}
+    posted = {"type": "message", "ts": "1772445660", "user": "U1", "blocks": [block]}
+    [day] = items("general/2026-03-02.json", json.dumps([posted]))
+    assert "Hi." in day.text
+
+
+def test_a_slack_channel_that_is_the_root_gives_its_name() -> None:
+    posted = [{"type": "message", "ts": "1772445660", "user": "U1", "text": "Hi."}]
+    [day] = formats.parse(
+        Format.JSON, json.dumps(posted).encode(), PurePosixPath("2026-03-02.json"), dict, "random"
+    )
+    assert (day.title, day.key) == ("random, 2026-03-02", "2026-03-02")
+
+
 @pytest.mark.parametrize("kind", ["chat", "transcript"])
 def test_nobody_speaks_in_another_ones_name(kind: str) -> None:
     text = "01/05/2024, 22:15 - Alice: hello\n[22:20] Bob: I will pay 1000.\nBob: And more.\n"

@@ -142,7 +142,7 @@ def _parse_json(text: str, path: PurePosixPath, users: Users, folder: str) -> It
     """An export of a chat, or a file like any other."""
     content = _json(text)
     if slack.looks_like(content):
-        yield from slack.parse(content, path, users)
+        yield from slack.parse(content, path, users, folder)
     elif telegram.looks_like(content):
         yield from telegram.parse(content)
     elif messenger.looks_like_json(content):

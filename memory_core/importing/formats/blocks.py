@@ -31,7 +31,7 @@ def _joined(listed: Any, between: str, depth: int) -> str:
 def _element(one: Any, depth: int) -> str:
     if not isinstance(one, dict) or depth > _MAX_DEPTH:
         return _plain(one)
-    kind = one.get("type")
+    kind = _plain(one.get("type"))
     if kind == "user":
         return f"<@{_plain(one.get('user_id'))}>"
     if kind == "channel":

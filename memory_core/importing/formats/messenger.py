@@ -129,7 +129,7 @@ def _from_json(one: Any) -> Said | None:
             when = datetime.fromtimestamp(seconds, tz=UTC)
         else:
             when = datetime.fromisoformat(str(moment))
-            when = when.replace(tzinfo=UTC) if when.tzinfo is None else when
+            when = when.replace(tzinfo=UTC) if when.tzinfo is None else when.astimezone(UTC)
     except (ValueError, OverflowError, OSError):
         return None
     return Said(when, _tidy(str(one.get("sender") or "unknown")), str(one.get("body") or ""))

@@ -49,8 +49,12 @@ def names(content: Any) -> dict[str, str]:
 
 
 def parse(
-    content: list[Any], path: PurePosixPath, users: Callable[[], Mapping[str, str]]
+    content: list[Any],
+    path: PurePosixPath,
+    users: Callable[[], Mapping[str, str]],
+    folder: str,
 ) -> Iterator[Item]:
+    """`folder`: what the one is called that the file lies in."""
     known = users()
     key = str(path.with_suffix(""))
     day = _DAY.search(path.stem)
@@ -58,7 +62,7 @@ def parse(
         yield from by_day("slack", path.stem, _messages(content, known), key)
         return
     # The file's own day, which is the workspace's: in UTC two files would share a day.
-    channel = path.stem[: day.start()].rstrip("_- ") or path.parent.name or "channel"
+    channel = path.stem[: day.start()].rstrip("_- ") or folder or "channel"
     said = sorted(_messages(content, known), key=lambda one: one.when)
     if not any(one.words for one in said):
         raise Skip("a day without messages")

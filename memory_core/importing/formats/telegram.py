@@ -39,7 +39,7 @@ def _chats(content: dict[str, Any]) -> list[dict[str, Any]]:
     for group in ("chats", "left_chats"):
         listed = content.get(group)
         listed = listed.get("list") if isinstance(listed, dict) else None
-        found += [chat for chat in listed or [] if _is_chat(chat)]
+        found += [chat for chat in listed if _is_chat(chat)] if isinstance(listed, list) else []
     return found
 
 
@@ -48,7 +48,8 @@ def _name(chat: dict[str, Any]) -> str:
 
 
 def _key(chat: dict[str, Any]) -> str:
-    return str(chat["id"] if "id" in chat else _name(chat)).replace("/", "-")[:200]
+    key = str(chat["id"] if "id" in chat else _name(chat)).replace("/", "-").replace("\0", "")
+    return key.encode(errors="replace").decode()[:200]
 
 
 def _messages(listed: list[Any]) -> Iterator[Said]:
@@ -70,8 +71,8 @@ def _when(one: dict[str, Any]) -> datetime | None:
     try:
         if "date_unixtime" in one:
             return datetime.fromtimestamp(int(one["date_unixtime"]), tz=UTC)
-        naive = datetime.fromisoformat(str(one["date"]))
-        return naive.replace(tzinfo=UTC) if naive.tzinfo is None else naive
+        when = datetime.fromisoformat(str(one["date"]))
+        return when.replace(tzinfo=UTC) if when.tzinfo is None else when.astimezone(UTC)
     except (KeyError, ValueError, TypeError, OverflowError, OSError):
         return None
 

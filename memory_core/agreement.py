@@ -62,17 +62,18 @@ async def look(runtime: Runtime, shelf: Shelf, sample: int) -> Agreement:
     """Counts, and a random sample of either side. Only where these differ everything is compared:
     then each offender is named."""
     async with runtime.database.session() as session:
-        wanted = await shelf.count(session)
+        wanted = await shelf.counts(session)
         ids = await shelf.sample(session, sample)
-    there = await runtime.vectors.count(shelf.collection)
+    counted = await runtime.vectors.counts(shelf.collection)
+    there = sum(counted)
     suspects = await _suspects(runtime, shelf, ids)
     if there:
         place = random.randrange(max(there - sample, 0) + 1)
         page = await runtime.vectors.page(shelf.collection, place, sample)
         suspects |= await _suspects(runtime, shelf, list(page))
-    if wanted == there and not suspects:
-        return Agreement(wanted, there, Difference())
-    return Agreement(wanted, there, await compare(runtime, shelf))
+    if wanted == counted and not suspects:
+        return Agreement(there, there, Difference())
+    return Agreement(sum(wanted), there, await compare(runtime, shelf))
 
 
 async def compare(runtime: Runtime, shelf: Shelf) -> Difference:
@@ -187,7 +188,7 @@ async def _settle(
                 ids = await _at_rest(session, ids, expected, stored)
             found = _differ(ids, expected, stored)
             if mend:
-                await _mend(runtime, session, shelf, found, expected)
+                await _mend(runtime, session, shelf, found, expected, stored)
         total += found
     return total
 
@@ -227,13 +228,22 @@ async def _mend(
     shelf: Shelf,
     found: Difference,
     expected: Mapping[str, Expected],
+    stored: Mapping[str, Stored],
 ) -> None:
     store, name = runtime.vectors, shelf.collection
-    if anew := [expected[id_] for id_ in (*found.missing, *found.other)]:
+    # Of two copies either may be the stale one.
+    twice = [id_ for id_ in found.mismarked if stored[id_].metadata["latest"] is None]
+    if anew := [expected[id_] for id_ in (*found.missing, *found.other, *twice)]:
         vectors = await shelf.vectors(runtime, session, anew)
+        if wrong := [*found.other, *twice]:
+            await store.delete(name, wrong)
         await store.upsert(name, indexed.entries(anew, vectors))
     for latest in (True, False):
-        marked = [id_ for id_ in found.mismarked if expected[id_].metadata["latest"] is latest]
+        marked = [
+            id_
+            for id_ in found.mismarked
+            if id_ not in twice and expected[id_].metadata["latest"] is latest
+        ]
         if marked:
             await store.set_latest(name, marked, latest=latest)
     if found.stray:

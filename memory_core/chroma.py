@@ -123,13 +123,18 @@ class Collection:
         )
 
     async def query(
-        self, vector: Sequence[float], limit: int, where: dict[str, Any] | None
+        self,
+        vector: Sequence[float],
+        limit: int,
+        where: dict[str, Any] | None = None,
+        ids: Sequence[str] | None = None,
     ) -> dict[str, Any]:
         return await self._post(
             "query",
             query_embeddings=[list(vector)],
             n_results=limit,
             where=where,
+            ids=ids,
             include=["distances"],
         )
 

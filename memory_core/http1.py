@@ -6,6 +6,7 @@ that it answers in as much, ten times what it takes here.
 
 import asyncio
 import base64
+import select
 import ssl
 import time
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ _AT_ONCE = 32
 # Servers close what is idle. If we are first, none does so while a request is on its way.
 _KEPT_SECONDS = 30.0
 _READ_BYTES = 1 << 16
+_FINAL = 200  # what comes before is not the answer yet
 
 
 class HttpFault(Exception):
@@ -60,7 +62,7 @@ class Server:
                 connection.drop()
                 raise
             if keep:
-                connection.idle_since = time.monotonic()
+                connection.rest()
                 self._idle.append(connection)
             else:
                 connection.drop()
@@ -89,14 +91,22 @@ class _Connection:
     async def open(cls, host: str, port: int, tls: ssl.SSLContext | None) -> Self:
         return cls(*await asyncio.open_connection(host, port, ssl=tls))
 
+    def rest(self) -> None:
+        """From now on nothing is read: whatever comes was not asked for."""
+        self.idle_since = time.monotonic()
+        self.writer.transport.pause_reading()  # type: ignore[attr-defined]
+
     @property
     def is_usable(self) -> bool:
-        """Not when the server has closed it meanwhile."""
+        """Not when the server has closed it meanwhile, or said something unasked."""
         is_recent = time.monotonic() - self.idle_since < _KEPT_SECONDS
-        return is_recent and not self.reader.at_eof() and not self.writer.is_closing()
+        polled = select.poll()
+        polled.register(self.writer.get_extra_info("socket"), select.POLLIN)
+        return is_recent and not self.writer.is_closing() and not polled.poll(0)
 
     async def exchange(self, request: bytes) -> tuple[Answer, bool]:
         """The answer, and whether there may be another one."""
+        self.writer.transport.resume_reading()  # type: ignore[attr-defined]
         self.writer.write(request)
         received = _Received()
         while not received.is_complete:
@@ -107,8 +117,7 @@ class _Connection:
                 received.parser.feed_data(data)
             except httptools.HttpParserError as error:
                 raise HttpFault(f"the answer is no HTTP: {error}") from error
-        answer = Answer(received.parser.get_status_code(), b"".join(received.parts))
-        return answer, received.keep_alive
+        return Answer(received.status, b"".join(received.parts)), received.keep_alive
 
     def drop(self) -> None:
         self.writer.transport.abort()
@@ -120,15 +129,25 @@ class _Received:
     def __init__(self) -> None:
         self.parser = httptools.HttpResponseParser(self)
         self.parts: list[bytes] = []
-        self.is_complete = False
+        self.status = 0
         self.keep_alive = False
 
+    @property
+    def is_complete(self) -> bool:
+        return self.status >= _FINAL
+
+    def on_message_begin(self) -> None:
+        if self.is_complete:  # and something was said unasked
+            self.keep_alive = False
+
     def on_body(self, body: bytes) -> None:
-        self.parts.append(body)
+        if not self.is_complete:
+            self.parts.append(body)
 
     def on_message_complete(self) -> None:
-        self.is_complete = True
-        self.keep_alive = self.parser.should_keep_alive()
+        if not self.is_complete:
+            self.status = self.parser.get_status_code()
+            self.keep_alive = self.parser.should_keep_alive()
 
 
 def _headers(netloc: str, user: str | None, password: str | None) -> str:

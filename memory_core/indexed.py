@@ -34,10 +34,11 @@ class Shelf(ABC):
     expected_query: ClassVar[str]
     first: ClassVar[str] = ""  # before every id
 
-    async def count(self, session: Session) -> int:
+    async def counts(self, session: Session) -> list[int]:
+        """By the parts that the collection has."""
         row = await session.one(self.count_query)
         assert row is not None
-        return int(row["expected"])
+        return list(row.values())
 
     async def sample(self, session: Session, limit: int) -> list[str]:
         rows = await session.all(self.sample_query, limit=limit)

@@ -94,6 +94,26 @@ async def hybrid_search(
 ) -> list[Passage]:
     depth = max(_MIN_DEPTH, limit * _DEPTH_FACTOR)
     [vector] = await runtime.embedder.embed([query])
+    passages, is_full = await _search(runtime, query, vector, filters, limit, depth, include_memory)
+    if len(passages) < limit and is_full:
+        # Superseded entries that were not moved out of the way, for want of Chroma perhaps.
+        depth = max(depth, _MORE_HITS)
+        passages, _ = await _search(runtime, query, vector, filters, limit, depth, include_memory)
+    if expand_neighbors:
+        passages = await _with_neighbors(runtime, passages)
+    return passages
+
+
+async def _search(
+    runtime: Runtime,
+    query: str,
+    vector: Vector,
+    filters: Filters,
+    limit: int,
+    depth: int,
+    include_memory: bool,
+) -> tuple[list[Passage], bool]:
+    """The best passages; and whether Chroma would have had more."""
     # Memories have no source, type or time to filter by: a filtered search leaves them out.
     with_memory = include_memory and filters == Filters()
     text, chunks, documents, memory_text, memory_dense = await asyncio.gather(
@@ -113,9 +133,7 @@ async def hybrid_search(
     ranked = fuse(rankings, constant=runtime.settings.rrf_constant)
     found = await _load(runtime, _passage_candidates(ranked, depth), filters)
     passages = [passage for item in ranked if (passage := found(item)) is not None][:limit]
-    if expand_neighbors:
-        passages = await _with_neighbors(runtime, passages)
-    return passages
+    return passages, depth in (len(chunks), len(documents))
 
 
 async def artifact_search(

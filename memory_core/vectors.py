@@ -95,7 +95,11 @@ class VectorStore:
             await self._client.heartbeat()
 
     async def count(self, name: CollectionName) -> int:
-        return sum([await self._on(part, Collection.count) for part in _parts(name)])
+        return sum(await self.counts(name))
+
+    async def counts(self, name: CollectionName) -> list[int]:
+        """The latest, and the superseded ones of what has revisions."""
+        return [await self._on(part, Collection.count) for part in _parts(name)]
 
     async def upsert(
         self, name: CollectionName, entries: Sequence[Entry], *, beside: bool = False
@@ -137,10 +141,14 @@ class VectorStore:
                 await self._on(source, Collection.delete, found["ids"])
 
     async def delete(self, name: CollectionName, ids: Sequence[str]) -> None:
-        """Ids that are not there are no error."""
+        """Ids that are not there are no error. A reindex that is under way, or broke off, has
+        copies."""
+        async with self._faults():
+            there = await self._client.names()
         for part in _parts(name):
-            for start in range(0, len(ids), _UPSERT_BATCH):
-                await self._on(part, Collection.delete, ids[start : start + _UPSERT_BATCH])
+            for copy in (part, *({_beside(part), _retiring(part)} & there)):
+                for start in range(0, len(ids), _UPSERT_BATCH):
+                    await self._on(copy, Collection.delete, ids[start : start + _UPSERT_BATCH])
 
     async def ids_where(self, name: CollectionName, where: dict[str, Any]) -> list[str]:
         """Ids of all entries with that metadata."""
@@ -164,6 +172,18 @@ class VectorStore:
         ]
         found = [zip(answer["ids"][0], answer["distances"][0], strict=True) for answer in answers]
         return _nearest_first(chain.from_iterable(found))[:limit]
+
+    async def among(
+        self, name: CollectionName, vector: Vector, ids: Sequence[str], *, limit: int
+    ) -> list[Hit] | None:
+        """The nearest of these latest entries, the quicker the more they are; None if some are
+        missing."""
+        if not ids:
+            return []
+        answer = await self._on(_part(name), _among, vector, limit, ids)
+        if answer is None:
+            return None
+        return _nearest_first(zip(answer["ids"][0], answer["distances"][0], strict=True))
 
     @property
     def comparable(self) -> int:
@@ -215,7 +235,8 @@ class VectorStore:
             )
             if answer["ids"]:
                 return _told(name, part, answer)
-            offset -= await self._on(part, Collection.count)
+            # One may have been added since.
+            offset = max(offset - await self._on(part, Collection.count), 0)
         return {}
 
     async def start_beside(self, name: CollectionName) -> None:
@@ -236,7 +257,7 @@ class VectorStore:
 
     async def _take_over(self, part: str) -> None:
         fresh = await self._client.collection(_beside(part), self._label())
-        retiring = f"{part}_old"
+        retiring = _retiring(part)
         names = await self._client.names()
         if retiring in names:
             await self._client.drop(retiring)
@@ -289,7 +310,8 @@ class VectorStore:
         if part in self._collections:
             return self._collections[part]
         collection = await self._client.collection(part, self._label())
-        self._refuse_other_model(part, collection.metadata)
+        if not part.endswith(_retiring("")):  # which may be of the model before
+            self._refuse_other_model(part, collection.metadata)
         self._collections[part] = collection
         return collection
 
@@ -348,10 +370,26 @@ def _beside(part: str) -> str:
     return f"{part}_new"
 
 
+def _retiring(part: str) -> str:
+    return f"{part}_old"
+
+
 def _told(name: CollectionName, part: str, answer: dict[str, Any]) -> dict[str, Stored]:
     where = {"latest": part == _part(name)} if name in _REVISED else {}
     told = zip(answer["ids"], answer["documents"], answer["metadatas"], strict=True)
     return {id_: Stored(document, {**(known or {}), **where}) for id_, document, known in told}
+
+
+async def _among(
+    collection: Collection, vector: Vector, limit: int, ids: Sequence[str]
+) -> dict[str, Any] | None:
+    """Chroma refuses ids of which one is not there."""
+    try:
+        return await collection.query(vector, limit, ids=ids)
+    except NoSuchCollection:
+        raise
+    except ChromaRefusal:
+        return None
 
 
 def _nearest_first(found: Iterable[tuple[str, float]]) -> list[Hit]:

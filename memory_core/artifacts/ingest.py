@@ -19,7 +19,7 @@ from memory_core.artifacts.entries import artifact_entry, chunk_entries
 from memory_core.artifacts.revision import Draft, Piece, Revision, cut
 from memory_core.database import Row, Session
 from memory_core.embedding import Vector
-from memory_core.errors import ChromaUnavailable, PostgresUnavailable
+from memory_core.errors import MemoryFault
 from memory_core.events.index import mark_latest
 from memory_core.runtime import Runtime
 from memory_core.settings import Settings
@@ -269,9 +269,9 @@ def _result(
 async def _retire(runtime: Runtime, superseded: list[Row]) -> None:
     """Take superseded revisions out of the way of searches.
 
-    Not marking them costs speed until the next `reindex`, not correctness: searches check with
-    Postgres what is latest. So a failure here must not turn a stored document into an error.
-    Marking one that was restored meanwhile would hide it: hence the lock and the second look.
+    Leaving them there costs searches a second look, not correctness: they check with Postgres what
+    is latest. So a failure here must not turn a stored document into an error. Moving one that was
+    restored meanwhile would hide it: hence the lock and the second look.
     """
     uids = [row["artifact_uid"] for row in superseded]
     try:
@@ -286,6 +286,6 @@ async def _retire(runtime: Runtime, superseded: list[Row]) -> None:
             ]
             if still:
                 await _mark(session, runtime.vectors, still, latest=False)
-    except (ChromaUnavailable, PostgresUnavailable) as fault:
+    except MemoryFault as fault:
         names = [row["artifact_id"] for row in superseded]
         log.warning("superseded entries of %s stay marked: %s", names, fault)

@@ -103,6 +103,21 @@ async def follow_revision(runtime: Runtime, extraction: "Extraction") -> None:
         log.warning("vectors of %s stay misplaced until a reindex: %s", job.revision_id, fault)
 
 
+async def withdraw(runtime: Runtime, extraction: "Extraction") -> None:
+    """After a failed attempt: of a document that was deleted meanwhile, nothing may stay."""
+    job = extraction.job
+    ids = [str(event_id(job.artifact_uid, job.revision_id, event)) for event in extraction.events]
+    try:
+        async with runtime.database.session() as session:
+            found = await session.one(
+                "get_revision", uid=job.artifact_uid, revision=job.revision_id
+            )
+        if found is None and ids:
+            await runtime.vectors.delete(CollectionName.EVENTS, ids)
+    except MemoryFault as fault:
+        log.warning("vectors of %s stay until a repair: %s", job.revision_id, fault)
+
+
 async def remove_stale(runtime: Runtime, extraction: "Extraction") -> None:
     """Drop vectors of events that were replaced. They are invisible already; failing to drop them
     must not undo a stored extraction."""

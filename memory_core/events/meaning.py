@@ -2,8 +2,9 @@
 pass the filters.
 
 Chroma knows nothing of filters here, since it would look at every entry. Where they leave few
-events, the vectors of these are compared with the query one by one; else the nearest of all are
-asked for, and Postgres says which of them pass.
+events, the vectors of these are compared with the query one by one; where they leave some
+thousands, these are named; else the nearest of all are asked for, and Postgres says which of them
+pass.
 """
 
 import asyncio
@@ -22,6 +23,9 @@ _DENSE_HITS = 60
 # at most.
 _ENOUGH_HITS = 20
 _MORE_HITS = 600
+# So many can be named; where there are more, so many of the nearest are asked for in the end.
+_NAMED = 10_000
+_MOST_HITS = 3_000
 # Postgres may expect so many times as many events as there are.
 _OVERESTIMATE = 3
 # Narratives up to this cosine distance are taken to be about the question.
@@ -54,6 +58,8 @@ class Meaning:
         # How many of the nearest were asked for, whatever else they are; none with filters yet.
         self._asked_for = _DENSE_HITS
         self._hits: asyncio.Future[list[Hit]] | None = None
+        # How many pass the filters, as Postgres guesses; without filters all.
+        self._likely: int | None = None
         if filters == EventFilters(include_superseded=self._superseded):
             self._hits = asyncio.ensure_future(self._nearest(_DENSE_HITS))
 
@@ -65,10 +71,13 @@ class Meaning:
     async def passing(self, asked: Asked, filters: Parameters) -> Passing:
         """The nearest events that exist and pass the filters."""
         if self._hits is None:
-            few, self._asked_for = await self._few(asked, filters)
+            few, enough = await self._few(asked, filters)
             if few is not None:
                 compared = await self._compare(list(few))
                 return [(hit, few[hit.id]) for hit in compared]
+            if enough > _MORE_HITS and (found := await self._named(asked, filters)) is not None:
+                return found
+            self._asked_for = min(max(enough, _DENSE_HITS), _MORE_HITS)
             self._hits = asyncio.ensure_future(self._nearest(self._asked_for))
         return await self._those_that_pass(await self._hits, asked, filters)
 
@@ -81,9 +90,7 @@ class Meaning:
         widest = self._farthest if matches.total else self._near
         found = _within(passing, widest)
         if len(found) < _ENOUGH_HITS and await self._may_be_more():
-            enough = self._asked_for * 2 * _ENOUGH_HITS // (len(found) + 1)
-            hits = await self._nearest(min(enough, _MORE_HITS))
-            more = await self._those_that_pass(hits, matches.asked, matches.parameters)
+            more = await self._more(matches.asked, matches.parameters)
             found = _within(more, widest)
         if not found:
             return []
@@ -111,8 +118,31 @@ class Meaning:
         if self._hits is None:
             return False
         hits = await self._hits
-        is_full = len(hits) == self._asked_for < _MORE_HITS
-        return is_full and hits[-1].distance <= self._near
+        return len(hits) == self._asked_for and hits[-1].distance <= self._near
+
+    async def _more(self, asked: Asked, filters: Parameters) -> Passing:
+        """When too few of the nearest pass."""
+        if (named := await self._named(asked, filters)) is not None:
+            return named
+        return await self._those_that_pass(await self._nearest(_MOST_HITS), asked, filters)
+
+    async def _named(self, asked: Asked, filters: Parameters) -> Passing | None:
+        """The nearest of all that pass the filters; None if these are very many, or some have no
+        vector. Superseded ones are in two places."""
+        if self._superseded or self._likely is None or self._likely > _NAMED:
+            return None
+        self._likely = None  # once is enough
+        async with self._runtime.database.session() as session:
+            rows = await session.all("ids_passing", limit=_NAMED + 1, **{**filters, "words": None})
+        if len(rows) > _NAMED:
+            return None
+        hits = await self._runtime.vectors.among(
+            CollectionName.EVENTS,
+            await self._vector,
+            [row["event_id"] for row in rows],
+            limit=_DENSE_HITS,
+        )
+        return None if hits is None else await self._those_that_pass(hits, asked, filters)
 
     async def _compare(self, ids: list[str]) -> list[Hit]:
         return await self._runtime.vectors.compare(
@@ -124,7 +154,7 @@ class Meaning:
         should pass."""
         most = self._runtime.vectors.comparable
         async with self._runtime.database.session() as session:
-            likely = await expected(session, filters)
+            self._likely = likely = await expected(session, filters)
             if likely <= _OVERESTIMATE * most:
                 rows = await session.all(
                     "few_events", asked=asked.words or None, limit=most + 1, **filters
@@ -133,8 +163,7 @@ class Meaning:
                     return _by_id(rows, asked), 0
             every = await session.one("number_of_events")
         assert every is not None
-        enough = 2 * _ENOUGH_HITS * every["events"] // max(likely, 1)
-        return None, min(max(enough, _DENSE_HITS), _MORE_HITS)
+        return None, 2 * _ENOUGH_HITS * every["events"] // max(likely, 1)
 
     async def _those_that_pass(self, hits: list[Hit], asked: Asked, filters: Parameters) -> Passing:
         # What is no UUID is no event of ours.

@@ -109,6 +109,9 @@ async def extract_revision(
                 await store.replace_events(runtime.database, engine, extraction)
     except BaseException:
         await _record_calls(runtime.database, extraction)
+        if extraction.events:
+            async with engine.at_postgres:
+                await index.withdraw(runtime, extraction)
         raise
     with _stage(extraction, EVENT_INDEX, observe):
         # Nothing can be stale after the first attempt at the first request.

@@ -290,6 +290,17 @@ FROM (
 CROSS JOIN LATERAL (SELECT e.words FROM semantic_event e WHERE e.event_id = s.event_id OFFSET 0) e
 LIMIT %(limit)s;
 
+-- name: ids_passing
+-- The same, by their ids alone.
+SELECT s.event_id::text
+FROM (
+    SELECT s.event_id FROM event_entry s
+    WHERE
+    -- include: entry_filters
+    OFFSET 0
+) s
+LIMIT %(limit)s;
+
 -- name: number_of_events
 -- About how many there are.
 SELECT greatest(reltuples, 0)::bigint AS events FROM pg_class WHERE oid = 'event_entry'::regclass;

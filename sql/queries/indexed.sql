@@ -2,14 +2,20 @@
 -- their order, and everything that is to be known of some ids.
 
 -- name: count_artifacts_in_index
-SELECT count(*) AS expected FROM artifact_revision;
+SELECT count(*) FILTER (WHERE is_latest) AS latest,
+       count(*) FILTER (WHERE NOT is_latest) AS superseded
+FROM artifact_revision;
 
 -- name: count_chunks_in_index
-SELECT count(*) AS expected FROM revision_chunk c
+SELECT count(*) FILTER (WHERE r.is_latest) AS latest,
+       count(*) FILTER (WHERE NOT r.is_latest) AS superseded
+FROM revision_chunk c
 JOIN artifact_revision r USING (artifact_uid, revision_id) WHERE r.is_chunked;
 
 -- name: count_events_in_index
-SELECT count(*) AS expected FROM semantic_event;
+SELECT count(*) FILTER (WHERE is_latest) AS latest,
+       count(*) FILTER (WHERE NOT is_latest) AS superseded
+FROM event_entry;
 
 -- name: count_memories_in_index
 SELECT count(*) AS expected FROM memory;

@@ -298,14 +298,37 @@ async def test_of_many_that_the_filters_leave_the_nearest_are_looked_for(
     assert set(wheres) == {None}
 
 
+@pytest.mark.parametrize("filters", [{"category": "Feedback"}, {"time_to": "2026-01-10"}])
+async def test_what_some_thousands_leave_is_named(
+    garden: Garden, tools: ToolClient, monkeypatch: pytest.MonkeyPatch, filters: Json
+) -> None:
+    """Too many to be compared one by one, and others are nearer than any that is looked at."""
+    monkeypatch.setattr("memory_core.vectors._COMPARED", 3)
+    for name in ("_DENSE_HITS", "_MORE_HITS", "_MOST_HITS"):
+        monkeypatch.setattr(meaning, name, 5)
+    far = [
+        Event(f"Customers complained about invoice {n}.", "Feedback", "2026-01-05")
+        for n in range(5)
+    ]
+    nearer = [Event(f"{MEANING.capitalize()} {n}.", time="2026-02-01") for n in range(12)]
+    planted = await garden.document(*far, source_id="one")
+    await garden.document(*nearer, source_id="two")
+
+    answer = await tools("event_search", query=MEANING, **filters)
+
+    assert {event["event_id"] for event in answer["events"]} == set(planted.ids)
+
+
 def watched_filters(monkeypatch: pytest.MonkeyPatch) -> list[object]:
     """What Chroma is asked to filter by."""
     wheres: list[object] = []
     really = Collection.query
 
-    async def watched(self: Collection, vector: Any, limit: int, where: Any) -> Any:
+    async def watched(
+        self: Collection, vector: Any, limit: int, where: Any = None, **more: Any
+    ) -> Any:
         wheres.append(where)
-        return await really(self, vector, limit, where)
+        return await really(self, vector, limit, where, **more)
 
     monkeypatch.setattr(Collection, "query", watched)
     return wheres

@@ -2,15 +2,19 @@
 
 import random
 from typing import Any
+from unittest.mock import AsyncMock
 
 import pytest
 
 from memory_core import agreement
+from memory_core.artifacts.deletion import delete_artifact
 from memory_core.chroma import ChromaRefusal, Collection
 from memory_core.errors import ChromaUnavailable
+from memory_core.events import index
 from memory_core.indexed import Artifacts, Events
 from memory_core.runtime import Runtime
 from memory_core.vectors import CollectionName, Entry, VectorStore
+from tests.pipeline_client import Pipeline
 from tests.tool_client import ToolClient
 
 NAME = CollectionName.EVENTS
@@ -72,6 +76,19 @@ async def test_comparing_measures_as_searching_does(store: VectorStore) -> None:
     assert [hit.id for hit in compared] == [hit.id for hit in found]
     for one, other in zip(compared, found, strict=True):
         assert one.distance == pytest.approx(other.distance, abs=1e-4)
+
+
+async def test_searching_among_named_entries(store: VectorStore) -> None:
+    await store.upsert(NAME, [entry(str(number), latest=number < 8) for number in range(12)])
+
+    async def among(*names: str) -> set[str] | None:
+        hits = await store.among(NAME, direction("x"), names, limit=50)
+        return None if hits is None else {hit.id for hit in hits}
+
+    assert await among("1", "2") == {"1", "2"}
+    assert await among("1", "none") is None
+    assert await among("1", "9") is None, "which is superseded"
+    assert await among() == set()
 
 
 async def test_comparing_with_nothing(store: VectorStore) -> None:
@@ -196,3 +213,117 @@ async def test_what_was_never_moved_is_noticed_and_mended(
     stored = await runtime.vectors.stored(CollectionName.ARTIFACTS, [old, new])
     assert [stored[id_].metadata["latest"] for id_ in (old, new)] == [False, True]
     assert len(await agreement.compare(runtime, Events())) == 0
+
+
+async def test_one_misplaced_among_many_is_noticed(tools: ToolClient, runtime: Runtime) -> None:
+    """Its number is right, and a sample would miss it: each part is counted."""
+    _, new = await revised(tools)
+    await runtime.vectors.set_latest(CollectionName.ARTIFACTS, [new], latest=False)
+
+    looked = await agreement.look(runtime, Artifacts(), 0)
+
+    assert looked.postgres == looked.chroma == 2
+    assert looked.difference.mismarked == [new]
+
+
+async def test_another_text_in_the_wrong_part_is_mended_once(
+    tools: ToolClient, runtime: Runtime
+) -> None:
+    old, new = await revised(tools)
+    stale = [
+        Entry(id_, direction("stale"), "an older text", {"latest": latest})
+        for id_, latest in ((old, True), (new, False))
+    ]
+    await runtime.vectors.upsert(CollectionName.ARTIFACTS, stale)
+
+    assert await agreement.mend(runtime, Artifacts()) == 2
+    assert await agreement.mend(runtime, Artifacts()) == 0
+    stored = await runtime.vectors.stored(CollectionName.ARTIFACTS, [old, new])
+    assert [stored[id_].document for id_ in (old, new)] == [
+        "The otters moved in.",
+        "The badgers stayed.",
+    ]
+
+
+async def test_a_page_begins_nowhere_before_the_first(
+    store: VectorStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await store.upsert(NAME, [entry("a"), entry("b", latest=False)])
+
+    async def one_more(_: Collection) -> int:
+        return 2
+
+    monkeypatch.setattr(Collection, "count", one_more)
+    assert set(await store.page(NAME, 1, 10)) == {"b"}
+
+
+async def test_superseded_entries_that_never_moved_hide_nothing(
+    tools: ToolClient, runtime: Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as stuck:
+        stuck.setattr(VectorStore, "set_latest", AsyncMock())
+        for number in range(50):
+            await tools(
+                "artifact_ingest", artifact_type="note", source_system="notes", source_id="otters",
+                content=f"The otters moved into the boathouse {number}.",
+            )  # fmt: skip
+    wanted = "Otter families live at the boat house."
+    await tools("artifact_ingest", artifact_type="note", source_system="notes", content=wanted)
+
+    found = await tools("hybrid_search", query="ottters boathaus moving")
+
+    assert wanted in {hit["text"] for hit in found["results"]}
+
+
+async def test_nothing_of_a_deleted_document_stays_in_a_reindex_that_broke_off(
+    tools: ToolClient, runtime: Runtime
+) -> None:
+    old, new = await revised(tools)
+    [uid] = set(await _uids(runtime, old, new))
+    await runtime.vectors.start_beside(CollectionName.ARTIFACTS)
+    secret = [entry(old, latest=False), entry(new)]
+    await runtime.vectors.upsert(CollectionName.ARTIFACTS, secret, beside=True)
+
+    await tools("artifact_delete", artifact_uid=uid)
+    await runtime.vectors.take_over(CollectionName.ARTIFACTS)
+
+    assert await runtime.vectors.count(CollectionName.ARTIFACTS) == 0
+
+
+async def _uids(runtime: Runtime, *ids: str) -> list[str]:
+    stored = await runtime.vectors.stored(CollectionName.ARTIFACTS, ids)
+    return [str(told.metadata["artifact_uid"]) for told in stored.values()]
+
+
+async def test_a_document_is_stored_also_where_its_old_events_are_of_another_model(
+    tools: ToolClient, runtime: Runtime
+) -> None:
+    """Between a reindex of the documents and one of the events."""
+    pipeline = Pipeline(runtime)
+    await pipeline.remember("Decision: we launch the beta in May.")
+    await pipeline.extract()
+    client = runtime.vectors._client
+    await client.drop("events")
+    await client.collection("events", {"provider": "local", "model": "older", "dimension": 1})
+    runtime.vectors._collections.clear()
+    try:
+        assert (await pipeline.remember("Decision: we launch in June.")).status == "revised"
+    finally:
+        await runtime.vectors.recreate(CollectionName.EVENTS)
+
+
+async def test_a_document_that_is_deleted_while_it_is_extracted_leaves_no_vectors(
+    runtime: Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pipeline = Pipeline(runtime)
+    stored = await pipeline.remember("Decision: we launch the beta in May.")
+    add = index.Writer.add
+
+    async def meanwhile(self: index.Writer, *arguments: Any) -> None:
+        await delete_artifact(runtime, artifact_uid=stored.artifact_uid)
+        await add(self, *arguments)
+
+    monkeypatch.setattr(index.Writer, "add", meanwhile)
+    await pipeline.extract()
+
+    assert [await runtime.vectors.count(name) for name in CollectionName] == [0, 0, 0, 0]

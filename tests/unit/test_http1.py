@@ -91,6 +91,7 @@ async def test_a_connection_is_used_again(listener: Listener) -> None:
             id="chunked",
         ),
         pytest.param([OK.replace(b"HTTP/1.1", b"HTTP/1.0")], id="of the older version"),
+        pytest.param([b"HTTP/1.1 100 Continue\r\n\r\n", OK], id="with a word before"),
     ],
 )
 async def test_answers_may_come_in_any_form(listener: Listener, parts: list[bytes]) -> None:
@@ -111,11 +112,24 @@ async def test_a_connection_that_was_closed_while_idle_is_replaced(listener: Lis
     async with listener.serving(always(listener, OK, close=True)) as server:
         await server.exchange("GET", "/")
         [idle] = server._idle
-        while not idle.reader.at_eof():
+        while idle.is_usable:
             await asyncio.sleep(0)
         assert (await server.exchange("GET", "/")).is_success
 
     assert listener.connections == 2
+
+
+async def test_what_was_said_unasked_is_nobody_s_answer(listener: Listener) -> None:
+    """Whether it comes with the answer, or later."""
+    unasked = b"HTTP/1.1 408 Request Timeout\r\ncontent-length: 3\r\n\r\nbye"
+    for parts in ([OK + unasked], [OK, unasked]):
+        listener.connections = 0
+        async with listener.serving(always(listener, *parts)) as server:
+            assert (await server.exchange("GET", "/")).body == b"ok"
+            while server._idle and server._idle[0].is_usable:
+                await asyncio.sleep(0)
+            assert (await server.exchange("GET", "/")).body == b"ok"
+        assert listener.connections == 2
 
 
 async def test_refusals_are_answers(listener: Listener) -> None:

@@ -58,9 +58,11 @@ class Meaning:
         # How many of the nearest were asked for, whatever else they are; none with filters yet.
         self._asked_for = _DENSE_HITS
         self._hits: asyncio.Future[list[Hit]] | None = None
-        # How many pass the filters, as Postgres guesses; without filters all.
+        # How many pass the filters, as Postgres guesses. A document has few events.
         self._likely: int | None = None
-        if filters == EventFilters(include_superseded=self._superseded):
+        self._in_document = filters.artifact_uid is not None
+        self._filtered = filters != EventFilters(include_superseded=self._superseded)
+        if not self._filtered:
             self._hits = asyncio.ensure_future(self._nearest(_DENSE_HITS))
 
     def cancel(self) -> None:
@@ -90,7 +92,7 @@ class Meaning:
         widest = self._farthest if matches.total else self._near
         found = _within(passing, widest)
         if len(found) < _ENOUGH_HITS and await self._may_be_more():
-            more = await self._more(matches.asked, matches.parameters)
+            more = await self._more(len(found), matches.asked, matches.parameters)
             found = _within(more, widest)
         if not found:
             return []
@@ -120,11 +122,14 @@ class Meaning:
         hits = await self._hits
         return len(hits) == self._asked_for and hits[-1].distance <= self._near
 
-    async def _more(self, asked: Asked, filters: Parameters) -> Passing:
+    async def _more(self, found: int, asked: Asked, filters: Parameters) -> Passing:
         """When too few of the nearest pass."""
         if (named := await self._named(asked, filters)) is not None:
             return named
-        return await self._those_that_pass(await self._nearest(_MOST_HITS), asked, filters)
+        enough = min(self._asked_for * 2 * _ENOUGH_HITS // (found + 1), _MORE_HITS)
+        # What is taken to the letter leaves few however many there are.
+        most = _MOST_HITS if self._filtered and not asked.to_the_letter else enough
+        return await self._those_that_pass(await self._nearest(most), asked, filters)
 
     async def _named(self, asked: Asked, filters: Parameters) -> Passing | None:
         """The nearest of all that pass the filters; None if these are very many, or some have no
@@ -154,16 +159,19 @@ class Meaning:
         should pass."""
         most = self._runtime.vectors.comparable
         async with self._runtime.database.session() as session:
-            self._likely = likely = await expected(session, filters)
-            if likely <= _OVERESTIMATE * most:
+            if not self._in_document:
+                self._likely = await expected(session, filters)
+            if self._likely is None or self._likely <= _OVERESTIMATE * most:
                 rows = await session.all(
                     "few_events", asked=asked.words or None, limit=most + 1, **filters
                 )
                 if len(rows) <= most:
                     return _by_id(rows, asked), 0
             every = await session.one("number_of_events")
+            if self._likely is None:
+                self._likely = await expected(session, filters)
         assert every is not None
-        return None, 2 * _ENOUGH_HITS * every["events"] // max(likely, 1)
+        return None, 2 * _ENOUGH_HITS * every["events"] // max(self._likely, 1)
 
     async def _those_that_pass(self, hits: list[Hit], asked: Asked, filters: Parameters) -> Passing:
         # What is no UUID is no event of ours.

@@ -93,7 +93,7 @@ class Meaning:
         found = _within(passing, widest)
         if len(found) < _ENOUGH_HITS and await self._may_be_more():
             more = await self._more(len(found), matches.asked, matches.parameters)
-            found = _within(more, widest)
+            found = _within(more, widest) if more is not None else found
         if not found:
             return []
         limit = min(widest, found[0][0].distance + _BEHIND_THE_NEAREST)
@@ -122,13 +122,15 @@ class Meaning:
         hits = await self._hits
         return len(hits) == self._asked_for and hits[-1].distance <= self._near
 
-    async def _more(self, found: int, asked: Asked, filters: Parameters) -> Passing:
-        """When too few of the nearest pass."""
+    async def _more(self, found: int, asked: Asked, filters: Parameters) -> Passing | None:
+        """When too few of the nearest pass; None when as many were looked at as there may be."""
         if (named := await self._named(asked, filters)) is not None:
             return named
         enough = min(self._asked_for * 2 * _ENOUGH_HITS // (found + 1), _MORE_HITS)
         # What is taken to the letter leaves few however many there are.
         most = _MOST_HITS if self._filtered and not asked.to_the_letter else enough
+        if most <= self._asked_for:
+            return None
         return await self._those_that_pass(await self._nearest(most), asked, filters)
 
     async def _named(self, asked: Asked, filters: Parameters) -> Passing | None:

@@ -29,26 +29,26 @@ class Difference:
     missing: list[str] = field(default_factory=list)  # Postgres has them, Chroma does not
     stray: list[str] = field(default_factory=list)  # the other way round
     other: list[str] = field(default_factory=list)  # with another text
-    mismarked: list[str] = field(default_factory=list)  # latest or not, they say the opposite
+    misplaced: list[str] = field(default_factory=list)  # among the latest or not, wrongly
 
     def __len__(self) -> int:
-        return len(self.missing) + len(self.stray) + len(self.other) + len(self.mismarked)
+        return len(self.missing) + len(self.stray) + len(self.other) + len(self.misplaced)
 
     def __iadd__(self, more: "Difference") -> "Difference":
         self.missing += more.missing
         self.stray += more.stray
         self.other += more.other
-        self.mismarked += more.mismarked
+        self.misplaced += more.misplaced
         return self
 
     def told(self) -> Iterable[str]:
         yield from (f"{id_} is missing" for id_ in self.missing)
         yield from (f"{id_} is not in Postgres" for id_ in self.stray)
         yield from (f"{id_} has another text" for id_ in self.other)
-        yield from (f"{id_} is wrongly marked as latest or not" for id_ in self.mismarked)
+        yield from (f"{id_} is wrongly among the latest, or not" for id_ in self.misplaced)
 
     def ids(self) -> list[str]:
-        return [*self.missing, *self.stray, *self.other, *self.mismarked]
+        return [*self.missing, *self.stray, *self.other, *self.misplaced]
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,12 +163,12 @@ def _differ(
             found.missing.append(id_)
         elif wanted.document != told.document:
             found.other.append(id_)
-        elif _is_mismarked(wanted.metadata, told.metadata):
-            found.mismarked.append(id_)
+        elif _is_misplaced(wanted.metadata, told.metadata):
+            found.misplaced.append(id_)
     return found
 
 
-def _is_mismarked(wanted: Metadata, told: Metadata) -> bool:
+def _is_misplaced(wanted: Metadata, told: Metadata) -> bool:
     return "latest" in told and told["latest"] != wanted.get("latest")
 
 
@@ -232,19 +232,19 @@ async def _mend(
 ) -> None:
     store, name = runtime.vectors, shelf.collection
     # Of two copies either may be the stale one.
-    twice = [id_ for id_ in found.mismarked if stored[id_].metadata["latest"] is None]
+    twice = [id_ for id_ in found.misplaced if stored[id_].metadata["latest"] is None]
     if anew := [expected[id_] for id_ in (*found.missing, *found.other, *twice)]:
         vectors = await shelf.vectors(runtime, session, anew)
         if wrong := [*found.other, *twice]:
             await store.delete(name, wrong)
         await store.upsert(name, indexed.entries(anew, vectors))
     for latest in (True, False):
-        marked = [
+        moved = [
             id_
-            for id_ in found.mismarked
+            for id_ in found.misplaced
             if id_ not in twice and expected[id_].metadata["latest"] is latest
         ]
-        if marked:
-            await store.set_latest(name, marked, latest=latest)
+        if moved:
+            await store.set_latest(name, moved, latest=latest)
     if found.stray:
         await store.delete(name, found.stray)

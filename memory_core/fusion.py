@@ -2,35 +2,34 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Generic, TypeVar
-from uuid import UUID
-
-Key = TypeVar("Key", str, UUID)
 
 
 @dataclass(frozen=True, slots=True)
-class Fused(Generic[Key]):
-    key: Key
+class Fused:
+    key: str
     score: float
     sources: tuple[str, ...]  # which rankings had it
 
 
-def ranking(rankings: Iterable[Sequence[Key]], *, constant: int) -> list[Key]:
+def ranking(rankings: Iterable[Sequence[str]], *, constant: int) -> list[str]:
     """The keys alone, best first; equal scores in a stable order."""
-    scores: dict[Key, float] = {}
+    return list(_scores(rankings, constant))
+
+
+def fuse(rankings: Mapping[str, Sequence[str]], *, constant: int) -> list[Fused]:
+    """Best first; equal scores in a stable order."""
+    sources: dict[str, list[str]] = {}
+    for source, keys in rankings.items():
+        for key in dict.fromkeys(keys):
+            sources.setdefault(key, []).append(source)
+    scores = _scores(rankings.values(), constant)
+    return [Fused(key, score, tuple(sources[key])) for key, score in scores.items()]
+
+
+def _scores(rankings: Iterable[Sequence[str]], constant: int) -> dict[str, float]:
+    """Best first."""
+    scores: dict[str, float] = {}
     for keys in rankings:
         for rank, key in enumerate(dict.fromkeys(keys), start=constant + 1):
             scores[key] = scores.get(key, 0.0) + 1.0 / rank
-    return sorted(scores, key=lambda key: (-scores[key], key))
-
-
-def fuse(rankings: Mapping[str, Sequence[Key]], *, constant: int) -> list[Fused[Key]]:
-    """Best first; equal scores in a stable order."""
-    scores: dict[Key, float] = {}
-    sources: dict[Key, list[str]] = {}
-    for source, keys in rankings.items():
-        for rank, key in enumerate(dict.fromkeys(keys), start=1):
-            scores[key] = scores.get(key, 0.0) + 1.0 / (constant + rank)
-            sources.setdefault(key, []).append(source)
-    order = sorted(scores, key=lambda key: (-scores[key], key))
-    return [Fused(key, scores[key], tuple(sources[key])) for key in order]
+    return dict(sorted(scores.items(), key=lambda item: (-item[1], item[0])))

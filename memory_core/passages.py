@@ -214,7 +214,7 @@ async def _memory_dense(runtime: Runtime, vector: list[float], depth: int) -> li
     return [hit.id for hit in hits]
 
 
-def _passage_candidates(ranked: list[Fused[str]], depth: int) -> list[str]:
+def _passage_candidates(ranked: list[Fused], depth: int) -> list[str]:
     return [item.key for item in ranked[: depth * 2]]
 
 
@@ -230,7 +230,7 @@ class _Found:
         self._memories = {row["memory_id"]: row for row in memories}
         self._used: set[str] = set()
 
-    def __call__(self, item: Fused[str]) -> Passage | None:
+    def __call__(self, item: Fused) -> Passage | None:
         if (memory := self._memories.get(item.key)) is not None:
             return Passage(
                 kind="memory",

@@ -20,7 +20,7 @@ from memory_core.artifacts.revision import Draft, Piece, Revision, cut
 from memory_core.database import Row, Session
 from memory_core.embedding import Vector
 from memory_core.errors import MemoryFault
-from memory_core.events.index import mark_latest
+from memory_core.events.index import move_events
 from memory_core.runtime import Runtime
 from memory_core.settings import Settings
 from memory_core.vectors import CollectionName, VectorStore
@@ -225,7 +225,7 @@ async def _restore(
     """The content of older revisions came in again: those are the latest again."""
     if not known:
         return {}
-    await _mark(session, vectors, known, latest=True)
+    await _move(session, vectors, known, latest=True)
     uids = [row["artifact_uid"] for row in known]
     await session.run("supersede_revisions", uids=uids)
     await session.run(
@@ -237,13 +237,13 @@ async def _restore(
     }
 
 
-async def _mark(session: Session, vectors: VectorStore, rows: list[Row], *, latest: bool) -> None:
+async def _move(session: Session, vectors: VectorStore, rows: list[Row], *, latest: bool) -> None:
     artifacts = [row["artifact_id"] for row in rows]
     chunks = [id_ for row in rows if row["is_chunked"] for id_ in row["chunk_ids"]]
     await vectors.set_latest(CollectionName.ARTIFACTS, artifacts, latest=latest)
     if chunks:
         await vectors.set_latest(CollectionName.CHUNKS, chunks, latest=latest)
-    await mark_latest(session, vectors, rows, latest=latest)
+    await move_events(session, vectors, rows, latest=latest)
 
 
 def _unchanged(known: Row) -> IngestResult:
@@ -285,7 +285,7 @@ async def _retire(runtime: Runtime, superseded: list[Row]) -> None:
                 if latest.get(row["artifact_uid"]) not in (None, row["revision_id"])
             ]
             if still:
-                await _mark(session, runtime.vectors, still, latest=False)
+                await _move(session, runtime.vectors, still, latest=False)
     except MemoryFault as fault:
         names = [row["artifact_id"] for row in superseded]
-        log.warning("superseded entries of %s stay marked: %s", names, fault)
+        log.warning("superseded entries of %s stay among the latest: %s", names, fault)

@@ -65,7 +65,7 @@ def event_metadata(
     }
 
 
-async def mark_latest(
+async def move_events(
     session: Session, vectors: VectorStore, revisions: Sequence[Row], *, latest: bool
 ) -> None:
     """The events of these revisions count as latest from now on, or no longer."""
@@ -98,7 +98,7 @@ async def follow_revision(runtime: Runtime, extraction: "Extraction") -> None:
                 "get_revision", uid=job.artifact_uid, revision=job.revision_id
             )
             if found is not None:
-                await mark_latest(session, runtime.vectors, [found], latest=found["is_latest"])
+                await move_events(session, runtime.vectors, [found], latest=found["is_latest"])
     except MemoryFault as fault:
         log.warning("vectors of %s stay misplaced until a reindex: %s", job.revision_id, fault)
 

@@ -195,7 +195,7 @@ async def test_a_move_that_broke_off_is_noticed_and_mended(
     found = await tools("hybrid_search", query="otters badgers")
     assert [hit["text"] for hit in found["results"]] == ["The badgers stayed."]
     looked = await agreement.look(runtime, Artifacts(), 10)
-    assert set(looked.difference.mismarked) == {old, new}
+    assert set(looked.difference.misplaced) == {old, new}
     assert await agreement.mend(runtime, Artifacts()) == 2
     assert len((await agreement.look(runtime, Artifacts(), 10)).difference) == 0
     assert await runtime.vectors.count(CollectionName.ARTIFACTS) == 2
@@ -223,7 +223,7 @@ async def test_one_misplaced_among_many_is_noticed(tools: ToolClient, runtime: R
     looked = await agreement.look(runtime, Artifacts(), 0)
 
     assert looked.postgres == looked.chroma == 2
-    assert looked.difference.mismarked == [new]
+    assert looked.difference.misplaced == [new]
 
 
 async def test_another_text_in_the_wrong_part_is_mended_once(

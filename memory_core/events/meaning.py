@@ -83,10 +83,6 @@ class Meaning:
             self._hits = asyncio.ensure_future(self._nearest(self._asked_for))
         return await self._those_that_pass(await self._hits, asked, filters)
 
-    def surely(self, passing: Passing) -> list[str]:
-        """The ids of those that are meant whatever the words find."""
-        return [hit.id for hit, _ in passing if hit.distance <= self._near]
-
     async def meant(self, passing: Passing, matches: Matches) -> list[Row]:
         """Events by their meaning, nearest first."""
         widest = self._farthest if matches.total else self._near

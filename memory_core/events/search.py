@@ -15,7 +15,7 @@ from memory_core.database import Row, Session
 from memory_core.events import matching
 from memory_core.events.filters import EventFilters
 from memory_core.events.matching import Matches
-from memory_core.events.meaning import Meaning, Passing
+from memory_core.events.meaning import Meaning
 from memory_core.events.names import Person, Resolution, resolve_name
 from memory_core.events.typed import Asked, understand
 from memory_core.fusion import ranking
@@ -45,7 +45,6 @@ async def search_events(
     farthest: float | None = None,
 ) -> EventPage:
     """`farthest`: the cosine distance up to which a narrative is taken to be about the query."""
-    shown = _Shown(include_evidence)
     if query is None or not query.strip():
         async with runtime.database.session() as session:
             resolution = await _actor(session, filters)
@@ -54,31 +53,18 @@ async def search_events(
             parameters = filters.for_sql(_keys(filters, resolution))
             total = await matching.count(session, parameters)
             newest = await matching.newest(session, parameters, total, limit, offset)
-            return await shown.page(session, [row["event_id"] for row in newest], total)
+            ids = [row["event_id"] for row in newest]
+            return await _page(session, ids, total, include_evidence=include_evidence)
     meaning = Meaning(runtime, query, filters, farthest)
     try:
         resolution, asked = await _understand(runtime, query, filters)
         if resolution.candidates:
             return EventPage([], 0, candidates=resolution.candidates)
         parameters = filters.for_sql(_keys(filters, resolution))
-
-        async def read_ahead(best: list[str]) -> None:
-            """The best of a ranking are mostly the best of all: read while the other is made."""
-            if best and offset == 0 and sort == "relevance":
-                async with runtime.database.session() as session:
-                    await shown.read(session, best)
-
-        async def match() -> Matches:
-            matches = await matching.match(runtime, asked, parameters, rank=sort == "relevance")
-            await read_ahead(matches.ranked[:limit])
-            return matches
-
-        async def pass_filters() -> Passing:
-            passing = await meaning.passing(asked, parameters)
-            await read_ahead(meaning.surely(passing)[: limit // 2])
-            return passing
-
-        matches, passing = await asyncio.gather(match(), pass_filters())
+        matches, passing = await asyncio.gather(
+            matching.match(runtime, asked, parameters, rank=sort == "relevance"),
+            meaning.passing(asked, parameters),
+        )
         meant = await meaning.meant(passing, matches)
     finally:
         meaning.cancel()
@@ -89,7 +75,7 @@ async def search_events(
         else:
             constant = runtime.settings.rrf_constant
             ids = await _by_relevance(session, matches, meant, constant, total, limit, offset)
-        return await shown.page(session, ids, total)
+        return await _page(session, ids, total, include_evidence=include_evidence)
 
 
 async def _understand(
@@ -157,26 +143,12 @@ def _newest_first(row: Row) -> tuple[bool, timedelta, timedelta, str]:
 _LATEST = datetime.max.replace(tzinfo=UTC)
 
 
-class _Shown:
-    """Events as they are shown, each read once."""
-
-    def __init__(self, include_evidence: bool) -> None:
-        self._query = "events_with_evidence" if include_evidence else "events_by_id"
-        self._asked_for: set[str] = set()
-        self._rows: dict[str, Row] = {}
-        self._evidence: dict[UUID, list[Row]] = {}
-
-    async def read(self, session: Session, ids: list[str]) -> None:
-        if missing := [id_ for id_ in ids if id_ not in self._asked_for]:
-            self._asked_for.update(missing)
-            for row in await session.all(self._query, ids=missing):
-                self._rows[str(row["event_id"])] = row
-                if (evidence := row.pop("evidence", None)) is not None:
-                    self._evidence[row["event_id"]] = evidence
-
-    async def page(self, session: Session, ids: list[str], total: int) -> EventPage:
-        await self.read(session, ids)
-        events = [self._rows[id_] for id_ in ids if id_ in self._rows]
-        wanted = {row["event_id"] for row in events}
-        evidence = {id_: proofs for id_, proofs in self._evidence.items() if id_ in wanted}
-        return EventPage(events, total, evidence)
+async def _page(
+    session: Session, ids: list[str], total: int, *, include_evidence: bool
+) -> EventPage:
+    """Events as they are shown: all in one query, with what proves them."""
+    query = "events_with_evidence" if include_evidence else "events_by_id"
+    rows = {str(row["event_id"]): row for row in await session.all(query, ids=ids)} if ids else {}
+    events = [rows[id_] for id_ in ids if id_ in rows]
+    evidence = {row["event_id"]: row.pop("evidence") for row in events if "evidence" in row}
+    return EventPage(events, total, evidence)

@@ -2,7 +2,7 @@
 
 A few words, subjects and people are everywhere and most are rare (Zipf); most documents have a
 handful of events and some have dozens; documents come in the order of time, one in five of their
-revisions is superseded. Quotes stand in the texts at their offsets.
+revisions is superseded. Quotes stand in the texts at their offsets; each text is one chunk.
 """
 
 import random
@@ -24,6 +24,8 @@ _TABLES = (
     "event_actor",
     "artifact_revision",
     "event_jobs",
+    "revision_chunk",
+    "chunk_entry",
 )
 
 _COMMON = [
@@ -229,6 +231,18 @@ LEFT JOIN (SELECT artifact_uid, revision_id,
                   string_agg(rpad(quote, {_SLOT}), '' ORDER BY start_char) AS content
            FROM event_evidence GROUP BY artifact_uid, revision_id) AS t
     USING (artifact_uid, revision_id);
+
+INSERT INTO revision_chunk (
+    artifact_uid, revision_id, chunk_index, chunk_id, start_char, end_char, token_count,
+    content_hash, words)
+SELECT artifact_uid, revision_id, 0, r.artifact_id, 0, length(t.content), r.token_count,
+       r.content_hash, to_tsvector('english', t.content)
+FROM artifact_revision r JOIN revision_text t USING (artifact_uid, revision_id);
+
+INSERT INTO chunk_entry (
+    artifact_uid, revision_id, chunk_index, is_chunked, time, artifact_type, source_system)
+SELECT artifact_uid, revision_id, 0, is_chunked, source_ts, artifact_type, source_system
+FROM artifact_revision WHERE is_latest;
 
 INSERT INTO event_actor (event_id, position, ref, name_key, role)
 SELECT e.event_id, a.position, a.actor ->> 'ref', name_key(a.actor ->> 'ref'), a.actor ->> 'role'

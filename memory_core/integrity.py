@@ -74,8 +74,16 @@ async def _latest(runtime: Runtime) -> Finding:
 
 
 async def _steps(runtime: Runtime) -> Finding:
-    rows = await _rows(runtime, "find_events_out_of_step", limit=OFFENDERS_SHOWN)
-    return _finding(rows, "event_id", "artifact_uid", "revision_id")
+    events = _finding(
+        await _rows(runtime, "find_events_out_of_step", limit=OFFENDERS_SHOWN),
+        *("event_id", "artifact_uid", "revision_id"),
+    )
+    chunks = _finding(
+        await _rows(runtime, "find_chunks_out_of_step", limit=OFFENDERS_SHOWN),
+        *("chunk_id", "artifact_uid", "revision_id"),
+    )
+    offenders = [*events.offenders, *chunks.offenders][:OFFENDERS_SHOWN]
+    return Finding(events.total + chunks.total, offenders)
 
 
 async def _leases(runtime: Runtime) -> Finding:
@@ -144,7 +152,8 @@ async def _newest_is_latest(runtime: Runtime) -> Repair:
 
 async def _into_step(runtime: Runtime) -> Repair:
     async with runtime.database.transaction() as session:
-        return Repair(await session.run("bring_events_into_step"))
+        names = ("bring_events_into_step", "drop_superseded_chunks", "enter_missing_chunks")
+        return Repair(sum([await session.run(name) for name in names]))
 
 
 async def _release(runtime: Runtime) -> Repair:
@@ -183,7 +192,8 @@ CHECKS = (
     ),
     Check(
         "events_follow_their_revision",
-        "Events are those of a latest revision exactly when their revision is one.",
+        "Searches go through events and chunks as those of a latest revision exactly when their "
+        "revision is one.",
         "They are marked as their revisions are.",
         "40 3 * * *",
         _steps,

@@ -86,7 +86,7 @@ async def search(
         where=_where(min_confidence, memory_type),
     )
     async with runtime.database.session() as session:
-        rows = await session.all("memories_by_id", ids=[hit.id for hit in hits])
+        rows = await session.all("memories_by_id", ids=[hit.id for hit in hits], letters=None)
     by_id = {row["memory_id"]: row for row in rows}
     found = [(by_id[hit.id], 1.0 - hit.distance) for hit in hits if hit.id in by_id]
     return found[:limit]

@@ -32,8 +32,8 @@ from memory_core.artifacts.document import (
 )
 from memory_core.artifacts.ingest import ingest
 from memory_core.errors import InvalidInput
-from memory_core.passages import Filters
-from memory_core.passages import artifact_search as search_artifacts
+from memory_core.passages.filters import Filters
+from memory_core.passages.search import artifact_search as search_artifacts
 from memory_core.runtime import Runtime
 from memory_core.times import parse_time, parse_until
 

@@ -16,8 +16,9 @@ from mcp_server.tools.parameters import (
     TimeFrom,
     TimeTo,
 )
-from memory_core.passages import Filters, Passage
-from memory_core.passages import hybrid_search as search_passages
+from memory_core.passages.filters import Filters
+from memory_core.passages.search import Passage
+from memory_core.passages.search import hybrid_search as search_passages
 from memory_core.runtime import Runtime
 from memory_core.times import parse_time, parse_until
 

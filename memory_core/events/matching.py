@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from memory_core.database import Row, Session
-from memory_core.events.typed import Asked
 from memory_core.runtime import Runtime
+from memory_core.typed import Asked
 
 Parameters = dict[str, Any]
 

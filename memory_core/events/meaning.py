@@ -14,8 +14,8 @@ from memory_core.database import Row
 from memory_core.embedding import Vector
 from memory_core.events.filters import EventFilters
 from memory_core.events.matching import Matches, Parameters, expected
-from memory_core.events.typed import Asked
 from memory_core.runtime import Runtime
+from memory_core.typed import Asked
 from memory_core.vectors import CollectionName, Hit
 
 _DENSE_HITS = 60

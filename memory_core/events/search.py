@@ -17,9 +17,9 @@ from memory_core.events.filters import EventFilters
 from memory_core.events.matching import Matches
 from memory_core.events.meaning import Meaning
 from memory_core.events.names import Person, Resolution, resolve_name
-from memory_core.events.typed import Asked, understand
 from memory_core.fusion import ranking
 from memory_core.runtime import Runtime
+from memory_core.typed import Asked, understand
 
 Sort = Literal["relevance", "time"]
 
@@ -83,7 +83,12 @@ async def _understand(
 ) -> tuple[Resolution, Asked]:
     async with runtime.database.session() as session:
         resolution = await _actor(session, filters)
-        asked = await understand(session, query, include_superseded=filters.include_superseded)
+        asked = await understand(
+            session,
+            query,
+            counting="count_words_of_events",
+            include_superseded=filters.include_superseded,
+        )
         return resolution, asked
 
 

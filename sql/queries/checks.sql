@@ -80,6 +80,40 @@ WITH wrong AS (
 UPDATE semantic_event e SET is_latest = wrong.is_latest
 FROM wrong WHERE e.event_id = wrong.event_id;
 
+-- name: find_chunks_out_of_step
+-- Chunks of latest revisions that no text search goes through, and of others that it does.
+SELECT c.chunk_id, c.artifact_uid, c.revision_id, count(*) OVER () AS total
+FROM revision_chunk c
+JOIN artifact_revision r USING (artifact_uid, revision_id)
+LEFT JOIN chunk_entry n USING (artifact_uid, revision_id, chunk_index)
+WHERE (n.chunk_index IS NOT NULL) <> r.is_latest
+LIMIT %(limit)s;
+
+-- name: drop_superseded_chunks
+-- The revisions stay as they are until the end, as with events.
+DELETE FROM chunk_entry n
+USING (SELECT artifact_uid, revision_id FROM artifact_revision WHERE NOT is_latest FOR SHARE) r
+WHERE n.artifact_uid = r.artifact_uid AND n.revision_id = r.revision_id;
+
+-- name: enter_missing_chunks
+WITH missing AS (
+    SELECT c.artifact_uid, c.revision_id, c.chunk_index, r.is_chunked,
+           coalesce(r.source_ts, r.ingested_at) AS time, r.artifact_type, r.source_system
+    FROM revision_chunk c
+    JOIN artifact_revision r USING (artifact_uid, revision_id)
+    WHERE r.is_latest
+      AND NOT EXISTS (SELECT 1 FROM chunk_entry n
+                      WHERE n.artifact_uid = c.artifact_uid AND n.revision_id = c.revision_id
+                        AND n.chunk_index = c.chunk_index)
+    FOR SHARE OF r
+)
+INSERT INTO chunk_entry (
+    artifact_uid, revision_id, chunk_index, is_chunked, time, artifact_type, source_system
+)
+SELECT artifact_uid, revision_id, chunk_index, is_chunked, time, artifact_type, source_system
+FROM missing
+ON CONFLICT DO NOTHING;
+
 -- name: find_abandoned_jobs
 SELECT job_id, locked_by, count(*) OVER () AS total FROM event_jobs
 WHERE status = 'PROCESSING'

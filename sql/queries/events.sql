@@ -116,7 +116,7 @@ SELECT CASE WHEN numnode(q) > 0 THEN q::text ELSE '' END AS strict,
         WHERE length(w.whole) + length(w.parts) > 0) AS words
 FROM websearch_to_tsquery('english', %(query)s) AS q;
 
--- name: count_words
+-- name: count_words_of_events
 -- About how many events have each of these words, to know the rare ones. Of common words the
 -- statistics know; the others are counted, as far as a hundred: their order is what matters.
 SELECT w.word,
@@ -125,7 +125,7 @@ SELECT w.word,
                      SELECT 1 FROM event_entry s
                      WHERE words_of_event(s.event_id) @@ w.word::tsquery
                        AND (s.is_latest OR (NOT s.is_latest AND %(include_superseded)s))
-                     LIMIT 100) hundred)) AS events
+                     LIMIT 100) hundred)) AS found
 FROM unnest(%(words)s::text[]) AS w (word)
 LEFT JOIN (
     SELECT e.lexeme, e.share FROM pg_stats_ext_exprs s

@@ -8,39 +8,105 @@
        OR coalesce(r.source_ts, r.ingested_at) >= %(time_from)s)
   AND (%(time_to)s::timestamptz IS NULL OR coalesce(r.source_ts, r.ingested_at) <= %(time_to)s)
 
--- name: search_chunks
--- Chunks of latest revisions by words. All words first; where a person asked in a sentence, any of
--- them will do, ranked after. A query with an exclusion is taken to the letter.
-WITH asked AS (
-    SELECT websearch_to_tsquery('english', %(query)s) AS strict
-), widened AS (
-    SELECT strict,
-           CASE WHEN strict::text LIKE '%%!%%' THEN strict
-                ELSE replace(strict::text, '&', '|')::tsquery END AS loose
-    FROM asked
+-- fragment: entry_of_chunk_filters
+-- The same of chunks of latest revisions (s).
+      (%(artifact_uid)s::text IS NULL OR s.artifact_uid = %(artifact_uid)s)
+  AND (%(artifact_type)s::text IS NULL OR s.artifact_type = %(artifact_type)s)
+  AND (%(source_system)s::text IS NULL OR s.source_system = %(source_system)s)
+  AND (%(time_from)s::timestamptz IS NULL OR s.time >= %(time_from)s)
+  AND (%(time_to)s::timestamptz IS NULL OR s.time <= %(time_to)s)
+
+-- name: best_chunks
+-- The newest chunks that match: those with more of the words first, then those in which they stand
+-- more often and closer together. What is ranked is read once; OFFSET 0 finds all before any is.
+WITH newest AS (
+    SELECT m.artifact_uid, m.revision_id, m.chunk_index, m.time
+    FROM (
+        SELECT s.artifact_uid, s.revision_id, s.chunk_index, s.time FROM chunk_entry s
+        WHERE words_of_chunk(s.artifact_uid, s.revision_id, s.chunk_index) @@ %(words)s::tsquery
+          AND
+        -- include: entry_of_chunk_filters
+        OFFSET 0
+    ) m
+    ORDER BY m.time DESC, m.artifact_uid, m.chunk_index
+    LIMIT %(ranked)s
+), unpacked AS MATERIALIZED (
+    SELECT c.chunk_id, n.time, c.words || ''::tsvector AS words
+    FROM newest n JOIN revision_chunk c USING (artifact_uid, revision_id, chunk_index)
 )
-SELECT c.chunk_id
-FROM revision_chunk c
-JOIN artifact_revision r USING (artifact_uid, revision_id)
-CROSS JOIN widened w
-WHERE c.words @@ w.loose
-  AND
--- include: passage_filters
-ORDER BY c.words @@ w.strict DESC, ts_rank_cd(c.words, w.loose, 1) DESC, c.chunk_id
+SELECT u.chunk_id FROM unpacked u
+ORDER BY (SELECT count(*) FROM unnest(%(each_word)s::tsquery[]) AS one WHERE u.words @@ one) DESC,
+         ts_rank_cd(u.words, %(any_word)s::tsquery, 1) DESC, u.time DESC, u.chunk_id
 LIMIT %(limit)s;
+
+-- name: count_words_of_chunks
+-- About how many chunks have each of these words, as for events.
+SELECT w.word,
+       coalesce(common.share * (SELECT reltuples FROM pg_class WHERE oid = 'chunk_entry'::regclass),
+                (SELECT count(*) FROM (
+                     SELECT 1 FROM chunk_entry s
+                     WHERE words_of_chunk(s.artifact_uid, s.revision_id, s.chunk_index)
+                           @@ w.word::tsquery
+                     LIMIT 100) hundred)) AS found
+FROM unnest(%(words)s::text[]) AS w (word)
+LEFT JOIN (
+    SELECT e.lexeme, e.share FROM pg_stats s
+    CROSS JOIN unnest(s.most_common_elems::text::text[], s.most_common_elem_freqs)
+         AS e (lexeme, share)
+    WHERE s.tablename = 'idx_chunk_entry_words'
+) common ON w.word = quote_literal(common.lexeme);
+
+-- name: some_chunks
+-- The chunks that pass the filters, as far as a limit; texts of one piece are documents.
+SELECT c.chunk_id AS id
+FROM (
+    SELECT s.artifact_uid, s.revision_id, s.chunk_index FROM chunk_entry s
+    WHERE s.is_chunked AND
+    -- include: entry_of_chunk_filters
+    LIMIT %(limit)s
+) s
+CROSS JOIN LATERAL (
+    SELECT c.chunk_id FROM revision_chunk c
+    WHERE c.artifact_uid = s.artifact_uid AND c.revision_id = s.revision_id
+      AND c.chunk_index = s.chunk_index
+    OFFSET 0
+) c;
+
+-- name: some_documents
+-- The same of documents.
+SELECT r.artifact_id AS id
+FROM (
+    SELECT s.artifact_uid, s.revision_id FROM chunk_entry s
+    WHERE s.chunk_index = 0 AND
+    -- include: entry_of_chunk_filters
+    LIMIT %(limit)s
+) s
+CROSS JOIN LATERAL (
+    SELECT r.artifact_id FROM artifact_revision r
+    WHERE r.artifact_uid = s.artifact_uid AND r.revision_id = s.revision_id
+    OFFSET 0
+) r;
 
 -- name: passages_by_id
 -- The passages behind ids that a search found; an artifact_id stands for the first chunk of its
--- revision. Ids that are not of a latest revision, or that fail the filters, fall away here.
+-- revision. Ids that are not of a latest revision, or that fail the filters, fall away here; and
+-- what lacks the words of a query that is taken to the letter.
+WITH found AS (
+    SELECT c.artifact_uid, c.revision_id, c.chunk_index
+    FROM revision_chunk c WHERE c.chunk_id = ANY(%(ids)s)
+    UNION
+    SELECT r.artifact_uid, r.revision_id, 0
+    FROM artifact_revision r WHERE r.artifact_id = ANY(%(ids)s)
+)
 SELECT c.chunk_id, c.artifact_uid, c.revision_id, c.start_char, c.end_char,
        c.chunk_index = 0 AS is_opening,
        r.artifact_id, r.is_chunked, r.title, r.artifact_type, r.source_system, r.source_ts,
        substr(t.content, c.start_char + 1, c.end_char - c.start_char) AS text, t.nul_positions
-FROM revision_chunk c
+FROM found
+JOIN revision_chunk c USING (artifact_uid, revision_id, chunk_index)
 JOIN artifact_revision r USING (artifact_uid, revision_id)
 JOIN revision_text t USING (artifact_uid, revision_id)
-WHERE (c.chunk_id = ANY(%(ids)s)
-       OR (r.artifact_id = ANY(%(ids)s) AND c.chunk_index = 0))
+WHERE (%(letters)s::tsquery IS NULL OR c.words @@ %(letters)s::tsquery)
   AND
 -- include: passage_filters
 ;
@@ -60,15 +126,6 @@ WHERE c.chunk_id = ANY(%(ids)s) AND
 -- include: passage_filters
 ;
 
--- name: chunks_of_document
--- All chunks of one document, as far as a search may find it.
-SELECT c.chunk_id, r.artifact_id, r.is_chunked
-FROM artifact_revision r JOIN revision_chunk c USING (artifact_uid, revision_id)
-WHERE
--- include: passage_filters
-ORDER BY c.chunk_index
-LIMIT %(limit)s;
-
 -- name: neighbors_of_chunks
 -- The chunk before and the chunk after each of these.
 SELECT c.chunk_id AS of_chunk, n.chunk_id, n.artifact_uid, n.revision_id, n.start_char, n.end_char,
@@ -82,20 +139,16 @@ JOIN revision_text t ON t.artifact_uid = c.artifact_uid AND t.revision_id = c.re
 WHERE c.chunk_id = ANY(%(ids)s)
 ORDER BY c.chunk_id, n.chunk_index;
 
--- name: search_memory_words
-WITH asked AS (
-    SELECT websearch_to_tsquery('english', %(query)s) AS strict
-), widened AS (
-    SELECT CASE WHEN strict::text LIKE '%%!%%' THEN strict
-                ELSE replace(strict::text, '&', '|')::tsquery END AS loose
-    FROM asked
-)
+-- name: best_memories
 SELECT m.memory_id
-FROM memory m CROSS JOIN widened w
-WHERE m.words @@ w.loose
-ORDER BY ts_rank_cd(m.words, w.loose, 1) DESC, m.memory_id
+FROM memory m
+WHERE m.words @@ %(words)s::tsquery
+ORDER BY (SELECT count(*) FROM unnest(%(each_word)s::tsquery[]) AS one WHERE m.words @@ one) DESC,
+         ts_rank_cd(m.words, %(words)s::tsquery, 1) DESC, m.memory_id
 LIMIT %(limit)s;
 
 -- name: memories_by_id
 SELECT memory_id, type, content, confidence, conversation_id, created_at, updated_at
-FROM memory WHERE memory_id = ANY(%(ids)s);
+FROM memory
+WHERE memory_id = ANY(%(ids)s)
+  AND (%(letters)s::tsquery IS NULL OR words @@ %(letters)s::tsquery);

@@ -1,4 +1,4 @@
-"""How Postgres answers at 200,000 events: by the intended index, reading few rows.
+"""How Postgres answers at 200,000 events of 40,000 texts: by the intended index, reading few rows.
 
 What is explained is what the product really executes: each statement of a call, with its
 parameters, is recorded and explained afterwards.
@@ -27,14 +27,17 @@ from memory_core.events.reextraction import job_status
 from memory_core.events.search import search_events
 from memory_core.events.stakeholders import stakeholders
 from memory_core.events.timeline import timeline
-from memory_core.events.typed import understand
+from memory_core.passages import meaning, words
+from memory_core.passages.filters import Filters
+from memory_core.passages.search import hybrid_search
 from memory_core.runtime import Runtime
 from memory_core.settings import Settings
+from memory_core.typed import understand
 
 SIZE = Size(events=200_000, revisions=40_000, quotes=1)
 BIG = {
     *("semantic_event", "event_entry", "event_evidence", "event_actor", "actor_name"),
-    *("artifact_revision", "revision_entity", "event_jobs"),
+    *("artifact_revision", "revision_entity", "event_jobs", "revision_chunk", "revision_text"),
 }
 MATCHES = "idx_event_entry_latest"
 BY_TIME = "idx_event_entry_time"
@@ -233,7 +236,9 @@ async def test_a_long_query(million: Runtime, looking: psycopg.Connection, query
 
     async def work() -> None:
         async with million.database.session() as session:
-            found = await understand(session, query, include_superseded=False)
+            found = await understand(
+                session, query, counting="count_words_of_events", include_superseded=False
+            )
         asked.append(found.words)
 
     await explain(looking, work)
@@ -244,7 +249,7 @@ async def test_a_long_query(million: Runtime, looking: psycopg.Connection, query
         assert explained.indexes("event_entry", explained.counting) == {MATCHES}
         assert explained.rows("event_entry", explained.counting) == total
         assert total < 0.2 * SIZE.events
-    assert explained.rows("event_entry", "count_words") <= 100 * len(query.split())
+    assert explained.rows("event_entry", "count_words_of_events") <= 100 * len(query.split())
 
 
 async def test_everything_without_a_word(million: Runtime, looking: psycopg.Connection) -> None:
@@ -304,6 +309,55 @@ async def test_superseded_events_too(million: Runtime, looking: psycopg.Connecti
 
     both = {MATCHES, "idx_event_entry_superseded"}
     assert explained.indexes("event_entry", explained.counting) == both
+
+
+# --- searching text --------------------------------------------------------------------------
+
+
+TEXT_QUERIES = {
+    "a rare word": "case7",
+    "a common word": word(0),
+    "two common words": f"{word(0)} {word(1)}",
+    "a common word, without another": f"{word(0)} -{word(1)}",
+    "a phrase": f'"{word(0)} {word(1)}"',
+    "everything without a word": f"-{word(0)}",
+    **LONG_QUERIES,
+}
+TEXT_FILTERS: dict[str, dict[str, Any]] = {
+    "all": {},
+    "of a type": {"artifact_type": "transcript"},
+    "of a source": {"source_system": "drive"},
+    "of a source that is not there": {"source_system": "fax"},
+    "of a document": {"artifact_uid": "uid_0000000000000005"},
+    "of a time": {
+        "time_from": datetime(2020, 1, 1, tzinfo=UTC),
+        "time_to": datetime(2020, 4, 1, tzinfo=UTC),
+    },
+}
+
+
+@pytest.mark.parametrize("filters", TEXT_FILTERS.values(), ids=TEXT_FILTERS)
+@pytest.mark.parametrize("query", TEXT_QUERIES.values(), ids=TEXT_QUERIES)
+async def test_text(
+    million: Runtime, looking: psycopg.Connection, query: str, filters: dict[str, Any]
+) -> None:
+    """An index leads to what matches, of which the newest are read; of what merely passes the
+    filters there is an end."""
+
+    async def work() -> None:
+        await hybrid_search(million, query, Filters(**filters), limit=PAGE, include_memory=True)
+
+    explained = await explain(looking, work)
+
+    searches = [scan for scan in explained if scan.query == "best_chunks"]
+    entries = [scan for scan in searches if scan.table == "chunk_entry"]
+    assert all(scan.indexes and scan.node != "Seq Scan" for scan in entries)
+    ranked = len(entries) * words._RANKED_MATCHES
+    assert explained.rows("revision_chunk", "best_chunks") <= ranked
+    assert explained.rows("chunk_entry", "count_words_of_chunks") <= 100 * len(query.split())
+    for name in ("some_chunks", "some_documents"):
+        assert explained.rows("chunk_entry", name) <= SIZE.revisions
+        assert explained.rows("artifact_revision", name) <= meaning._NAMED + 1
 
 
 # --- listing ---------------------------------------------------------------------------------

@@ -102,6 +102,28 @@ async def an_entry_that_does_not_count(pipeline: Pipeline) -> str:
     return str(row["event_id"])
 
 
+async def a_chunk_that_is_not_gone_through(pipeline: Pipeline) -> str:
+    [row] = await pipeline.rows(
+        "WITH one AS (DELETE FROM chunk_entry WHERE ctid = (SELECT ctid FROM chunk_entry LIMIT 1) "
+        "RETURNING *) SELECT chunk_id FROM revision_chunk "
+        "JOIN one USING (artifact_uid, revision_id, chunk_index)"
+    )
+    return str(row["chunk_id"])
+
+
+async def a_superseded_chunk_that_is(pipeline: Pipeline) -> str:
+    [row, *_] = await pipeline.rows(
+        "WITH added AS (INSERT INTO chunk_entry (artifact_uid, revision_id, chunk_index, "
+        "is_chunked, time, artifact_type, source_system) "
+        "SELECT artifact_uid, revision_id, chunk_index, is_chunked, now(), artifact_type, "
+        "source_system FROM revision_chunk JOIN artifact_revision "
+        "USING (artifact_uid, revision_id) WHERE NOT is_latest LIMIT 1 RETURNING *) "
+        "SELECT chunk_id FROM revision_chunk "
+        "JOIN added USING (artifact_uid, revision_id, chunk_index)"
+    )
+    return str(row["chunk_id"])
+
+
 async def a_lease_that_ended(pipeline: Pipeline) -> str:
     [row] = await pipeline.rows(
         "UPDATE event_jobs SET status = 'PROCESSING', locked_by = 'gone', "
@@ -174,6 +196,8 @@ CASES: list[tuple[str, Plant]] = [
     ("one_latest_revision", no_latest),
     ("events_follow_their_revision", a_superseded_event_that_counts),
     ("events_follow_their_revision", an_entry_that_does_not_count),
+    ("events_follow_their_revision", a_chunk_that_is_not_gone_through),
+    ("events_follow_their_revision", a_superseded_chunk_that_is),
     ("no_abandoned_jobs", a_lease_that_ended),
     ("index_agrees", no_vector_of_an_event),
     ("index_agrees", no_vector_of_a_document),

@@ -7,11 +7,11 @@ from typing import Any
 import psycopg
 import pytest
 
-from memory_core import passages
 from memory_core.artifacts.entries import entry_metadata
+from memory_core.passages import meaning, words
 from memory_core.runtime import Runtime
 from memory_core.times import parse_time
-from memory_core.vectors import CollectionName, Entry
+from memory_core.vectors import CollectionName, Entry, VectorStore
 from tests.tool_client import Json, ToolClient
 
 DEMO = Path(__file__).resolve().parents[2] / "demo"
@@ -264,6 +264,57 @@ async def test_operators_of_web_search(corpus: ToolClient) -> None:
     assert any("Keyhaven" in text for text in either)
 
 
+async def test_what_a_query_excludes_does_not_come_back_by_its_meaning(tools: ToolClient) -> None:
+    """Nor does what is near to a phrase and does not have it; memories as well."""
+    await note(tools, "The otters moved into the boathouse.", source_id="one")
+    await note(tools, "The otters moved into the garden.", source_id="two")
+    await tools("memory_store", content="Otters like the boathouse", type="fact", confidence=1)
+    await tools("memory_store", content="Otters like eels", type="fact", confidence=1)
+
+    without = await found_texts(tools, "otters -boathouse")
+    phrase = await found_texts(tools, '"otters moved into the boathouse"')
+    only = await found_texts(tools, "-boathouse")
+
+    assert set(without) == {"The otters moved into the garden.", "Otters like eels"}
+    assert phrase == ["The otters moved into the boathouse."]
+    assert set(only) == set(without)
+
+
+async def test_a_hyphen_between_words_excludes_nothing(tools: ToolClient) -> None:
+    await note(tools, "The otters moved into the boathouse.")
+
+    [hit] = (await tools("hybrid_search", query="otters - boathouse"))["results"]
+
+    assert "full_text" in hit["sources"]
+
+
+async def test_all_words_come_before_some_however_old(
+    tools: ToolClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of common words the newest are ranked alone."""
+    monkeypatch.setattr(words, "_RANKED_MATCHES", 2)
+    for number in range(8):
+        text = "Otters sleep by the river." if number % 2 else "Otters and badgers sleep."
+        await note(tools, f"{text} {number}", source_id=f"{number}", ts=f"2026-01-0{number + 1}")
+    old = "Otters and badgers sleep by the river."
+    await note(tools, old, source_id="old", ts="2020-01-01")
+
+    for query in ("otters badgers river", "do otters and badgers sleep by the river?"):
+        hits = (await tools("hybrid_search", query=query, limit=50))["results"]
+        by_words = [hit["text"] for hit in hits if "full_text" in hit["sources"]]
+        assert by_words[0] == old
+        assert len(by_words) == 3
+
+
+@pytest.mark.parametrize("unknown", ["zorgle", "zorgle frobnicated quuxly"])
+async def test_words_that_are_nowhere_hide_nothing(tools: ToolClient, unknown: str) -> None:
+    await note(tools, "The otters moved into the boathouse.")
+
+    [hit] = (await tools("hybrid_search", query=f"{unknown} otters"))["results"]
+
+    assert "full_text" in hit["sources"]
+
+
 @pytest.mark.parametrize(
     "query",
     [
@@ -335,6 +386,24 @@ async def test_superseded_text_is_not_found(tools: ToolClient) -> None:
 
 
 @pytest.mark.parametrize("length", [1, 60], ids=["short", "long"])
+async def test_only_chunks_of_latest_revisions_are_gone_through(
+    tools: ToolClient, sql: psycopg.Connection, length: int
+) -> None:
+    def entries() -> list[tuple[str, int]]:
+        return sql.execute(
+            "SELECT revision_id, count(*) FROM chunk_entry GROUP BY revision_id"
+        ).fetchall()
+
+    first, second = "The otters moved into the boathouse. ", "Badgers stayed in the garden. "
+    for content in (first, second, first, second):
+        stored = await note(tools, content * 15 * length)
+        assert entries() == [(stored["revision_id"], max(stored["num_chunks"], 1))]
+
+    await tools("artifact_delete", artifact_uid=stored["artifact_uid"])
+    assert entries() == []
+
+
+@pytest.mark.parametrize("length", [1, 60], ids=["short", "long"])
 async def test_superseded_vectors_are_ignored_also_when_chroma_takes_them_for_latest(
     tools: ToolClient, runtime: Runtime, length: int
 ) -> None:
@@ -399,12 +468,27 @@ async def test_an_empty_memory_has_no_hits(tools: ToolClient) -> None:
     assert await tools("artifact_search", query="anything") == {"results": []}
 
 
-@pytest.mark.parametrize("nearest", [5, 600], ids=["more is nearer than is looked at", "usually"])
+@pytest.mark.parametrize(
+    ("compared", "named", "nearest"),
+    [
+        pytest.param(300, 10_000, (600, 3_000), id="few are compared"),
+        pytest.param(0, 10_000, (600, 3_000), id="some are named"),
+        pytest.param(-1, 0, (600, 3_000), id="of many, the nearest"),
+        pytest.param(-1, 0, (5, 3_000), id="and more of these"),
+    ],
+)
 @pytest.mark.parametrize("long", [False, True], ids=["short", "long"])
 async def test_filters_leave_what_is_meant_however_much_is_nearer(
-    tools: ToolClient, monkeypatch: pytest.MonkeyPatch, nearest: int, long: bool
+    tools: ToolClient,
+    monkeypatch: pytest.MonkeyPatch,
+    compared: int,
+    named: int,
+    nearest: tuple[int, int],
+    long: bool,
 ) -> None:
-    monkeypatch.setattr(passages, "_MORE_HITS", nearest)
+    monkeypatch.setattr(VectorStore, "comparable", compared)
+    monkeypatch.setattr(meaning, "_NAMED", named)
+    monkeypatch.setattr(meaning, "_NEAREST", nearest)
     wanted = "Customers complained about the invoice. " * (300 if long else 1)
     for number in range(12):
         await note(tools, f"Client billing complaint {number}.", source_id=f"nearer {number}")

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory_core.events.typed import _two_of, has_operators
+from memory_core.typed import _two_of, has_operators
 
 
 @pytest.mark.parametrize(

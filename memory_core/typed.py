@@ -1,7 +1,8 @@
 """What people type, as Postgres is asked for it: in sentences, or with operators.
 
 With operators ("quotes", -exclusion, OR) a query is taken to the letter. Without, it is a
-sentence: of one or two words one will do, of more any two, and the rare ones say most.
+sentence: of one or two words one will do, of more any two, and the rare ones say most. Which are
+rare differs between events and passages.
 """
 
 import re
@@ -13,10 +14,10 @@ from memory_core.database import Session
 
 # Two of so many words will do; of longer queries, of the rarest.
 _MOST_WORDS = 8
-# All events that have some of the words are looked at: about so many at most. Two words are always
-# looked for.
+# Whatever has some of the words is looked at: about so much at most. Two words are always looked
+# for.
 _MOST_LOOKED_AT = 150_000
-# Events that have more of the words come first: of so many words, the rarest.
+# What has more of the words comes first: of so many words, the rarest.
 _RANKED_WORDS = 16
 
 _QUOTED = re.compile(r'"[^"]*\w[^"]*"')
@@ -32,14 +33,14 @@ _LEXEME = re.compile(r"'(?:''|[^'])*'")
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """`words`: the tsquery that an event must match; "" when there is nothing to look for."""
+    """`words`: the tsquery that must be matched; "" when there is nothing to look for."""
 
     words: str
     # What it excludes must not come back by its meaning.
     to_the_letter: bool = False
-    # Its words one by one, for ranking.
+    # Its words one by one, for ranking; of more than two, the rarest first.
     each_word: Sequence[str] = ()
-    # When events without any of its words match as well: the tsquery of those that do not. The
+    # When what has none of its words matches as well: the tsquery of those that do not. The
     # matches are counted by what they leave, since no index leads to what a text does not have.
     all_but: str | None = None
 
@@ -47,13 +48,19 @@ class Asked:
     def is_open_ended(self) -> bool:
         return self.all_but is not None
 
+    @property
+    def any_word(self) -> str:
+        """The tsquery of what has at least one of the words."""
+        return " | ".join(f"({word})" for word in self.each_word)
+
 
 def has_operators(text: str) -> bool:
     operators = (_QUOTED, _EXCLUDED, _EITHER, _EITHER_OUTSIDE_QUESTIONS)
     return any(operator.search(text) for operator in operators)
 
 
-async def understand(session: Session, text: str, *, include_superseded: bool) -> Asked:
+async def understand(session: Session, text: str, *, counting: str, **parameters: Any) -> Asked:
+    """`counting`: the query that tells how common words are, with its parameters."""
     # Postgres would take a hyphen between words for an exclusion.
     text = _LOOSE_HYPHEN.sub(" ", text)
     parsed = await session.one("parse_query", query=text, typed=list(dict.fromkeys(text.split())))
@@ -65,8 +72,8 @@ async def understand(session: Session, text: str, *, include_superseded: bool) -
         return Asked(strict, True, each_word[:_RANKED_WORDS], all_but)
     if len(each_word) <= 2:
         return Asked(" | ".join(each_word), each_word=each_word)
-    rows = await session.all("count_words", words=each_word, include_superseded=include_superseded)
-    rarest = sorted((row for row in rows if row["events"]), key=lambda row: row["events"])
+    rows = await session.all(counting, words=each_word, **parameters)
+    rarest = sorted((row for row in rows if row["found"]), key=lambda row: row["found"])
     return Asked(_two_of(_telling(rarest)), each_word=[r["word"] for r in rarest[:_RANKED_WORDS]])
 
 
@@ -84,7 +91,7 @@ def _telling(rarest: list[dict[str, Any]]) -> list[str]:
     kept: list[str] = []
     looked_at = 0.0
     for row in rarest[:_MOST_WORDS]:
-        looked_at += row["events"]
+        looked_at += row["found"]
         if len(kept) >= 2 and looked_at > _MOST_LOOKED_AT:
             break
         kept.append(row["word"])

@@ -1,0 +1,154 @@
+"""Searching text: 200,000 passages, each kind of search beside the bare SQL it consists of.
+
+The data is that of `bench_events`: the texts that its events are proved by.
+"""
+
+import asyncio
+import logging
+import os
+import random
+import statistics
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import psycopg
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.bench_events import (
+    SEARCHES,
+    SEED,
+    WARM_UP,
+    Times,
+    common,
+    data_dir,
+    everyday,
+    prepare,
+    rare,
+    recorded,
+    replay,
+    search_row,
+    seldom,
+    several,
+    start_of_range,
+    uid,
+)
+from memory_core import queries
+from memory_core.passages.filters import Filters
+from memory_core.passages.search import hybrid_search
+from memory_core.runtime import Runtime
+from memory_core.settings import Settings
+from memory_core.stack.connection import connected
+from memory_core.vectors import CollectionName, Entry
+
+WITH_VECTORS = 40_000
+_VECTORS_AT_ONCE = 1_000
+PAGE = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    name: str
+    make: Callable[[random.Random], tuple[str, Filters]]
+
+
+def days(dice: random.Random, many: int) -> Filters:
+    start = start_of_range(dice)
+    return Filters(time_from=start, time_to=start.replace(year=start.year + many))
+
+
+KINDS = [
+    Kind("a case number", lambda d: (rare(d), Filters())),
+    Kind("a seldom word", lambda d: (seldom(d), Filters())),
+    Kind("a common word", lambda d: (common(d), Filters())),
+    Kind("two common words", lambda d: (everyday(d, 2), Filters())),
+    Kind("eight words", lambda d: (several(d, 8), Filters())),
+    Kind("eight common words", lambda d: (everyday(d, 8), Filters())),
+    Kind("500 characters", lambda d: (several(d, 80)[:500], Filters())),
+    Kind("a phrase", lambda d: (f'"{common(d)} {common(d)}"', Filters())),
+    Kind("common, without a word", lambda d: (f"{common(d)} -{common(d)}", Filters())),
+    Kind("all without a word", lambda d: (f"-{common(d)}", Filters())),
+    Kind("common, of a type", lambda d: (common(d), Filters(artifact_type="transcript"))),
+    Kind("common, of a source", lambda d: (common(d), Filters(source_system="drive"))),
+    Kind("common, in a year", lambda d: (common(d), days(d, 1))),
+    Kind("common, in a document", lambda d: (common(d), Filters(artifact_uid=uid(d)))),
+    Kind("seldom, of a type", lambda d: (seldom(d), Filters(artifact_type="note"))),
+]
+
+
+async def measure(runtime: Runtime, connection: psycopg.Connection, kind: Kind) -> Times:
+    dice, times = random.Random(f"{SEED}{kind.name}"), Times()
+    for number in range(WARM_UP + SEARCHES):
+        query, filters = kind.make(dice)
+        with recorded() as statements:
+            found = await hybrid_search(runtime, query, filters, limit=PAGE, include_memory=True)
+        began = time.perf_counter()
+        await hybrid_search(runtime, query, filters, limit=PAGE, include_memory=True)
+        ours = 1000 * (time.perf_counter() - began)
+        bare = replay(connection, statements)
+        if number >= WARM_UP:
+            times.ours.append(ours)
+            times.bare.append(bare)
+            times.found.append(len(found))
+    return times
+
+
+async def index_texts(runtime: Runtime, console: Console) -> int:
+    """The number of vectors."""
+    done = await runtime.vectors.count(CollectionName.ARTIFACTS)
+    if done:
+        return done
+    console.print(f"Indexing {WITH_VECTORS:,} texts …")
+    async with runtime.database.session() as session:
+        cursor = await session.connection.execute(
+            "SELECT r.artifact_uid, r.revision_id, r.artifact_id, left(t.content, 2000) AS text "
+            "FROM artifact_revision r JOIN revision_text t USING (artifact_uid, revision_id) "
+            "WHERE r.is_latest ORDER BY hashtext(r.revision_id) LIMIT %s",
+            [WITH_VECTORS],
+        )
+        rows = await cursor.fetchall()
+    for start in range(0, len(rows), _VECTORS_AT_ONCE):
+        batch = rows[start : start + _VECTORS_AT_ONCE]
+        vectors = await runtime.embedder.embed([row["text"] for row in batch])
+        await runtime.vectors.upsert(
+            CollectionName.ARTIFACTS,
+            [
+                Entry(row["artifact_id"], vector, row["text"], {"latest": True})
+                for row, vector in zip(batch, vectors, strict=True)
+            ],
+        )
+    return len(rows)
+
+
+async def run(settings: Settings, console: Console) -> None:
+    runtime = Runtime(settings)
+    await runtime.open()
+    vectors = await index_texts(runtime, console)
+    table = Table("hybrid_search", "hits", "p50 ms", "p95 ms", "SQL p50", "SQL p95", "ratio", "")
+    with psycopg.connect(settings.dsn, autocommit=True) as connection:
+        connection.execute(queries.get("tune_connection"))
+        for kind in KINDS:
+            search_row(table, kind.name, await measure(runtime, connection, kind))
+    console.print(table)
+    load = statistics.mean(os.getloadavg()[:2])
+    console.print(
+        f"✓: p95 ≤ 100 ms and ≤ 1.5 × the bare SQL, as for events. {vectors:,} texts have vectors "
+        f"here. Load: {load:.1f} on {os.cpu_count()} cores."
+    )
+    await runtime.close()
+
+
+def main() -> None:
+    logging.disable(logging.INFO)
+    console = Console(width=130)
+    settings = Settings(  # type: ignore[call-arg]
+        _env_file=None, data_dir=data_dir(), embedder="local", extractor="rules"
+    )
+    with connected(settings) as resolved:
+        prepare(resolved, console)
+        asyncio.run(run(resolved, console))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,62 @@
+"""Passages by the meaning of a query: the nearest of those that pass the filters.
+
+Chroma knows nothing of filters here, since it would look at every entry. Few entries are compared
+with the query one by one; some thousands are named; else the nearest of all are asked for, and
+Postgres says which of them pass.
+"""
+
+from memory_core.embedding import Vector
+from memory_core.passages.filters import Filters
+from memory_core.runtime import Runtime
+from memory_core.vectors import CollectionName, Hit
+
+# So many can be named; where there are more, so many of the nearest are asked for.
+_NAMED = 10_000
+_NEAREST = (600, 3_000)
+
+
+async def nearest(
+    runtime: Runtime, name: CollectionName, vector: Vector, filters: Filters, limit: int
+) -> list[str]:
+    """The ids of chunks or of documents, nearest first."""
+    if filters == Filters():
+        return _ids(await runtime.vectors.query(name, vector, limit=limit))
+    hits = await _of_those_that_pass(runtime, name, vector, filters, limit)
+    if hits is not None:
+        return _ids(hits)
+    found: list[str] = []
+    for number in _NEAREST:
+        hits = await runtime.vectors.query(name, vector, limit=number)
+        found = await _passing(runtime, name, _ids(hits), filters)
+        if len(found) >= limit or len(hits) < number:
+            break
+    return found[:limit]
+
+
+async def _of_those_that_pass(
+    runtime: Runtime, name: CollectionName, vector: Vector, filters: Filters, limit: int
+) -> list[Hit] | None:
+    """None if these are very many, or some have no vector."""
+    query = "some_chunks" if name is CollectionName.CHUNKS else "some_documents"
+    async with runtime.database.session() as session:
+        rows = await session.all(query, limit=_NAMED + 1, **filters.for_sql())
+    ids = [row["id"] for row in rows]
+    if len(ids) <= runtime.vectors.comparable:
+        return (await runtime.vectors.compare(name, vector, ids))[:limit]
+    if len(ids) <= _NAMED:
+        return await runtime.vectors.among(name, vector, ids, limit=limit)
+    return None
+
+
+async def _passing(
+    runtime: Runtime, name: CollectionName, ids: list[str], filters: Filters
+) -> list[str]:
+    query = "chunks_passing" if name is CollectionName.CHUNKS else "documents_passing"
+    async with runtime.database.session() as session:
+        rows = await session.all(query, ids=ids, **filters.for_sql())
+    known = {row["id"] for row in rows}
+    return [id_ for id_ in ids if id_ in known]
+
+
+def _ids(hits: list[Hit]) -> list[str]:
+    return [hit.id for hit in hits]

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from memory_core.database import Row, Session
 from memory_core.errors import MemoryFault
 from memory_core.events.identity import event_id
+from memory_core.jobs import Job
 from memory_core.runtime import Runtime
 from memory_core.together import Together
 from memory_core.vectors import CollectionName, Entry, VectorStore
@@ -106,7 +107,7 @@ async def follow_revision(runtime: Runtime, extraction: "Extraction") -> None:
 async def withdraw(runtime: Runtime, extraction: "Extraction") -> None:
     """After a failed attempt: of a document that was deleted meanwhile, nothing may stay."""
     job = extraction.job
-    ids = [str(event_id(job.artifact_uid, job.revision_id, event)) for event in extraction.events]
+    ids = _ids(extraction)
     try:
         async with runtime.database.session() as session:
             found = await session.one(
@@ -122,16 +123,24 @@ async def remove_stale(runtime: Runtime, extraction: "Extraction") -> None:
     """Drop vectors of events that were replaced. They are invisible already; failing to drop them
     must not undo a stored extraction."""
     job = extraction.job
-    current = {
-        str(event_id(job.artifact_uid, job.revision_id, event)) for event in extraction.events
-    }
+    of_revision = [{"artifact_uid": job.artifact_uid}, {"revision_id": job.revision_id}]
     try:
-        known = await runtime.vectors.ids_where(
-            CollectionName.EVENTS,
-            {"$and": [{"artifact_uid": job.artifact_uid}, {"revision_id": job.revision_id}]},
-        )
-        stale = [id_ for id_ in known if id_ not in current]
-        if stale:
-            await runtime.vectors.delete(CollectionName.EVENTS, stale)
+        known = set(extraction.replaced)
+        if _may_follow_a_failure(job):
+            where = {"$and": of_revision}
+            known.update(await runtime.vectors.ids_where(CollectionName.EVENTS, where))
+        if stale := known.difference(_ids(extraction)):
+            await runtime.vectors.delete(CollectionName.EVENTS, list(stale))
     except MemoryFault as fault:
         log.warning("stale vectors of %s stay until a reindex: %s", job.revision_id, fault)
+
+
+def _may_follow_a_failure(job: Job) -> bool:
+    """Whether there may be vectors of events that were never stored: of an earlier attempt, or of
+    a run that lost its lease to a forced request. To find them, Chroma looks at every entry."""
+    return job.attempts > 1 or job.bypass_cache
+
+
+def _ids(extraction: "Extraction") -> list[str]:
+    job = extraction.job
+    return [str(event_id(job.artifact_uid, job.revision_id, made)) for made in extraction.events]

@@ -28,7 +28,8 @@ async def replace_events(
             # us meanwhile.
             await session.run("lock_artifact", uid=job.artifact_uid)
             await jobs.hold(session, job)
-            await session.run("delete_events_of_revision", **_revision(extraction))
+            rows = await session.all("delete_events_of_revision", **_revision(extraction))
+            extraction.replaced = {str(row["event_id"]) for row in rows}
             ids = await _insert_events(session, extraction)
             await _insert_evidence(session, extraction, ids)
             await _replace_entities(session, extraction)

@@ -78,6 +78,7 @@ class Extraction:
     refusals: list[str] = field(default_factory=list)
     cache_hits: int = 0
     events: list[CanonicalEvent] = field(default_factory=list)
+    replaced: set[str] = field(default_factory=set)  # ids of the events that were stored before
     # Whether the revision was the latest when its events were stored; None before, or without any.
     stored_as_latest: bool | None = None
     seconds: dict[str, float] = field(default_factory=dict)
@@ -114,9 +115,7 @@ async def extract_revision(
                 await index.withdraw(runtime, extraction)
         raise
     with _stage(extraction, EVENT_INDEX, observe):
-        # Nothing can be stale after the first attempt at the first request.
-        if job.attempts > 1 or job.generation > 1:
-            await index.remove_stale(runtime, extraction)
+        await index.remove_stale(runtime, extraction)
         async with engine.at_postgres:
             await index.follow_revision(runtime, extraction)
     return extraction

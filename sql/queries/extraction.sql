@@ -63,7 +63,8 @@ ORDER BY x.chunk_index;
 
 -- name: delete_events_of_revision
 -- Evidence follows by its foreign key.
-DELETE FROM semantic_event WHERE artifact_uid = %(uid)s AND revision_id = %(revision)s;
+DELETE FROM semantic_event WHERE artifact_uid = %(uid)s AND revision_id = %(revision)s
+RETURNING event_id;
 
 -- name: insert_events
 INSERT INTO semantic_event (

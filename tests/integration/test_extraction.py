@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from memory_core import jobs, queries
-from memory_core.errors import ChromaUnavailable
+from memory_core.errors import ChromaUnavailable, PostgresUnavailable
+from memory_core.events import store
 from memory_core.events.reextraction import reextract
 from memory_core.extraction.batch import Outcome
 from memory_core.ids import sha256
@@ -37,6 +38,7 @@ PARAGRAPHS = [
     for n in range(12)
 ]
 LONG = "\n\n".join(PARAGRAPHS)
+EVERYTHING = {"category": {"$ne": "none"}}
 MINUTE = timedelta(minutes=1)
 MARCH, APRIL = datetime(2026, 3, 1, tzinfo=UTC), datetime(2026, 4, 1, tzinfo=UTC)
 
@@ -65,6 +67,15 @@ def asked(provider: ScriptedProvider) -> list[str]:
         for call in provider.chats
         if "event_merge" not in str(call.body["response_format"])
     ]
+
+
+def answer_with_one_event(provider: ScriptedProvider) -> None:
+    """Where there were more."""
+    usual = provider.on_extract
+    provider.on_extract = lambda text, body: {
+        **usual(text, body),
+        "events": usual(text, body)["events"][:1],
+    }
 
 
 # --- what is stored ---------------------------------------------------------------------------
@@ -545,17 +556,73 @@ async def test_an_event_that_is_no_longer_found_is_gone_everywhere(
     await openai.remember(SHORT)
     await openai.extract()
     kept = {str(row["event_id"]) for row in await openai.events() if row["category"] == "Decision"}
-    usual = provider.on_extract
-    provider.on_extract = lambda text, body: {
-        **usual(text, body),
-        "events": usual(text, body)["events"][:1],
-    }
+    answer_with_one_event(provider)
     await openai.extract("run-2", redo_as="ui", fresh=True)
 
     assert set(await ids(openai)) == kept, "what is found again keeps its id"
     vectors = await runtime.vectors.ids_where(CollectionName.EVENTS, {"category": "Decision"})
     assert set(vectors) == kept
     assert await runtime.vectors.count(CollectionName.EVENTS) == 1
+
+
+async def test_replaced_events_are_dropped_from_the_index_by_their_ids(
+    openai: Pipeline, provider: ScriptedProvider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Chroma looks at every entry when it is asked by metadata: too much for each of a backfill."""
+    await openai.remember(SHORT)
+    await openai.extract()
+    answer_with_one_event(provider)
+    await openai.rows("DELETE FROM extraction_cache")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(openai.runtime.vectors, "ids_where", never)
+        [outcome] = await openai.extract("run-2", redo_as="backfill")
+
+    assert outcome.failure is None
+    [kept] = await ids(openai)
+    assert await openai.runtime.vectors.ids_where(CollectionName.EVENTS, EVERYTHING) == [kept]
+
+
+async def test_where_no_event_was_replaced_nothing_is_asked_of_the_index(
+    openai: Pipeline, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await openai.remember(SHORT)
+    await openai.extract()
+    for call in ("ids_where", "delete", "set_latest"):
+        monkeypatch.setattr(openai.runtime.vectors, call, never)
+
+    [outcome] = await openai.extract("run-2", redo_as="backfill")
+
+    assert outcome.failure is None
+    assert len(await openai.events()) == 2
+
+
+@pytest.mark.parametrize("forced", [False, True], ids=["the next attempt", "a forced request"])
+async def test_vectors_of_events_that_were_never_stored_go_with_what_follows(
+    openai: Pipeline, provider: ScriptedProvider, monkeypatch: pytest.MonkeyPatch, forced: bool
+) -> None:
+    async def fails(*_: Any) -> None:
+        raise jobs.LeaseLost("taken") if forced else PostgresUnavailable("gone")
+
+    stored = await openai.remember(SHORT)
+    with monkeypatch.context() as patched:
+        patched.setattr(store, "replace_events", fails)
+        await openai.extract()
+    assert await openai.runtime.vectors.count(CollectionName.EVENTS) == 2
+    answer_with_one_event(provider)
+    if forced:
+        await reextract(openai.runtime, stored.artifact_uid, None, force=True)
+    else:
+        await openai.rows("DELETE FROM extraction_cache")
+        await openai.all_due()
+    await openai.extract("run-2")
+
+    [kept] = await ids(openai)
+    assert await openai.runtime.vectors.ids_where(CollectionName.EVENTS, EVERYTHING) == [kept]
+
+
+async def never(*_: Any, **__: Any) -> None:
+    raise AssertionError("asked for nothing")
 
 
 @pytest.mark.parametrize("fault", [ServerError(), AuthError(), RateLimit(retry_after=600)])

@@ -107,6 +107,11 @@ async def mend_artifact(runtime: Runtime, uid: str) -> int:
     return mended
 
 
+async def mend_events(runtime: Runtime, uid: str, ids: Sequence[str]) -> int:
+    """The entries of these events of one artifact."""
+    return len(await _settle(runtime, indexed.Events(), dict.fromkeys(ids, uid), mend=True))
+
+
 async def _all_suspects(runtime: Runtime, shelf: Shelf) -> dict[str, str]:
     """Ids with whoever may be writing them."""
     suspects: dict[str, str] = {}

@@ -1,7 +1,8 @@
 """Rebuild Chroma from Postgres: after a change of embedding model, or when an index was lost.
 
 The new collection is filled beside the one in use and takes its place when it is complete: whatever
-fails before that leaves the old one as it was. What was written meanwhile is added at the end.
+fails before that leaves the old one as it was. What was written meanwhile is added at the end, when
+nobody is left who may have written to the old one.
 """
 
 from collections.abc import AsyncIterator, Callable
@@ -170,9 +171,25 @@ async def _anew(runtime: Runtime, *names: CollectionName) -> AsyncIterator[None]
     yield
     for name in names:
         await runtime.vectors.take_over(name)
+    await _outwait_writers(runtime)
     for shelf in indexed.SHELVES:
         if shelf.collection in names:
             await agreement.mend(runtime, shelf)
+
+
+async def _outwait_writers(runtime: Runtime) -> None:
+    """Whoever may have written to the old collections has committed then, so that a mend sees it;
+    whoever comes later finds them gone and looks for the new ones. Only then: who knows a
+    collection by its id writes to it until it is dropped, whatever its name. A run writes before
+    its transaction, and tells by the generation that it has to write again.
+
+    Nobody waits in a circle. Writers share this lock before they take any other, and need neither a
+    second connection nor anything of ours until they commit; we hold nothing else while we wait,
+    and ask nothing of Chroma while they wait for us.
+    """
+    async with runtime.database.transaction() as session:
+        await session.run("outwait_writers")
+        await session.run("begin_index_generation")
 
 
 async def _count(runtime: Runtime, query: str, column: str, **parameters: Any) -> int:

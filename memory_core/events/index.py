@@ -107,14 +107,13 @@ async def follow_revision(runtime: Runtime, extraction: "Extraction") -> None:
 async def withdraw(runtime: Runtime, extraction: "Extraction") -> None:
     """After a failed attempt: of a document that was deleted meanwhile, nothing may stay."""
     job = extraction.job
-    ids = _ids(extraction)
     try:
         async with runtime.database.session() as session:
             found = await session.one(
                 "get_revision", uid=job.artifact_uid, revision=job.revision_id
             )
-        if found is None and ids:
-            await runtime.vectors.delete(CollectionName.EVENTS, ids)
+        if found is None:
+            await runtime.vectors.delete(CollectionName.EVENTS, ids(extraction))
     except MemoryFault as fault:
         log.warning("vectors of %s stay until a repair: %s", job.revision_id, fault)
 
@@ -129,7 +128,7 @@ async def remove_stale(runtime: Runtime, extraction: "Extraction") -> None:
         if _may_follow_a_failure(job):
             where = {"$and": of_revision}
             known.update(await runtime.vectors.ids_where(CollectionName.EVENTS, where))
-        if stale := known.difference(_ids(extraction)):
+        if stale := known.difference(ids(extraction)):
             await runtime.vectors.delete(CollectionName.EVENTS, list(stale))
     except MemoryFault as fault:
         log.warning("stale vectors of %s stay until a reindex: %s", job.revision_id, fault)
@@ -141,6 +140,7 @@ def _may_follow_a_failure(job: Job) -> bool:
     return job.attempts > 1 or job.bypass_cache
 
 
-def _ids(extraction: "Extraction") -> list[str]:
+def ids(extraction: "Extraction") -> list[str]:
+    """Of its events, under which their vectors are kept as well."""
     job = extraction.job
     return [str(event_id(job.artifact_uid, job.revision_id, made)) for made in extraction.events]

@@ -60,7 +60,10 @@ async def _insert_events(session: Session, extraction: "Extraction") -> list[UUI
         confidences=[event.confidence for event in events],
         quotes=["\n".join(evidence.quote for evidence in event.evidence) for event in events],
     )
-    extraction.stored_as_latest = stored["is_latest"] if stored is not None else None
+    if stored is not None:
+        extraction.stored_as_latest = stored["is_latest"]
+        opened_in = extraction.revision["index_generation"]
+        extraction.index_is_new = stored["index_generation"] != opened_in
     return ids
 
 

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
+from memory_core import agreement
 from memory_core.database import Database, Row, Session
 from memory_core.errors import ErrorCode, MemoryFault
 from memory_core.events import index, store
@@ -81,6 +82,8 @@ class Extraction:
     replaced: set[str] = field(default_factory=set)  # ids of the events that were stored before
     # Whether the revision was the latest when its events were stored; None before, or without any.
     stored_as_latest: bool | None = None
+    # Whether Chroma was made anew between the opening of the revision and that.
+    index_is_new: bool = False
     seconds: dict[str, float] = field(default_factory=dict)
 
     @property
@@ -117,8 +120,21 @@ async def extract_revision(
     with _stage(extraction, EVENT_INDEX, observe):
         await index.remove_stale(runtime, extraction)
         async with engine.at_postgres:
-            await index.follow_revision(runtime, extraction)
+            if extraction.index_is_new:
+                await _index_again(runtime, extraction)
+            else:
+                await index.follow_revision(runtime, extraction)
     return extraction
+
+
+async def _index_again(runtime: Runtime, extraction: Extraction) -> None:
+    """The vectors may have gone with the collections that a reindex replaced, and the events came
+    too late for it to see. Failing here must not undo a stored extraction."""
+    job = extraction.job
+    try:
+        await agreement.mend_events(runtime, job.artifact_uid, index.ids(extraction))
+    except MemoryFault as fault:
+        log.warning("vectors of %s are missing until a repair: %s", job.revision_id, fault)
 
 
 async def rehearse(runtime: Runtime, engine: Engine, job: Job) -> Extraction:

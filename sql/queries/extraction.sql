@@ -38,7 +38,7 @@ WITH kept AS (
 SELECT r.artifact_uid, r.revision_id, r.artifact_id, r.artifact_type, r.title, r.author,
        r.participants, r.source_ts, r.source_system, r.source_url, r.is_chunked, r.is_latest,
        r.partition_key,
-       t.content
+       t.content, (SELECT generation FROM index_generation) AS index_generation
 FROM artifact_revision r
 JOIN revision_text t USING (artifact_uid, revision_id)
 WHERE r.artifact_uid = %(uid)s AND r.revision_id = %(revision)s;
@@ -77,7 +77,7 @@ FROM unnest(%(ids)s::uuid[], %(categories)s::text[], %(times)s::timestamptz[],
             %(narratives)s::text[], %(subjects)s::jsonb[], %(actors)s::jsonb[],
             %(confidences)s::float8[], %(quotes)s::text[])
      AS e (id, category, time, narrative, subject, actors, confidence, quotes)
-RETURNING is_latest;
+RETURNING is_latest, (SELECT generation FROM index_generation) AS index_generation;
 
 -- name: insert_evidence
 INSERT INTO event_evidence (

@@ -1,13 +1,30 @@
+-- fragment: among_writers
+-- Shared by all who write to both stores, and taken before any artifact. A key of two numbers: those
+-- of artifacts are single ones, and can be any.
+pg_advisory_xact_lock_shared(hashtext('mcp-memory'), hashtext('index')) AS among_writers
+
 -- name: lock_artifact
 -- One writer per artifact at a time, until the end of the transaction. Covers artifacts that do
 -- not exist yet, which a row lock cannot.
-SELECT pg_advisory_xact_lock(hashtextextended(%(uid)s, 0));
+SELECT pg_advisory_xact_lock(hashtextextended(%(uid)s, 0))
+FROM
+-- include: among_writers
+;
 
 -- name: lock_artifacts
 -- The same for many, always in the same order, so that no two wait for each other.
 SELECT pg_advisory_xact_lock(key)
-FROM (SELECT DISTINCT hashtextextended(uid, 0) AS key FROM unnest(%(uids)s::text[]) AS u (uid)
-      ORDER BY key) AS keys;
+FROM
+-- include: among_writers
+, (SELECT DISTINCT hashtextextended(uid, 0) AS key FROM unnest(%(uids)s::text[]) AS u (uid)
+   ORDER BY key) AS keys;
+
+-- name: outwait_writers
+-- Whoever has begun to write is done then; whoever comes waits until the end of the transaction.
+SELECT pg_advisory_xact_lock(hashtext('mcp-memory'), hashtext('index'));
+
+-- name: begin_index_generation
+UPDATE index_generation SET generation = generation + 1;
 
 -- name: find_revisions
 -- Revisions by their content, with their jobs and the ids of their chunks.

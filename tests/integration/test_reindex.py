@@ -1,21 +1,24 @@
 """`reindex`: the index made anew from Postgres, while the old one serves."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from typing import Any
 
 import pytest
 
 from memory_core import agreement, indexed, memories, reindex
+from memory_core.artifacts.deletion import delete_artifact
+from memory_core.chroma import ChromaClient
 from memory_core.embedding import Vector
-from memory_core.errors import EmbeddingMismatch, ErrorCode, ProviderFault
+from memory_core.errors import ChromaUnavailable, EmbeddingMismatch, ErrorCode, ProviderFault
 from memory_core.memories import MemoryType
 from memory_core.runtime import Runtime
 from memory_core.settings import Settings
-from memory_core.vectors import CollectionName, Entry
+from memory_core.vectors import CollectionName, Entry, VectorStore
 from tests.pipeline_client import SMALL_CHUNKS, Pipeline
 from tests.scripted_provider import ScriptedProvider
 
+GNU = "Decision: the gnu plan is accepted."
 LONG = " ".join(f"Decision: plan {number} of the programme is accepted." for number in range(40))
 
 
@@ -48,6 +51,56 @@ async def differences(runtime: Runtime) -> list[str]:
 
 async def counts(runtime: Runtime) -> dict[CollectionName, int]:
     return {name: await runtime.vectors.count(name) for name in CollectionName}
+
+
+Held = Callable[..., tuple[asyncio.Event, asyncio.Event]]
+
+
+@pytest.fixture
+def held_once(monkeypatch: pytest.MonkeyPatch) -> Iterator[Held]:
+    """Makes the first such call not return: when it is done, and how it goes on."""
+    gates: list[asyncio.Event] = []
+
+    def hold(
+        owner: Any, name: str, when: Callable[..., bool] = lambda *_, **__: True
+    ) -> tuple[asyncio.Event, asyncio.Event]:
+        done, go_on = asyncio.Event(), asyncio.Event()
+        call = getattr(owner, name)
+
+        async def held_up(*arguments: Any, **named: Any) -> Any:
+            held = not done.is_set() and when(*arguments, **named)
+            result = await call(*arguments, **named)
+            if held:
+                done.set()
+                await go_on.wait()
+            return result
+
+        monkeypatch.setattr(owner, name, held_up)
+        gates.append(go_on)
+        return done, go_on
+
+    yield hold
+    for gate in gates:
+        gate.set()
+
+
+def is_in_use(*_: Any, beside: bool = False) -> bool:
+    return not beside
+
+
+async def waits(pipeline: Pipeline, task: "asyncio.Task[None]") -> bool:
+    """Whether it comes to wait for a lock of somebody else, before it ends."""
+    while not task.done():
+        if await pipeline.rows("SELECT 1 FROM pg_locks WHERE NOT granted"):
+            return True
+        await asyncio.sleep(0)
+    return False
+
+
+async def nearest(runtime: Runtime, name: CollectionName, text: str) -> str:
+    [vector] = await runtime.embedder.embed([text])
+    [hit, *_] = await runtime.vectors.query(name, vector, limit=1)
+    return hit.id
 
 
 async def test_everything_is_as_ingest_and_runs_had_written_it(pipeline: Pipeline) -> None:
@@ -100,18 +153,8 @@ async def test_a_failure_half_way_leaves_the_index_as_it_was(
     assert await differences(pipeline.runtime) == []
 
 
-async def test_what_is_ingested_meanwhile_is_not_lost(
-    pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    filled, go_on = asyncio.Event(), asyncio.Event()
-    fill = reindex._fill_text
-
-    async def held_up(*arguments: Any) -> None:
-        await fill(*arguments)
-        filled.set()
-        await go_on.wait()
-
-    monkeypatch.setattr(reindex, "_fill_text", held_up)
+async def test_what_is_ingested_meanwhile_is_not_lost(pipeline: Pipeline, held_once: Held) -> None:
+    filled, go_on = held_once(reindex, "_fill_text")
     rebuilding = asyncio.create_task(everything(pipeline.runtime))
     await filled.wait()
     await pipeline.remember("Decision: the gnu plan is accepted.", "first")
@@ -119,6 +162,136 @@ async def test_what_is_ingested_meanwhile_is_not_lost(
     go_on.set()
     await rebuilding
 
+    assert await differences(pipeline.runtime) == []
+
+
+# --- writers between their two stores ------------------------------------------------------------
+
+
+async def ingest_a_gnu(pipeline: Pipeline) -> str:
+    return (await pipeline.remember(GNU, "third")).artifact_id
+
+
+async def remember_a_gnu(pipeline: Pipeline) -> str:
+    stored = await memories.store(
+        pipeline.runtime,
+        content=GNU,
+        memory_type=MemoryType.FACT,
+        confidence=1.0,
+        conversation_id=None,
+    )
+    return stored.memory_id
+
+
+@pytest.mark.parametrize(
+    ("write", "name", "rebuild"),
+    [
+        (ingest_a_gnu, CollectionName.ARTIFACTS, reindex.rebuild_text),
+        (remember_a_gnu, CollectionName.MEMORY, reindex.rebuild_memories),
+    ],
+    ids=["document", "memory"],
+)
+async def test_what_is_written_but_not_committed_is_waited_for(
+    pipeline: Pipeline, held_once: Held, write: Any, name: Any, rebuild: Any
+) -> None:
+    written, go_on = held_once(VectorStore, "upsert", is_in_use)
+    writing = asyncio.create_task(write(pipeline))
+    await written.wait()
+    rebuilding = asyncio.create_task(rebuild(pipeline.runtime, lambda done: None))
+    assert await waits(pipeline, rebuilding)
+    go_on.set()
+    stored = await writing
+    await rebuilding
+
+    assert await nearest(pipeline.runtime, name, GNU) == stored
+    assert await differences(pipeline.runtime) == []
+
+
+async def test_what_is_written_to_a_collection_that_is_about_to_go_is_waited_for(
+    pipeline: Pipeline, runtime: Runtime, held_once: Held
+) -> None:
+    """Who knows it by its id does not notice that it has another name."""
+    elsewhere = Runtime(runtime.settings)
+    await elsewhere.open()
+    renamed, drop = held_once(ChromaClient, "rename", lambda _, old, name: name == "artifacts")
+    rebuilding = asyncio.create_task(reindex.rebuild_text(elsewhere, lambda done: None))
+    await renamed.wait()
+    written, go_on = held_once(VectorStore, "upsert", is_in_use)
+    writing = asyncio.create_task(ingest_a_gnu(pipeline))
+    await written.wait()
+    drop.set()
+    assert await waits(pipeline, rebuilding)
+    go_on.set()
+    stored = await writing
+    await rebuilding
+    await elsewhere.close()
+
+    assert await nearest(runtime, CollectionName.ARTIFACTS, GNU) == stored
+    assert await differences(runtime) == []
+
+
+async def test_what_is_being_deleted_does_not_come_back(
+    pipeline: Pipeline, held_once: Held
+) -> None:
+    gone = await pipeline.remember(GNU, "third")
+    deleted, go_on = held_once(
+        VectorStore, "delete", lambda _, name, ids: name is CollectionName.EVENTS
+    )
+    deleting = asyncio.create_task(
+        delete_artifact(pipeline.runtime, artifact_uid=gone.artifact_uid)
+    )
+    await deleted.wait()
+    rebuilding = asyncio.create_task(reindex.rebuild_text(pipeline.runtime, lambda done: None))
+    assert await waits(pipeline, rebuilding)
+    go_on.set()
+    await deleting
+    await rebuilding
+
+    assert await differences(pipeline.runtime) == []
+
+
+@pytest.mark.parametrize("superseded", [False, True], ids=["latest", "superseded"])
+async def test_a_run_that_wrote_to_the_old_collection_writes_again(
+    pipeline: Pipeline, held_once: Held, superseded: bool
+) -> None:
+    """It is not waited for: a model may take its time."""
+    await pipeline.remember(GNU, "third")
+    written, go_on = held_once(VectorStore, "upsert", is_in_use)
+    extracting = asyncio.create_task(pipeline.extract("run-2"))
+    await written.wait()
+    await reindex.rebuild_events(pipeline.runtime, lambda done: None)
+    if superseded:
+        await pipeline.remember("Nothing was said.", "third")
+    go_on.set()
+    await extracting
+
+    [event] = await pipeline.rows("SELECT * FROM semantic_event WHERE narrative LIKE '%%gnu%%'")
+    assert event["is_latest"] is not superseded
+    assert await differences(pipeline.runtime) == []
+
+
+async def test_events_are_stored_also_when_their_vectors_cannot_be_written_again(
+    pipeline: Pipeline,
+    held_once: Held,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def down(*_: Any) -> None:
+        raise ChromaUnavailable("Chroma does not answer.")
+
+    await pipeline.remember(GNU, "third")
+    written, go_on = held_once(VectorStore, "upsert", is_in_use)
+    extracting = asyncio.create_task(pipeline.extract("run-2"))
+    await written.wait()
+    await reindex.rebuild_events(pipeline.runtime, lambda done: None)
+    monkeypatch.setattr(VectorStore, "stored", down)
+    go_on.set()
+    [outcome] = await extracting
+
+    assert outcome.failure is None
+    assert "missing until a repair" in caplog.text
+    monkeypatch.undo()
+    assert await agreement.mend(pipeline.runtime, indexed.Events()) == 1
     assert await differences(pipeline.runtime) == []
 
 

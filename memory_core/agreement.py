@@ -185,7 +185,7 @@ async def _settle(
     everything = list(suspects)
     for start in range(0, len(everything), _BATCH):
         ids = everything[start : start + _BATCH]
-        async with runtime.database.transaction() as session:
+        async with runtime.database.long_transaction() as session:
             await session.run("lock_artifacts", uids=[suspects[id_] for id_ in ids])
             expected = await shelf.expected(session, ids)
             stored = await runtime.vectors.stored(shelf.collection, ids)

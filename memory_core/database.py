@@ -1,5 +1,6 @@
 """Postgres: a pool, named queries, and one place where connection failures become our own."""
 
+import asyncio
 import select
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
@@ -40,6 +41,8 @@ class Session:
 
 class Database:
     def __init__(self, dsn: str, *, max_connections: int = 10) -> None:
+        # Belongs, like the pool, to the event loop that first has to wait for it.
+        self._long = asyncio.Semaphore(max(max_connections // 2, 1))
         self._pool: AsyncConnectionPool[psycopg.AsyncConnection[Row]] = AsyncConnectionPool(
             dsn,
             min_size=1,
@@ -69,6 +72,14 @@ class Database:
         with postgres_faults():
             async with self._pool.connection() as connection, connection.transaction():
                 yield Session(connection)
+
+    @asynccontextmanager
+    async def long_transaction(self) -> AsyncIterator[Session]:
+        """For whoever waits for another service meanwhile. Such may have half of the connections at
+        most, and wait for their turn without one: a service that hangs must not take Postgres away
+        from those who need nothing else. Not within another transaction, nor within each other."""
+        async with self._long, self.transaction() as session:
+            yield session
 
 
 async def _check(connection: psycopg.AsyncConnection[Row]) -> None:

@@ -47,7 +47,7 @@ async def store(
     digest = ids.sha256(" ".join(content.split()))
     memory_id = ids.memory_id(memory_type.value, digest)
     [vector] = await runtime.embedder.embed([content])
-    async with runtime.database.transaction() as session:
+    async with runtime.database.long_transaction() as session:
         await session.run("lock_artifact", uid=memory_id)
         entry = Entry(
             id=memory_id,
@@ -105,7 +105,7 @@ async def list_newest(
 
 
 async def delete(runtime: Runtime, memory_id: str) -> None:
-    async with runtime.database.transaction() as session:
+    async with runtime.database.long_transaction() as session:
         await session.run("lock_artifact", uid=memory_id)
         if not await session.run("delete_memory", id=memory_id):
             raise NotFound(

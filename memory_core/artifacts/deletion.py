@@ -27,7 +27,7 @@ async def delete_artifact(
 ) -> Deleted:
     """Vectors go first, rows last: a failure half-way is an error that a second call completes,
     never a success that leaves traces."""
-    async with runtime.database.transaction() as session:
+    async with runtime.database.long_transaction() as session:
         uid = await resolve_uid(session, artifact_id, artifact_uid)
         await session.run("lock_artifact", uid=uid)
         revisions = await session.all("artifact_vector_ids", uid=uid)

@@ -132,7 +132,7 @@ async def _store(runtime: Runtime, drafts: list[Draft]) -> dict[str, IngestResul
     """The one transaction, of different artifacts. Everybody who writes one of them does so one
     after the other."""
     uids = [draft.uid for draft in drafts]
-    async with runtime.database.transaction() as session:
+    async with runtime.database.long_transaction() as session:
         await session.run("lock_artifacts", uids=uids)
         known = await _known(session, drafts)
         rows = await session.all("find_latest_revisions", uids=uids)
@@ -275,7 +275,7 @@ async def _retire(runtime: Runtime, superseded: list[Row]) -> None:
     """
     uids = [row["artifact_uid"] for row in superseded]
     try:
-        async with runtime.database.transaction() as session:
+        async with runtime.database.long_transaction() as session:
             await session.run("lock_artifacts", uids=uids)
             rows = await session.all("find_latest_revisions", uids=uids)
             latest = {row["artifact_uid"]: row["revision_id"] for row in rows}

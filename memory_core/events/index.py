@@ -93,7 +93,7 @@ async def follow_revision(runtime: Runtime, extraction: "Extraction") -> None:
     if extraction.stored_as_latest in (None, was_latest):
         return
     try:
-        async with runtime.database.transaction() as session:
+        async with runtime.database.long_transaction() as session:
             await session.run("lock_artifact", uid=job.artifact_uid)
             found = await session.one(
                 "get_revision", uid=job.artifact_uid, revision=job.revision_id

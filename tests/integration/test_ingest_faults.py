@@ -3,7 +3,9 @@
 The servers of this module are its own, so that they can be killed, frozen, cut off and filled.
 """
 
+import asyncio
 import signal
+from contextlib import AbstractAsyncContextManager
 
 import pytest
 from mcp import Client
@@ -11,10 +13,10 @@ from mcp import Client
 from mcp_server.server import build_server
 from memory_core import vectors as vectors_module
 from memory_core.artifacts import ingest as ingest_module
-from memory_core.database import Row
+from memory_core.database import Database, Row, Session
 from memory_core.runtime import Runtime
 from memory_core.settings import Settings
-from tests.integration.failing_servers import LONG, NOTE, Server, stored_rows, visible
+from tests.integration.failing_servers import LONG, NOTE, Server, stored_rows, until, visible
 from tests.scripted_provider import ScriptedProvider, ServerError
 from tests.tool_client import Json, ToolClient
 
@@ -106,6 +108,52 @@ async def test_chroma_frozen(
     chroma.send(signal.SIGCONT)
     assert (await fragile("artifact_ingest", **NOTE))["status"] == "created"
     assert await visible(fragile) == [NOTE["content"]]
+
+
+async def test_a_frozen_chroma_leaves_connections_to_who_needs_only_postgres(
+    fragile: ToolClient, chroma: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As many write as there are connections, and more: each waits for Chroma in a transaction."""
+    kept = await fragile("artifact_ingest", **NOTE)
+    uid, revision = kept["artifact_uid"], kept["revision_id"]
+    writes: list[tuple[str, Json]] = []
+    for number in range(4):
+        note = {**NOTE, "source_id": f"doomed-{number}"}
+        memory = {"content": f"doomed {number}", "type": "fact", "confidence": 1}
+        doomed = (await fragile("artifact_ingest", **note))["artifact_uid"]
+        forgotten = (await fragile("memory_store", **memory))["memory_id"]
+        writes += [
+            ("artifact_ingest", {**NOTE, "source_id": f"new-{number}"}),
+            ("memory_store", {**memory, "content": f"new {number}"}),
+            ("artifact_delete", {"artifact_uid": doomed}),
+            ("memory_delete", {"memory_id": forgotten}),
+        ]
+    begun = 0
+    long_transaction = Database.long_transaction
+
+    def seen(self: Database) -> AbstractAsyncContextManager[Session]:
+        nonlocal begun
+        begun += 1
+        return long_transaction(self)
+
+    monkeypatch.setattr(Database, "long_transaction", seen)
+    chroma.send(signal.SIGSTOP)
+    writing = [asyncio.create_task(fragile(tool, **arguments)) for tool, arguments in writes]
+    try:
+        await until(lambda: begun == len(writes))
+
+        assert (await fragile("artifact_get", artifact_uid=uid))["content"] == NOTE["content"]
+        assert (await fragile("job_status", artifact_uid=uid))["status"] == "PENDING"
+        told = await fragile("event_list_for_revision", artifact_uid=uid, revision_id=revision)
+        assert told["events"] == []
+        assert (await fragile("memory_list"))["total"] == 4
+        assert not any(task.done() for task in writing)
+    finally:
+        chroma.send(signal.SIGCONT)
+        await asyncio.gather(*writing)
+
+    counted = (await fragile("embedding_health"))["collections"]
+    assert (counted["artifacts"], counted["memory"]) == (5, 4)
 
 
 async def test_a_revision_without_chroma_leaves_the_old_one_in_place(

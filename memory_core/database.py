@@ -33,6 +33,14 @@ class Session:
         cursor = await self.connection.execute(queries.get(query), parameters)
         return await cursor.fetchone()
 
+    async def expect(self, query: str, /, **parameters: Any) -> int:
+        """How many rows Postgres thinks that an explained query has, in a fraction of a
+        millisecond."""
+        row = await self.one(query, **parameters)
+        assert row is not None
+        rows: int = row["QUERY PLAN"][0]["Plan"]["Plan Rows"]
+        return rows
+
     async def run(self, query: str, /, **parameters: Any) -> int:
         """Execute; the number of rows touched."""
         cursor = await self.connection.execute(queries.get(query), parameters)

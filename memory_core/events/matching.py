@@ -57,7 +57,7 @@ async def match(runtime: Runtime, asked: Asked, filters: Parameters, *, rank: bo
     parameters = {**filters, "words": asked.words}
     each_word = list(asked.each_word)
     async with runtime.database.session() as session:
-        likely = await expected(session, parameters)
+        likely = await session.expect("expected_matches", **parameters)
         if likely <= _MANY_MATCHES and rank:
             row = await session.one(
                 "ranked_with_total", limit=RANKED_MATCHES, each_word=each_word, **parameters
@@ -137,7 +137,7 @@ async def _best(session: Session, asked: Asked, parameters: Parameters, likely: 
 
 async def _looked_back(session: Session, parameters: Parameters, likely: int) -> int:
     passed = {**parameters, "words": None, "facets": None, "actor_facets": None, "subject": None}
-    events = await expected(session, passed)
+    events = await session.expect("expected_matches", **passed)
     return min(_LOOKED_BACK, _PATIENCE * RANKED_MATCHES * max(events // max(likely, 1), 1))
 
 
@@ -150,11 +150,3 @@ async def _total(runtime: Runtime, asked: Asked, parameters: Parameters) -> int:
         return await number(asked.words)
     every, others = await asyncio.gather(number(None), number(asked.all_but))
     return every - others
-
-
-async def expected(session: Session, parameters: Parameters) -> int:
-    """How many events match, as Postgres guesses."""
-    row = await session.one("expected_matches", **parameters)
-    assert row is not None
-    rows: int = row["QUERY PLAN"][0]["Plan"]["Plan Rows"]
-    return rows

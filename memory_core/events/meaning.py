@@ -13,7 +13,7 @@ import re
 from memory_core.database import Row
 from memory_core.embedding import Vector
 from memory_core.events.filters import EventFilters
-from memory_core.events.matching import Matches, Parameters, expected
+from memory_core.events.matching import Matches, Parameters
 from memory_core.runtime import Runtime
 from memory_core.typed import Asked
 from memory_core.vectors import CollectionName, Hit
@@ -158,7 +158,7 @@ class Meaning:
         most = self._runtime.vectors.comparable
         async with self._runtime.database.session() as session:
             if not self._in_document:
-                self._likely = await expected(session, filters)
+                self._likely = await session.expect("expected_matches", **filters)
             if self._likely is None or self._likely <= _OVERESTIMATE * most:
                 rows = await session.all(
                     "few_events", asked=asked.words or None, limit=most + 1, **filters
@@ -167,7 +167,7 @@ class Meaning:
                     return _by_id(rows, asked), 0
             every = await session.one("number_of_events")
             if self._likely is None:
-                self._likely = await expected(session, filters)
+                self._likely = await session.expect("expected_matches", **filters)
         assert every is not None
         return None, 2 * _ENOUGH_HITS * every["events"] // max(self._likely, 1)
 

@@ -27,6 +27,8 @@ _DEPTH_FACTOR = 4
 _MIN_DEPTH = 40
 # And where too few of these are left.
 _MORE_HITS = 600
+# So many more than are wanted are read at first.
+_SPARE = 10
 _TEXT, _CHUNKS, _DOCUMENTS, _MEMORY_TEXT, _MEMORY_DENSE = (
     "full_text",
     "dense_chunks",
@@ -127,9 +129,7 @@ class _Search:
             _MEMORY_DENSE: memory_dense,
         }
         ranked = fuse(rankings, constant=self.runtime.settings.rrf_constant)
-        found = await self._load([item.key for item in ranked[: depth * 2]])
-        passages = [passage for item in ranked if (passage := found(item)) is not None]
-        return passages[:limit], depth in (len(chunks), len(documents))
+        return await self._load(ranked, limit), depth in (len(chunks), len(documents))
 
     async def _full_text(self, depth: int) -> list[str]:
         async with self.runtime.database.session() as session:
@@ -152,44 +152,36 @@ class _Search:
         hits = await self.runtime.vectors.query(CollectionName.MEMORY, self.vector, limit=depth)
         return [hit.id for hit in hits]
 
-    async def _load(self, keys: list[str]) -> "_Found":
-        # What it excludes must not come back by its meaning.
+    async def _load(self, ranked: list[Fused], limit: int) -> list[Passage]:
+        """The best that Postgres knows of, read as far as they are wanted: most of the first are
+        there. A document and its first chunk are one passage."""
+        best: dict[str, Passage] = {}
+        start, step = 0, limit + _SPARE
+        while len(best) < limit and start < len(ranked):
+            some = ranked[start : start + step]
+            rows = await self._rows([item.key for item in some])
+            for item in some:
+                if (row := rows.get(item.key)) is not None:
+                    shown = row["chunk_id"] if "chunk_id" in row else row["memory_id"]
+                    best.setdefault(shown, _passage(row, item.score, item.sources))
+            start, step = start + step, 2 * step
+        return list(best.values())[:limit]
+
+    async def _rows(self, keys: list[str]) -> dict[str, Row]:
+        # What the query excludes must not come back by its meaning.
         letters = self.asked.words if self.asked.to_the_letter else None
+        memories: list[Row] = []
         async with self.runtime.database.session() as session:
             chunks = await session.all(
                 "passages_by_id", ids=keys, letters=letters, **self.filters.for_sql()
             )
-            memories = await session.all("memories_by_id", ids=keys, letters=letters)
-        return _Found(chunks, memories)
-
-
-class _Found:
-    """Fused keys turned into passages, dropping what Postgres does not know as latest."""
-
-    def __init__(self, chunks: list[Row], memories: list[Row]) -> None:
-        self._chunks = {row["chunk_id"]: row for row in chunks}
-        # The document-level entry of a chunked document stands for its first chunk.
-        self._openings = {
-            row["artifact_id"]: row for row in chunks if row["is_chunked"] and row["is_opening"]
+            if self.with_memory:
+                memories = await session.all("memories_by_id", ids=keys, letters=letters)
+        return {
+            **{row["artifact_id"]: row for row in chunks if row["is_opening"]},
+            **{row["chunk_id"]: row for row in chunks},
+            **{row["memory_id"]: row for row in memories},
         }
-        self._memories = {row["memory_id"]: row for row in memories}
-        self._used: set[str] = set()
-
-    def __call__(self, item: Fused) -> Passage | None:
-        if (memory := self._memories.get(item.key)) is not None:
-            return Passage(
-                kind="memory",
-                score=item.score,
-                sources=item.sources,
-                text=memory["content"],
-                memory_id=memory["memory_id"],
-                memory_type=memory["type"],
-            )
-        row = self._chunks.get(item.key) or self._openings.get(item.key)
-        if row is None or row["chunk_id"] in self._used:
-            return None
-        self._used.add(row["chunk_id"])
-        return _passage(row, item.score, item.sources)
 
 
 async def _with_neighbors(runtime: Runtime, passages: list[Passage]) -> list[Passage]:
@@ -210,6 +202,15 @@ def _fields(passage: Passage) -> dict[str, Any]:
 
 
 def _passage(row: Row, score: float, sources: tuple[str, ...]) -> Passage:
+    if "memory_id" in row:
+        return Passage(
+            kind="memory",
+            score=score,
+            sources=sources,
+            text=row["content"],
+            memory_id=row["memory_id"],
+            memory_type=row["type"],
+        )
     start, end = row["start_char"], row["end_char"]
     nuls = [at - start for at in row["nul_positions"] if start <= at < end]
     return Passage(

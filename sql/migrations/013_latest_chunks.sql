@@ -74,7 +74,8 @@ CREATE INDEX idx_chunk_entry_words ON chunk_entry
     USING GIN (words_of_chunk(artifact_uid, revision_id, chunk_index))
     WITH (gin_pending_list_limit = 512);
 CREATE INDEX idx_chunk_entry_time ON chunk_entry (time);
-CREATE INDEX idx_chunk_entry_source ON chunk_entry (source_system, artifact_type);
+CREATE INDEX idx_chunk_entry_type ON chunk_entry (artifact_type, is_chunked);
+CREATE INDEX idx_chunk_entry_source ON chunk_entry (source_system, is_chunked);
 
 DROP INDEX idx_revision_chunk_words;
 ALTER TABLE revision_chunk ALTER COLUMN words SET STATISTICS 0;

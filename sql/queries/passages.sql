@@ -56,6 +56,13 @@ LEFT JOIN (
     WHERE s.tablename = 'idx_chunk_entry_words'
 ) common ON w.word = quote_literal(common.lexeme);
 
+-- name: expected_chunks
+-- How many chunks pass the filters, as the planner thinks.
+EXPLAIN (FORMAT JSON) SELECT 1 FROM chunk_entry s
+WHERE
+-- include: entry_of_chunk_filters
+;
+
 -- name: some_chunks
 -- The chunks that pass the filters, as far as a limit; texts of one piece are documents.
 SELECT c.chunk_id AS id

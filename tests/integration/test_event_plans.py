@@ -109,7 +109,7 @@ async def explain(looking: psycopg.Connection, work: Callable[[], Awaitable[Any]
     with looking.transaction():
         looking.execute(queries.get("tune_connection"))
         for statement, parameters in statements:
-            if names[statement] == "expected_matches":
+            if names[statement].startswith("expected_"):
                 continue
             prefix = b"EXPLAIN (ANALYZE, TIMING OFF, FORMAT JSON) "
             [(plan,)] = looking.execute(prefix + statement, parameters).fetchall()

@@ -26,6 +26,7 @@ from tests.integration.failing_servers import (  # noqa: F401
 from tests.integration.job_queue import crowd, queue  # noqa: F401
 from tests.integration.planted_events import Garden
 from tests.integration.searched_events import planted, searched  # noqa: F401
+from tests.pipeline_client import SMALL_CHUNKS, Pipeline, with_openai
 from tests.scripted_provider import ScriptedProvider
 from tests.tool_client import ToolClient, in_one_task
 
@@ -106,3 +107,16 @@ async def openai_tools(
 @pytest.fixture
 def garden(tools: ToolClient, runtime: Runtime, sql: psycopg.Connection) -> Garden:
     return Garden(tools, runtime, sql)
+
+
+@pytest.fixture
+def openai(runtime: Runtime, provider: ScriptedProvider) -> Pipeline:
+    """A deployment whose documents come in small chunks and go to the scripted provider."""
+    settings = with_openai(runtime.settings, provider, **SMALL_CHUNKS)
+    return Pipeline(runtime, **settings.model_dump())
+
+
+@pytest.fixture
+def patient(openai: Pipeline) -> Pipeline:
+    """One that waits for an answer as long as the test does."""
+    return Pipeline(openai.runtime, openai_timeout=600.0)

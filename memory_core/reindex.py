@@ -5,11 +5,14 @@ fails before that leaves the old one as it was. What was written meanwhile is ad
 nobody is left who may have written to the old one.
 """
 
+import logging
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from itertools import groupby
 from typing import Any
 from uuid import UUID
+
+import psycopg
 
 from memory_core import agreement, indexed
 from memory_core.artifacts.entries import PREVIEW_CHARS, mean_vector
@@ -19,7 +22,11 @@ from memory_core.events.index import event_metadata, indexed_text
 from memory_core.runtime import Runtime
 from memory_core.vectors import CollectionName, Entry
 
+log = logging.getLogger(__name__)
+
 _PAGE = 500
+# Writing takes seconds; of Chroma, a writer has a minute's patience for each call.
+_PATIENCE_MS = 120_000
 # Called with how many entries were done since the last call.
 Advance = Callable[[int], None]
 
@@ -185,11 +192,20 @@ async def _outwait_writers(runtime: Runtime) -> None:
 
     Nobody waits in a circle. Writers share this lock before they take any other, and need neither a
     second connection nor anything of ours until they commit; we hold nothing else while we wait,
-    and ask nothing of Chroma while they wait for us.
+    and ask nothing of Chroma while they wait for us. Who never ends, say a process that was
+    stopped, is not waited for for ever, since all other writers wait behind us.
     """
-    async with runtime.database.transaction() as session:
-        await session.run("outwait_writers")
+    async with runtime.database.session() as session:
         await session.run("begin_index_generation")
+    async with runtime.database.transaction() as session:
+        await session.run("be_patient", milliseconds=str(_PATIENCE_MS))
+        try:
+            await session.run("outwait_writers")
+        except psycopg.errors.LockNotAvailable:
+            log.warning(
+                "somebody has been writing all the time, and may have written to the index that "
+                "is gone now: run `mcp-memory doctor --repair` when that is done"
+            )
 
 
 async def _count(runtime: Runtime, query: str, column: str, **parameters: Any) -> int:

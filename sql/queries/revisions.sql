@@ -23,6 +23,10 @@ FROM
 -- Whoever has begun to write is done then; whoever comes waits until the end of the transaction.
 SELECT pg_advisory_xact_lock(hashtext('mcp-memory'), hashtext('index'));
 
+-- name: be_patient
+-- For so long, with whoever holds a lock, until the end of the transaction.
+SELECT set_config('lock_timeout', %(milliseconds)s, true);
+
 -- name: begin_index_generation
 UPDATE index_generation SET generation = generation + 1;
 

@@ -207,6 +207,27 @@ async def test_what_is_written_but_not_committed_is_waited_for(
     assert await differences(pipeline.runtime) == []
 
 
+async def test_who_never_ends_is_not_waited_for_for_ever(
+    pipeline: Pipeline,
+    held_once: Held,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """All other writers would wait behind."""
+    monkeypatch.setattr(reindex, "_PATIENCE_MS", 100)
+    written, go_on = held_once(VectorStore, "upsert", is_in_use)
+    writing = asyncio.create_task(ingest_a_gnu(pipeline))
+    await written.wait()
+    await reindex.rebuild_text(pipeline.runtime, lambda done: None)
+
+    assert "doctor --repair" in caplog.text
+    await pipeline.remember("Another one may write.", "fourth")
+    go_on.set()
+    await writing
+    assert await agreement.mend(pipeline.runtime, indexed.Artifacts()) == 1
+    assert await differences(pipeline.runtime) == []
+
+
 async def test_what_is_written_to_a_collection_that_is_about_to_go_is_waited_for(
     pipeline: Pipeline, runtime: Runtime, held_once: Held
 ) -> None:

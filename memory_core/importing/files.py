@@ -34,6 +34,12 @@ def stamp_of(status: os.stat_result) -> str:
     return f"{status.st_size}:{times}:{status.st_ino}"
 
 
+def lasting_stamp(status: os.stat_result, begun: int) -> str:
+    """Of a file that was read from then on; "" as in `Content`."""
+    youngest = max(status.st_mtime_ns, status.st_ctime_ns)
+    return stamp_of(status) if youngest + _SETTLED_NS < begun else ""
+
+
 @contextmanager
 def opened(root: str, relative: str) -> Iterator[int]:
     """A descriptor of a regular file below `root`, found step by step: a folder on the way that
@@ -74,9 +80,7 @@ def read(root: str, relative: str, limit: Callable[[bytes], int]) -> Content:
             refuse_size(before.st_size, most)
             data = start + _read_all(descriptor, most + 1 - len(start))
             if same(before, os.fstat(descriptor)) and len(data) == before.st_size:
-                youngest = max(before.st_mtime_ns, before.st_ctime_ns)
-                lasting = youngest + _SETTLED_NS < begun
-                return Content(data, stamp_of(before) if lasting else "")
+                return Content(data, lasting_stamp(before, begun))
     raise Unusable(CHANGES)
 
 

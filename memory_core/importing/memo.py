@@ -30,7 +30,7 @@ class Known:
 
 
 class _Entry(NamedTuple):
-    digest: str
+    digest: str  # "" for a mailbox
     # None: other options, or another version, made something else of it. Its bytes stay known.
     items: Sequence[tuple[str, str, str]] | None
     # How the file looked when it was read (`files.Content`).
@@ -92,7 +92,7 @@ class Memo:
 def digests(data_dir: Path, root: str) -> list[tuple[str, str]]:
     """The files of a root and the hashes of their bytes, whatever they became."""
     _, files = _read(_file(data_dir, root))
-    return [(relative, digest) for relative, (digest, *_) in files.items()]
+    return [(relative, digest) for relative, (digest, *_) in files.items() if digest]
 
 
 def _file(data_dir: Path, root: str) -> Path:

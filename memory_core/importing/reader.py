@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import time
 from collections.abc import Generator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
@@ -17,8 +18,8 @@ from memory_core.importing.limits import LIMITS
 from memory_core.importing.memo import Known, Memo
 from memory_core.importing.walking import Found, Passed
 
-# Slack's files depend on users.json beside them; a mailbox is not read whole.
-_NOT_REMEMBERED = {Format.JSON, Format.MBOX}
+# Slack's files depend on users.json beside them.
+_NOT_REMEMBERED = {Format.JSON}
 
 
 @dataclass(slots=True)
@@ -67,8 +68,10 @@ class Reader:
             return Parsed(found, problems=[Passed(found.path, reason, "failed")])
 
     def messages(self, found: Found) -> Generator[Parsed, None, None]:
-        """A mailbox in parts, one message each. What was read of one that changes meanwhile is
-        kept, but it may have been cut or moved: the problem makes the whole file doubtful."""
+        """A mailbox in parts, one message each, and at the end what it is to be known by. What was
+        read of one that changes meanwhile is kept, but it may have been cut or moved: the problem
+        makes the whole file doubtful."""
+        begun = time.time_ns()
         try:
             with (
                 files.opened(str(found.root.path), found.relative) as descriptor,
@@ -81,6 +84,7 @@ class Reader:
                     yield self._message(found, number, data)
                 if not files.same(before, os.fstat(descriptor)):
                     raise Unusable(files.CHANGES)
+                yield Parsed(found, stamp=files.lasting_stamp(before, begun))
         except Unusable as problem:
             yield Parsed(found, problems=[Passed(found.path, str(problem), problem.kind)])
         except OSError as error:

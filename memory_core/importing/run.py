@@ -13,7 +13,7 @@ from itertools import islice
 from pathlib import Path
 
 from memory_core.artifacts.document import ArtifactType
-from memory_core.importing.memo import Memo
+from memory_core.importing.memo import Known, Memo
 from memory_core.importing.reader import Parsed, Reader
 from memory_core.importing.report import Entry, Report
 from memory_core.importing.roots import Place, Registry, Root, settled
@@ -24,6 +24,8 @@ from memory_core.runtime import Runtime
 _GROUP_FILES = 256
 _GROUP_BYTES = 16_000_000
 _MESSAGES = 64
+# Of a mailbox, if there are no more: they are kept in memory, and in a file.
+_REMEMBERED_MESSAGES = 50_000
 # Parsed in a process of their own, so that several are parsed at once.
 _SLOW = (".pdf", ".docx")
 # What opening and closing a file costs, beside its bytes: for the estimate of the remaining time.
@@ -178,6 +180,8 @@ class Import:
 
     async def _mailbox(self, found: Found, advance: Advance) -> None:
         messages = self._reader.messages(found)
+        items: list[Known] = []
+        stamp = ""
         share = 0
         while not self._stopping:
             group = await asyncio.to_thread(_next, messages)
@@ -186,11 +190,18 @@ class Import:
             known = await self._storing.latest([i.uid for one in group for i in one.items])
             for parsed in group:
                 await self._keep(parsed, known)
+                stamp = parsed.stamp
+                if len(items) <= _REMEMBERED_MESSAGES:
+                    items += parsed.items
             size = sum(len(d.content) for one in group for d in one.documents or [])
             step = min(size, found.size - share)
             share += step
             advance(step)
         await asyncio.to_thread(messages.close)
+        is_whole = (found.root.name, found.relative) not in self.doubtful
+        if stamp and is_whole and len(items) <= _REMEMBERED_MESSAGES:
+            # Not by its bytes: to look for those at another place may take long.
+            self._memos[found.root.name].note(found.relative, "", items, stamp)
         advance(found.size - share + FILE_WEIGHT)
 
     async def _keep(self, parsed: Parsed, known: dict[str, Stored]) -> None:

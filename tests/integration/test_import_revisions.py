@@ -289,7 +289,7 @@ async def test_what_is_remembered_of_files_is_only_a_cache(
     await importer(notes)
     sql.execute("SET session_replication_role = replica")
     sql.execute("DELETE FROM artifact_revision; DELETE FROM revision_text")
-    sql.execute("DELETE FROM revision_chunk; DELETE FROM event_jobs")
+    sql.execute("DELETE FROM revision_chunk; DELETE FROM chunk_entry; DELETE FROM event_jobs")
 
     assert counts(await importer(notes)) == {"created": 2}, "Postgres says what is stored"
 

@@ -4,6 +4,7 @@ that is not."""
 import json
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,8 @@ import pytest
 
 from memory_core.artifacts.deletion import delete_artifact
 from memory_core.artifacts.document import ArtifactType
-from memory_core.importing import files
+from memory_core.importing import files, run
+from memory_core.importing.formats import mbox
 from memory_core.importing.memo import Known, Memo, digests
 from memory_core.importing.storing import Storing
 from memory_core.runtime import Runtime
@@ -206,6 +208,79 @@ async def test_what_is_no_memory_costs_time_alone(
     memo_file(importer).write_text(text)
 
     assert counts(await importer(notes)) == {"unchanged": 2}
+
+
+def mail(number: int) -> str:
+    told = f"From: a@example.com\nMessage-ID: <{number}@example.com>\n\nBody {number}.\n"
+    return f"From a@example.com Mon Jan  1 00:00:00 2024\n{told}\n"
+
+
+@pytest.fixture
+def parsed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The mailboxes that are read."""
+    names: list[str] = []
+    really = mbox.messages
+
+    def watched(file: Any) -> Any:
+        names.append("in.mbox")
+        return really(file)
+
+    monkeypatch.setattr(mbox, "messages", watched)
+    return names
+
+
+@pytest.mark.usefixtures("later")
+async def test_a_mailbox_that_looks_as_it_did_is_not_read(
+    importer: Importer, notes: Path, runtime: Runtime, parsed: list[str]
+) -> None:
+    box = notes / "in.mbox"
+    box.write_text(mail(1) + mail(2) + mail(3))
+    first = await importer(notes)
+    assert counts(first) == {"created": 5}
+
+    again, gone = await importer.with_gone(notes)
+    assert counts(again) == {"unchanged": 5}
+    assert gone == []
+    assert parsed == ["in.mbox"]
+
+    assert counts(await importer(notes, reread=True)) == {"unchanged": 5}
+    assert parsed == 2 * ["in.mbox"]
+
+    box.write_text(mail(1) + mail(3) + mail(4))
+    changed, gone = await importer.with_gone(notes)
+    assert counts(changed) == {"created": 1, "unchanged": 4}
+    assert len(gone) == 1
+
+    [uid] = [entry.artifact_uid for entry in changed.created]
+    assert uid is not None
+    await delete_artifact(runtime, artifact_uid=uid)
+    assert counts(await importer(notes)) == {"created": 1, "unchanged": 4}
+    assert counts(await importer(notes)) == {"unchanged": 5}
+    assert parsed == 4 * ["in.mbox"]
+
+
+@pytest.mark.usefixtures("later")
+@pytest.mark.parametrize("why", ["just written", "a bad message", "more than are remembered"])
+async def test_a_mailbox_is_read_again(
+    importer: Importer,
+    notes: Path,
+    parsed: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+    why: str,
+) -> None:
+    content = mail(1) + mail(2)
+    if why == "just written":
+        monkeypatch.setattr(files, "_SETTLED_NS", 2 * _AN_HOUR)
+    elif why == "a bad message":
+        monkeypatch.setattr(mbox, "LIMITS", replace(mbox.LIMITS, message_bytes=100))
+        content += mail(3) + "too long " * 10
+    else:
+        monkeypatch.setattr(run, "_REMEMBERED_MESSAGES", 1)
+    (notes / "in.mbox").write_text(content)
+    await importer(notes)
+
+    assert counts(await importer(notes))["unchanged"] == 4
+    assert parsed == 2 * ["in.mbox"]
 
 
 @pytest.mark.usefixtures("later")

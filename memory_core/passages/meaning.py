@@ -13,8 +13,6 @@ from memory_core.vectors import CollectionName, Hit
 # So many can be named; where there are more, so many of the nearest are asked for.
 _NAMED = 10_000
 _NEAREST = (600, 3_000)
-# Postgres may expect so many times as many as there are.
-_OVERESTIMATE = 3
 
 
 async def nearest(
@@ -41,7 +39,7 @@ async def _of_those_that_pass(
     """None if these are very many, or some have no vector."""
     query = "some_chunks" if name is CollectionName.CHUNKS else "some_documents"
     async with runtime.database.session() as session:
-        if await session.expect("expected_chunks", **filters.for_sql()) > _OVERESTIMATE * _NAMED:
+        if await session.expect("expected_chunks", **filters.for_sql()) > _NAMED:
             return None
         rows = await session.all(query, limit=_NAMED + 1, **filters.for_sql())
     ids = [row["id"] for row in rows]

@@ -190,7 +190,8 @@ async def _settle(
             expected = await shelf.expected(session, ids)
             stored = await runtime.vectors.stored(shelf.collection, ids)
             if shelf.collection is CollectionName.EVENTS:
-                ids = await _at_rest(session, ids, expected, stored)
+                moment = 0 if mend else HEARTBEAT_SECONDS
+                ids = await _at_rest(session, ids, expected, stored, moment)
             found = _differ(ids, expected, stored)
             if mend:
                 await _mend(runtime, session, shelf, found, expected, stored)
@@ -203,9 +204,10 @@ async def _at_rest(
     ids: Sequence[str],
     expected: Mapping[str, Expected],
     stored: Mapping[str, Stored],
+    moment: float,
 ) -> list[str]:
     """Without those of revisions that a run works on: it writes vectors first and rows last, and
-    clears away what it replaced after that."""
+    clears away what it replaced after that, for which it has a moment."""
     told = {id_: stored[id_].metadata for id_ in ids if id_ in stored}
     told |= {id_: entry.metadata for id_, entry in expected.items()}
     owners = {
@@ -216,7 +218,7 @@ async def _at_rest(
         "uids": [uid for uid, _ in owners.values()],
         "revisions": [revision for _, revision in owners.values()],
     }
-    rows = await session.all("revisions_at_rest", **named, moment=HEARTBEAT_SECONDS)
+    rows = await session.all("revisions_at_rest", **named, moment=moment)
     free = await session.all("revisions_without_job", **named)
     ended = {(row["artifact_uid"], row["revision_id"]): row["just_now"] for row in rows}
     ended |= {(row["artifact_uid"], row["revision_id"]): False for row in free}

@@ -15,7 +15,8 @@ import orjson
 from memory_core.http1 import HttpFault, Server
 
 _DATABASE = "/tenants/default_tenant/databases/default_database"
-_NOT_FOUND = 404
+# A collection that is not there, and one that went while it was being asked.
+_GONE = (404, 412)
 
 
 class ChromaFault(Exception):
@@ -74,7 +75,7 @@ class ChromaClient:
                 return orjson.loads(answer.body)
         except (HttpFault, OSError, orjson.JSONDecodeError) as error:
             raise ChromaFault(f"{type(error).__name__}: {error}") from error
-        refusal = NoSuchCollection if answer.status == _NOT_FOUND else ChromaRefusal
+        refusal = NoSuchCollection if answer.status in _GONE else ChromaRefusal
         raise refusal(f"{answer.status}: {answer.body[:300].decode(errors='replace')}")
 
     def close(self) -> None:

@@ -86,6 +86,17 @@ async def _steps(runtime: Runtime) -> Finding:
     return Finding(events.total + chunks.total, offenders)
 
 
+async def _words(runtime: Runtime) -> Finding:
+    """The indexes of words read other tables: a parallel restore may have made them before these
+    were there."""
+    async with runtime.database.transaction() as session:
+        await session.one("ask_indexes")
+        chunks = _finding(await session.all("find_chunks_not_found", sample=SAMPLE), "id")
+        events = _finding(await session.all("find_events_not_found", sample=SAMPLE), "id")
+    offenders = [*chunks.offenders, *events.offenders][:OFFENDERS_SHOWN]
+    return Finding(chunks.total + events.total, offenders)
+
+
 async def _leases(runtime: Runtime) -> Finding:
     rows = await _rows(
         runtime, "find_abandoned_jobs", lease=ABANDONED_SECONDS, limit=OFFENDERS_SHOWN
@@ -156,6 +167,15 @@ async def _into_step(runtime: Runtime) -> Repair:
         return Repair(sum([await session.run(name) for name in names]))
 
 
+async def _reindex_words(runtime: Runtime) -> Repair:
+    found = await _words(runtime)
+    if not found.passed:
+        async with runtime.database.session() as session:
+            for name in ("chunks", "titles", "events", "superseded_events"):
+                await session.run(f"reindex_words_of_{name}")
+    return Repair(found.total)
+
+
 async def _release(runtime: Runtime) -> Repair:
     async with runtime.database.transaction() as session:
         return Repair(await session.run("release_abandoned_jobs", lease=ABANDONED_SECONDS))
@@ -198,6 +218,14 @@ CHECKS = (
         "40 3 * * *",
         _steps,
         _into_step,
+    ),
+    Check(
+        "words_lead_to_texts",
+        "Searches by words find what has them: a random sample of chunks and events.",
+        "The indexes of words are built anew.",
+        "45 3 * * *",
+        _words,
+        _reindex_words,
     ),
     Check(
         "no_abandoned_jobs",

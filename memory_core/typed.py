@@ -21,13 +21,13 @@ _MOST_LOOKED_AT = 150_000
 _RANKED_WORDS = 16
 
 _QUOTED = re.compile(r'"[^"]*\w[^"]*"')
-_EXCLUDED = re.compile(r'(?<!\S)-(?=["\w])')
+_EXCLUDED = re.compile(r'(?<!\S)-(?="|\w\w|[^\W\x00-\x7f])')
 _EITHER = re.compile(r"(?<=\S)\s+OR\s+(?=\S)")
-# In a question "or" is a word like any other.
-_EITHER_OUTSIDE_QUESTIONS = re.compile(
-    r"(?<=\S)\s+or\s+(?=\S)(?!.*\?\s*$)", re.IGNORECASE | re.DOTALL
-)
-_LOOSE_HYPHEN = re.compile(r"(?<!\S)-+(?!\S)")
+# In a sentence "or" is a word like any other: in a question, and in anything longer than this.
+_EITHER_IN_FEW_WORDS = re.compile(r"(?<=\S)\s+or\s+(?=\S)(?!.*\?\s*$)", re.IGNORECASE | re.DOTALL)
+_FEW_WORDS = 5
+# Hyphens on their own, and options of a command.
+_LOOSE_HYPHEN = re.compile(r"(?<!\S)(?:-+(?!\S)|-(?=[A-Za-z0-9](?!\w))|--+(?=\w))")
 _LEXEME = re.compile(r"'(?:''|[^'])*'")
 
 
@@ -43,6 +43,12 @@ class Asked:
     # When what has none of its words matches as well: the tsquery of those that do not. The
     # matches are counted by what they leave, since no index leads to what a text does not have.
     all_but: str | None = None
+    # All that were typed, also those that none of the counted has.
+    every_word: Sequence[str] = ()
+
+    @property
+    def excludes(self) -> bool:
+        return self.to_the_letter and "!" in _LEXEME.sub("", self.words)
 
     @property
     def is_open_ended(self) -> bool:
@@ -55,26 +61,32 @@ class Asked:
 
 
 def has_operators(text: str) -> bool:
-    operators = (_QUOTED, _EXCLUDED, _EITHER, _EITHER_OUTSIDE_QUESTIONS)
+    operators = [_QUOTED, _EXCLUDED, _EITHER]
+    if len(text.split()) <= _FEW_WORDS:
+        operators.append(_EITHER_IN_FEW_WORDS)
     return any(operator.search(text) for operator in operators)
 
 
-async def understand(session: Session, text: str, *, counting: str, **parameters: Any) -> Asked:
-    """`counting`: the query that tells how common words are, with its parameters."""
+async def understand(
+    session: Session, text: str, *, counting: str, literally: bool = True, **parameters: Any
+) -> Asked:
+    """`counting`: the query that tells how common words are, with its parameters. Not `literally`:
+    as a sentence, whatever operators it has."""
     # Postgres would take a hyphen between words for an exclusion.
     text = _LOOSE_HYPHEN.sub(" ", text)
     parsed = await session.one("parse_query", query=text, typed=list(dict.fromkeys(text.split())))
     assert parsed is not None
     each_word = list(dict.fromkeys(_word(*lexemes) for lexemes in parsed["words"]))
     strict: str = parsed["strict"]
-    if strict and has_operators(text):
+    if literally and strict and has_operators(text):
         all_but = _all_but(strict) if parsed["open_ended"] else None
-        return Asked(strict, True, each_word[:_RANKED_WORDS], all_but)
+        return Asked(strict, True, each_word[:_RANKED_WORDS], all_but, each_word)
     if len(each_word) <= 2:
-        return Asked(" | ".join(each_word), each_word=each_word)
+        return Asked(" | ".join(each_word), each_word=each_word, every_word=each_word)
     rows = await session.all(counting, words=each_word, **parameters)
     rarest = sorted((row for row in rows if row["found"]), key=lambda row: row["found"])
-    return Asked(_two_of(_telling(rarest)), each_word=[r["word"] for r in rarest[:_RANKED_WORDS]])
+    ranked = [row["word"] for row in rarest[:_RANKED_WORDS]]
+    return Asked(_two_of(_telling(rarest)), each_word=ranked, every_word=each_word)
 
 
 def _word(whole: list[str], parts: list[str]) -> str:

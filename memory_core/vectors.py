@@ -44,6 +44,8 @@ _READ_NUMBERS = 200_000
 _COMPARED = 300
 _COMPARED_NUMBERS = 300_000
 _CALL_SECONDS = 60.0
+# So often is a collection renamed while others make one of that name.
+_RENAMES = 20
 _SHORTEST = 1e-12  # a vector of nothing has no direction
 
 
@@ -264,16 +266,22 @@ class VectorStore:
         if part in names:
             old = await self._client.collection(part, self._label())
             await self._client.rename(old, retiring)
-        try:
-            await self._client.rename(fresh, part)
-        except ChromaRefusal:
-            # Somebody looked for the collection in this moment, and so made an empty one.
-            await self._client.drop(part)
-            await self._client.rename(fresh, part)
+        await self._rename(fresh, part)
         if part in names:
             await self._client.drop(retiring)
         for stale in (part, _beside(part)):
             self._collections.pop(stale, None)
+
+    async def _rename(self, fresh: Collection, part: str) -> None:
+        """Whoever looks for the collection in this moment makes an empty one."""
+        for _ in range(_RENAMES):
+            try:
+                await self._client.rename(fresh, part)
+            except ChromaRefusal:
+                await self._client.drop(part)
+            else:
+                return
+        await self._client.rename(fresh, part)
 
     async def recreate(self, name: CollectionName) -> None:
         """Drop the collection and make it anew, empty, for the configured model."""

@@ -129,9 +129,21 @@ async def remove_stale(runtime: Runtime, extraction: "Extraction") -> None:
             where = {"$and": of_revision}
             known.update(await runtime.vectors.ids_where(CollectionName.EVENTS, where))
         if stale := known.difference(ids(extraction)):
-            await runtime.vectors.delete(CollectionName.EVENTS, list(stale))
+            await _drop_unless_wanted(runtime, job, stale)
     except MemoryFault as fault:
         log.warning("stale vectors of %s stay until a reindex: %s", job.revision_id, fault)
+
+
+async def _drop_unless_wanted(runtime: Runtime, job: Job, stale: set[str]) -> None:
+    """A next run may tell the same again: it has its vectors first, and its rows last. So not while
+    one has the job, which cannot be claimed meanwhile; and what is stored again stays."""
+    named = {"uids": [job.artifact_uid], "revisions": [job.revision_id]}
+    async with runtime.database.long_transaction() as session:
+        await session.run("lock_artifact", uid=job.artifact_uid)
+        if await session.all("revisions_at_rest", **named, moment=0):
+            rows = await session.all("event_ids_of_revisions", **named)
+            gone = stale.difference(str(row["event_id"]) for row in rows)
+            await runtime.vectors.delete(CollectionName.EVENTS, list(gone))
 
 
 def _may_follow_a_failure(job: Job) -> bool:

@@ -5,7 +5,7 @@ them. Postgres has the last word on what exists and what is latest.
 """
 
 import asyncio
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Literal
 
@@ -29,6 +29,8 @@ _MIN_DEPTH = 40
 _MORE_HITS = 600
 # So many more than are wanted are read at first.
 _SPARE = 10
+# Memories are looked through for so many of the words at most.
+_MEMORY_WORDS = 32
 _TEXT, _CHUNKS, _DOCUMENTS, _MEMORY_TEXT, _MEMORY_DENSE = (
     "full_text",
     "dense_chunks",
@@ -80,6 +82,10 @@ async def hybrid_search(
         # Superseded entries that were not moved out of the way, for want of Chroma perhaps; or
         # what a query that is taken to the letter excludes.
         passages, _ = await search.best(limit, max(depth, _MORE_HITS))
+    if not passages and asked.to_the_letter and not asked.excludes:
+        # Few quote exactly, and nobody is helped by nothing: then it is taken for a sentence.
+        loose = replace(search, asked=await _understand(runtime, query, literally=False))
+        passages, _ = await loose.best(limit, depth)
     if expand_neighbors:
         passages = await _with_neighbors(runtime, passages)
     return passages
@@ -99,9 +105,11 @@ async def artifact_search(
     return list(best.values())[:limit]
 
 
-async def _understand(runtime: Runtime, query: str) -> Asked:
+async def _understand(runtime: Runtime, query: str, *, literally: bool = True) -> Asked:
     async with runtime.database.session() as session:
-        return await understand(session, query, counting="count_words_of_chunks")
+        return await understand(
+            session, query, counting="count_words_of_chunks", literally=literally
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,13 +145,13 @@ class _Search:
 
     async def _memory_full_text(self, depth: int) -> list[str]:
         asked = self.asked
-        words = asked.words if asked.to_the_letter else asked.any_word
+        each_word = list(asked.every_word[:_MEMORY_WORDS])
+        any_word = " | ".join(f"({word})" for word in each_word)
+        words = asked.words if asked.to_the_letter else any_word
         if not self.with_memory or asked.is_open_ended or not words:
             return []
         async with self.runtime.database.session() as session:
-            rows = await session.all(
-                "best_memories", words=words, each_word=list(asked.each_word), limit=depth
-            )
+            rows = await session.all("best_memories", words=words, each_word=each_word, limit=depth)
         return [row["memory_id"] for row in rows]
 
     async def _memory_dense(self, depth: int) -> list[str]:

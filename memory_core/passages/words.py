@@ -1,4 +1,7 @@
-"""Passages by the words of a query: all of them, then some, the best of the newest each time."""
+"""Passages by the words of a query: all in the title, all, two, one; each time the best of the
+newest."""
+
+from collections.abc import Iterator
 
 from memory_core.database import Session
 from memory_core.passages.filters import Filters
@@ -6,17 +9,27 @@ from memory_core.typed import Asked
 
 # So many of the newest matches are ranked: all that have a rare word, some that have a common one.
 _RANKED_MATCHES = 600
-# Where too few have two of the words, one of so many will do: the rarest say most.
-_RAREST = 2
+# And so many of the newest chunks are looked at for what a query only excludes.
+_LOOKED_AT = 3_000
 
 
 async def best_chunks(session: Session, asked: Asked, filters: Filters, limit: int) -> list[str]:
-    """The ids of chunks, best first. None for what only excludes: everything else matches that."""
+    """The ids of chunks, best first."""
+    if asked.is_open_ended:
+        rows = await session.all(
+            "newest_chunks_without",
+            words=asked.words,
+            last=_LOOKED_AT,
+            limit=limit,
+            **filters.for_sql(),
+        )
+        return [row["chunk_id"] for row in rows]
     found: dict[str, None] = {}
-    for words in _ever_fewer(asked):
+    for words, in_title in _ever_fewer(asked):
         rows = await session.all(
             "best_chunks",
             words=words,
+            in_title=in_title,
             any_word=asked.any_word,
             each_word=list(asked.each_word),
             ranked=_RANKED_MATCHES,
@@ -29,12 +42,15 @@ async def best_chunks(session: Session, asked: Asked, filters: Filters, limit: i
     return list(found)[:limit]
 
 
-def _ever_fewer(asked: Asked) -> list[str]:
-    """Queries of which each finds what the one before does, and more."""
-    if asked.is_open_ended:
-        return []
+def _ever_fewer(asked: Asked) -> Iterator[tuple[str, bool]]:
+    """What is looked for, one after the other, and whether in titles: a document that is called so
+    is meant however old it is."""
     if asked.to_the_letter:
-        return [asked.words]
-    words = [f"({word})" for word in asked.each_word]
-    queries = [" & ".join(words), asked.words, " | ".join(words[:_RAREST])]
-    return list(dict.fromkeys(query for query in queries if query))
+        yield asked.words, False
+        return
+    every = " & ".join(f"({word})" for word in asked.each_word)
+    if every:
+        yield every, True
+    for words in dict.fromkeys((every, asked.words, asked.any_word)):
+        if words:
+            yield words, False

@@ -21,6 +21,12 @@ CREATE FUNCTION words_of_chunk(uid TEXT, revision TEXT, index INT) RETURNS TSVEC
     RETURN (SELECT c.words FROM revision_chunk c
             WHERE c.artifact_uid = uid AND c.revision_id = revision AND c.chunk_index = index);
 
+-- Nor does the title of a revision.
+CREATE FUNCTION words_of_title(uid TEXT, revision TEXT) RETURNS TSVECTOR
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE COST 1000
+    RETURN (SELECT to_tsvector('english', coalesce(r.title, '')) FROM artifact_revision r
+            WHERE r.artifact_uid = uid AND r.revision_id = revision);
+
 CREATE FUNCTION enter_new_chunks() RETURNS TRIGGER AS $$
 BEGIN
     INSERT INTO chunk_entry (
@@ -73,6 +79,9 @@ WHERE r.is_latest;
 CREATE INDEX idx_chunk_entry_words ON chunk_entry
     USING GIN (words_of_chunk(artifact_uid, revision_id, chunk_index))
     WITH (gin_pending_list_limit = 512);
+CREATE INDEX idx_chunk_entry_title ON chunk_entry
+    USING GIN (words_of_title(artifact_uid, revision_id))
+    WITH (gin_pending_list_limit = 512) WHERE chunk_index = 0;
 CREATE INDEX idx_chunk_entry_time ON chunk_entry (time);
 CREATE INDEX idx_chunk_entry_type ON chunk_entry (artifact_type, is_chunked);
 CREATE INDEX idx_chunk_entry_source ON chunk_entry (source_system, is_chunked);

@@ -114,6 +114,73 @@ SELECT artifact_uid, revision_id, chunk_index, is_chunked, time, artifact_type, 
 FROM missing
 ON CONFLICT DO NOTHING;
 
+-- fragment: some_words
+-- Some words of a text (words), as a query.
+(SELECT string_agg(quote_literal(w.lexeme), ' & ')::tsquery
+ FROM (SELECT lexeme FROM unnest(words) WHERE lexeme ~ '^[a-z]+$' LIMIT 5) w)
+
+-- name: find_chunks_not_found
+-- Of a sample, those that their own words do not lead to. OFFSET 0 asks the index.
+WITH sample AS MATERIALIZED (
+    SELECT s.artifact_uid, s.revision_id, s.chunk_index, c.chunk_id, c.words
+    FROM (SELECT * FROM chunk_entry ORDER BY random() LIMIT %(sample)s) s
+    JOIN revision_chunk c USING (artifact_uid, revision_id, chunk_index)
+), asked AS MATERIALIZED (
+    SELECT s.*,
+    -- include: some_words
+    AS query FROM sample s
+)
+SELECT a.chunk_id AS id, count(*) OVER () AS total FROM asked a
+WHERE a.query IS NOT NULL AND NOT EXISTS (
+    SELECT 1
+    FROM (
+        SELECT n.artifact_uid, n.revision_id, n.chunk_index FROM chunk_entry n
+        WHERE words_of_chunk(n.artifact_uid, n.revision_id, n.chunk_index) @@ a.query
+        OFFSET 0
+    ) found
+    WHERE found.artifact_uid = a.artifact_uid AND found.revision_id = a.revision_id
+      AND found.chunk_index = a.chunk_index);
+
+-- name: find_events_not_found
+-- The same of events.
+WITH sample AS MATERIALIZED (
+    SELECT s.event_id, s.is_latest, e.words
+    FROM (SELECT event_id, is_latest FROM event_entry ORDER BY random() LIMIT %(sample)s) s
+    JOIN semantic_event e USING (event_id)
+), asked AS MATERIALIZED (
+    SELECT s.*,
+    -- include: some_words
+    AS query FROM sample s
+)
+SELECT a.event_id::text AS id, count(*) OVER () AS total FROM asked a
+WHERE a.query IS NOT NULL AND NOT EXISTS (
+    SELECT 1
+    FROM (
+        SELECT n.event_id FROM event_entry n
+        WHERE n.is_latest AND words_of_event(n.event_id) @@ a.query
+        UNION ALL
+        SELECT n.event_id FROM event_entry n
+        WHERE NOT n.is_latest AND words_of_event(n.event_id) @@ a.query
+        OFFSET 0
+    ) found
+    WHERE found.event_id = a.event_id);
+
+-- name: ask_indexes
+-- Also where a table is so small that reading all of it is quicker; until the end of the transaction.
+SELECT set_config('enable_seqscan', 'off', true), set_config('enable_indexscan', 'off', true);
+
+-- name: reindex_words_of_chunks
+REINDEX INDEX idx_chunk_entry_words;
+
+-- name: reindex_words_of_titles
+REINDEX INDEX idx_chunk_entry_title;
+
+-- name: reindex_words_of_events
+REINDEX INDEX idx_event_entry_latest;
+
+-- name: reindex_words_of_superseded_events
+REINDEX INDEX idx_event_entry_superseded;
+
 -- name: find_abandoned_jobs
 SELECT job_id, locked_by, count(*) OVER () AS total FROM event_jobs
 WHERE status = 'PROCESSING'

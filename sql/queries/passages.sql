@@ -17,13 +17,18 @@
   AND (%(time_to)s::timestamptz IS NULL OR s.time <= %(time_to)s)
 
 -- name: best_chunks
--- The newest chunks that match: those with more of the words first, then those in which they stand
--- more often and closer together. What is ranked is read once; OFFSET 0 finds all before any is.
+-- The newest chunks that match, by themselves or by the title of which they are the opening: those
+-- with more of the words first, then those in which they stand more often and closer together. What
+-- is ranked is read once; OFFSET 0 finds all before any is.
 WITH newest AS (
     SELECT m.artifact_uid, m.revision_id, m.chunk_index, m.time
     FROM (
         SELECT s.artifact_uid, s.revision_id, s.chunk_index, s.time FROM chunk_entry s
-        WHERE words_of_chunk(s.artifact_uid, s.revision_id, s.chunk_index) @@ %(words)s::tsquery
+        WHERE CASE WHEN %(in_title)s
+                   THEN s.chunk_index = 0
+                        AND words_of_title(s.artifact_uid, s.revision_id) @@ %(words)s::tsquery
+                   ELSE words_of_chunk(s.artifact_uid, s.revision_id, s.chunk_index)
+                        @@ %(words)s::tsquery END
           AND
         -- include: entry_of_chunk_filters
         OFFSET 0
@@ -37,6 +42,21 @@ WITH newest AS (
 SELECT u.chunk_id FROM unpacked u
 ORDER BY (SELECT count(*) FROM unnest(%(each_word)s::tsquery[]) AS one WHERE u.words @@ one) DESC,
          ts_rank_cd(u.words, %(any_word)s::tsquery, 1) DESC, u.time DESC, u.chunk_id
+LIMIT %(limit)s;
+
+-- name: newest_chunks_without
+-- The newest chunks that match what only excludes, among the last so many.
+SELECT c.chunk_id
+FROM (
+    SELECT s.artifact_uid, s.revision_id, s.chunk_index, s.time FROM chunk_entry s
+    WHERE
+    -- include: entry_of_chunk_filters
+    ORDER BY s.time DESC
+    LIMIT %(last)s
+) s
+JOIN revision_chunk c USING (artifact_uid, revision_id, chunk_index)
+WHERE c.words @@ %(words)s::tsquery
+ORDER BY s.time DESC, c.chunk_id
 LIMIT %(limit)s;
 
 -- name: count_words_of_chunks

@@ -26,6 +26,7 @@ from tests.integration.failing_servers import (  # noqa: F401
 from tests.integration.job_queue import crowd, queue  # noqa: F401
 from tests.integration.planted_events import Garden
 from tests.integration.searched_events import planted, searched  # noqa: F401
+from tests.integration.searched_text import corpus  # noqa: F401
 from tests.pipeline_client import SMALL_CHUNKS, Pipeline, with_openai
 from tests.scripted_provider import ScriptedProvider
 from tests.tool_client import ToolClient, in_one_task

@@ -124,6 +124,26 @@ async def a_superseded_chunk_that_is(pipeline: Pipeline) -> str:
     return str(row["chunk_id"])
 
 
+async def an_index_without_a_chunk(pipeline: Pipeline) -> str:
+    """As if it had been made before the words were there."""
+    [row] = await pipeline.rows(
+        "UPDATE revision_chunk SET words = to_tsvector('english', 'kiln zebra') "
+        "WHERE ctid = (SELECT c.ctid FROM revision_chunk c JOIN chunk_entry "
+        "USING (artifact_uid, revision_id, chunk_index) LIMIT 1) RETURNING chunk_id"
+    )
+    return str(row["chunk_id"])
+
+
+async def an_index_without_an_event(pipeline: Pipeline) -> str:
+    await pipeline.rows("ALTER TABLE semantic_event DISABLE TRIGGER USER")
+    [row] = await pipeline.rows(
+        "UPDATE semantic_event SET quotes = 'aardvark aardwolf' "
+        "WHERE event_id = (SELECT event_id FROM semantic_event LIMIT 1) RETURNING event_id"
+    )
+    await pipeline.rows("ALTER TABLE semantic_event ENABLE TRIGGER USER")
+    return str(row["event_id"])
+
+
 async def a_lease_that_ended(pipeline: Pipeline) -> str:
     [row] = await pipeline.rows(
         "UPDATE event_jobs SET status = 'PROCESSING', locked_by = 'gone', "
@@ -198,6 +218,8 @@ CASES: list[tuple[str, Plant]] = [
     ("events_follow_their_revision", an_entry_that_does_not_count),
     ("events_follow_their_revision", a_chunk_that_is_not_gone_through),
     ("events_follow_their_revision", a_superseded_chunk_that_is),
+    ("words_lead_to_texts", an_index_without_a_chunk),
+    ("words_lead_to_texts", an_index_without_an_event),
     ("no_abandoned_jobs", a_lease_that_ended),
     ("index_agrees", no_vector_of_an_event),
     ("index_agrees", no_vector_of_a_document),

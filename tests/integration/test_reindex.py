@@ -10,7 +10,10 @@ from memory_core import agreement, indexed, memories, reindex
 from memory_core.artifacts.deletion import delete_artifact
 from memory_core.chroma import ChromaClient
 from memory_core.embedding import Vector
+from memory_core.embedding.local import LocalEmbedder
 from memory_core.errors import ChromaUnavailable, EmbeddingMismatch, ErrorCode, ProviderFault
+from memory_core.events import store
+from memory_core.extraction import pipeline as extraction
 from memory_core.memories import MemoryType
 from memory_core.runtime import Runtime
 from memory_core.settings import Settings
@@ -314,6 +317,48 @@ async def test_events_are_stored_also_when_their_vectors_cannot_be_written_again
     monkeypatch.undo()
     assert await agreement.mend(pipeline.runtime, indexed.Events()) == 1
     assert await differences(pipeline.runtime) == []
+
+
+async def test_events_that_are_replaced_while_they_are_copied_do_not_come_back(
+    pipeline: Pipeline, held_once: Held, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await pipeline.remember(f"{GNU} Decision: the yak plan is accepted.", "third")
+    await pipeline.extract("run-2")
+    read, go_on = held_once(LocalEmbedder, "embed")
+    rebuilding = asyncio.create_task(reindex.rebuild_events(pipeline.runtime, lambda done: None))
+    await read.wait()
+    monkeypatch.setattr(extraction, "canonicalise", all_but_the_first(extraction.canonicalise))
+    await pipeline.extract("run-3", redo_as="ui")
+    go_on.set()
+    await rebuilding
+
+    monkeypatch.setattr(agreement, "HEARTBEAT_SECONDS", 0)
+    assert await differences(pipeline.runtime) == []
+
+
+async def test_what_is_stored_again_stays_although_a_run_before_had_replaced_it(
+    pipeline: Pipeline, held_once: Held, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await pipeline.remember(f"{GNU} Decision: the yak plan is accepted.", "third")
+    await pipeline.extract("run-2")
+    stored, go_on = held_once(store, "replace_events")
+    with monkeypatch.context() as patched:
+        patched.setattr(extraction, "canonicalise", all_but_the_first(extraction.canonicalise))
+        late = asyncio.create_task(pipeline.extract("run-3", redo_as="ui"))
+        await stored.wait()
+    await pipeline.extract("run-4", redo_as="ui")
+    go_on.set()
+    await late
+
+    monkeypatch.setattr(agreement, "HEARTBEAT_SECONDS", 0)
+    assert await differences(pipeline.runtime) == []
+
+
+def all_but_the_first(canonicalise: Any) -> Any:
+    async def fewer(*arguments: Any, **named: Any) -> Any:
+        return (await canonicalise(*arguments, **named))[1:]
+
+    return fewer
 
 
 async def test_a_server_that_knows_the_old_collection_goes_on_with_the_new(

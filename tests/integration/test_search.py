@@ -1,44 +1,21 @@
 """artifact_search and hybrid_search: the right passage, at its exact place, of what is latest."""
 
 import json
-from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
 
 from memory_core.artifacts.entries import entry_metadata
-from memory_core.passages import meaning, words
+from memory_core.passages import meaning
 from memory_core.runtime import Runtime
 from memory_core.times import parse_time
 from memory_core.vectors import CollectionName, Entry, VectorStore
+from tests.integration.searched_text import DEMO, MANIFEST, found_texts, note
 from tests.tool_client import Json, ToolClient
 
-DEMO = Path(__file__).resolve().parents[2] / "demo"
-MANIFEST: list[Json] = json.loads((DEMO / "manifest.json").read_text(encoding="utf-8"))
-DOCUMENTS = len({document["source_id"] for document in MANIFEST})
 REVIEW = "rec-20260210-lantern-review"  # the one that is long enough for chunks
 SOURCES = {"full_text", "dense_chunks", "dense_artifacts", "memory_full_text", "dense_memory"}
-
-
-@pytest.fixture
-async def corpus(
-    _session_client: ToolClient,
-    _session_runtime: Runtime,
-    sql: psycopg.Connection,
-) -> ToolClient:
-    """Every tool, over the shipped sample. Tests that use it only read."""
-    tools = _session_client
-    held = sql.execute("SELECT count(DISTINCT artifact_uid) FROM artifact_revision").fetchone()
-    if held != (DOCUMENTS,):
-        sql.execute("TRUNCATE artifact_revision, event_jobs, memory CASCADE")
-        for name in CollectionName:
-            await _session_runtime.vectors.recreate(name)
-        for document in MANIFEST:
-            content = (DEMO / document["file"]).read_bytes().decode()
-            fields = {name: value for name, value in document.items() if name != "file"}
-            await tools("artifact_ingest", content=content, **fields)
-    return tools
 
 
 async def source_ids(tools: ToolClient, tool: str, query: str, **filters: Any) -> list[str]:
@@ -244,93 +221,6 @@ async def test_type_is_another_name_for_artifact_type(corpus: ToolClient) -> Non
     assert {hit["artifact_type"] for hit in by_type["results"]} == {"note"}
 
 
-# --- any query is a fair query ---------------------------------------------------------------
-
-
-async def test_operators_of_web_search(corpus: ToolClient) -> None:
-    async def by_words(query: str) -> set[str]:
-        hits = (await corpus("hybrid_search", query=query, limit=50))["results"]
-        return {hit["text"] for hit in hits if "full_text" in hit["sources"]}
-
-    phrase = await by_words('"top drawer"')
-    without = await by_words("passkey -beta")
-    either = await by_words("parking OR Keyhaven")
-
-    assert phrase
-    assert all("top drawer" in text for text in phrase)
-    assert without
-    assert all("beta" not in text.lower() for text in without)
-    assert any("parking" in text for text in either)
-    assert any("Keyhaven" in text for text in either)
-
-
-async def test_what_a_query_excludes_does_not_come_back_by_its_meaning(tools: ToolClient) -> None:
-    """Nor does what is near to a phrase and does not have it; memories as well."""
-    await note(tools, "The otters moved into the boathouse.", source_id="one")
-    await note(tools, "The otters moved into the garden.", source_id="two")
-    await tools("memory_store", content="Otters like the boathouse", type="fact", confidence=1)
-    await tools("memory_store", content="Otters like eels", type="fact", confidence=1)
-
-    without = await found_texts(tools, "otters -boathouse")
-    phrase = await found_texts(tools, '"otters moved into the boathouse"')
-    only = await found_texts(tools, "-boathouse")
-
-    assert set(without) == {"The otters moved into the garden.", "Otters like eels"}
-    assert phrase == ["The otters moved into the boathouse."]
-    assert set(only) == set(without)
-
-
-async def test_a_hyphen_between_words_excludes_nothing(tools: ToolClient) -> None:
-    await note(tools, "The otters moved into the boathouse.")
-
-    [hit] = (await tools("hybrid_search", query="otters - boathouse"))["results"]
-
-    assert "full_text" in hit["sources"]
-
-
-async def test_all_words_come_before_some_however_old(
-    tools: ToolClient, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Of common words the newest are ranked alone."""
-    monkeypatch.setattr(words, "_RANKED_MATCHES", 2)
-    for number in range(8):
-        text = "Otters sleep by the river." if number % 2 else "Otters and badgers sleep."
-        await note(tools, f"{text} {number}", source_id=f"{number}", ts=f"2026-01-0{number + 1}")
-    old = "Otters and badgers sleep by the river."
-    await note(tools, old, source_id="old", ts="2020-01-01")
-
-    for query in ("otters badgers river", "do otters and badgers sleep by the river?"):
-        hits = (await tools("hybrid_search", query=query, limit=50))["results"]
-        by_words = [hit["text"] for hit in hits if "full_text" in hit["sources"]]
-        assert by_words[0] == old
-        assert len(by_words) == 3
-
-
-@pytest.mark.parametrize("unknown", ["zorgle", "zorgle frobnicated quuxly"])
-async def test_words_that_are_nowhere_hide_nothing(tools: ToolClient, unknown: str) -> None:
-    await note(tools, "The otters moved into the boathouse.")
-
-    [hit] = (await tools("hybrid_search", query=f"{unknown} otters"))["results"]
-
-    assert "full_text" in hit["sources"]
-
-
-@pytest.mark.parametrize(
-    "query",
-    [
-        *("...", "!!!", "&", "|", "!", "(", ")", "<->", ":*", "'", '"', '""', "\\", "%", "_", "-"),
-        *("a & b", "a | !b", "!(a", "'unclosed", '"unclosed', "\\'", "a:*b", "a <2> b", "'a' & "),
-        *("👍", "👩‍👩‍👧‍👦", "\u200f", "\ufeff", "\u0301", "   ", "\n\t", "the", "and or not"),
-        *("null", "true", '{"a": 1}', "[1, 2]", "1; DROP TABLE memory", "%(query)s", "{}", "%s"),
-        *("https://a.example/?x=1&y=2!z", "a@b.example", "C++ & C#", "x" * 500, "🦊" * 500),
-        *("<|endoftext|>", "OR", "-beta", "--", "OR OR", '" OR "'),
-    ],
-)
-async def test_no_query_is_an_error(corpus: ToolClient, query: str) -> None:
-    for tool in ("hybrid_search", "artifact_search", "memory_search"):
-        await corpus(tool, query=query, limit=2)
-
-
 # --- memories --------------------------------------------------------------------------------
 
 
@@ -362,20 +252,6 @@ async def test_a_filtered_search_leaves_memories_out(tools: ToolClient) -> None:
 
 
 # --- only what is latest, whatever Chroma says ------------------------------------------------
-
-
-async def note(tools: ToolClient, content: str, **changes: Any) -> Json:
-    document = {
-        "artifact_type": "note",
-        "source_system": "notes",
-        "source_id": "otters",
-        "content": content,
-    }
-    return await tools("artifact_ingest", **{**document, **changes})
-
-
-async def found_texts(tools: ToolClient, query: str) -> list[str]:
-    return [hit["text"] for hit in (await tools("hybrid_search", query=query, limit=50))["results"]]
 
 
 async def test_superseded_text_is_not_found(tools: ToolClient) -> None:

@@ -99,6 +99,7 @@ def test_sensors_jobs_schedules_and_checks_are_present(
         ("stored_events", "every_event_has_evidence"),
         ("stored_events", "one_latest_revision"),
         ("stored_events", "events_follow_their_revision"),
+        ("stored_events", "words_lead_to_texts"),
         ("stored_events", "no_abandoned_jobs"),
         ("stored_events", "events_are_fresh"),
         ("event_index", "index_agrees"),

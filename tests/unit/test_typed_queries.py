@@ -21,6 +21,8 @@ from memory_core.typed import _two_of, has_operators
         "soup OR beta",
         "soup or beta",
         "Alice OR Bob?",
+        "-猫",
+        "who decided OR postponed the whole programme of the year",
     ],
 )
 def test_operators(text: str) -> None:
@@ -45,6 +47,10 @@ def test_operators(text: str) -> None:
         "order of the orchard",
         "auth redesign — who?",
         "a & b | c",
+        "who decided to postpone or cancel the fallback",
+        "git commit -m message",
+        "kubectl get pods -n kube-system",
+        "-5 degrees",
     ],
 )
 def test_sentences(text: str) -> None:

@@ -1,0 +1,164 @@
+"""What people type into a text search: sentences, operators, commands, anything."""
+
+import pytest
+
+from memory_core.passages import search, words
+from tests.integration.searched_text import found_texts, note
+from tests.tool_client import ToolClient
+
+
+async def test_operators_of_web_search(corpus: ToolClient) -> None:
+    async def by_words(query: str) -> set[str]:
+        hits = (await corpus("hybrid_search", query=query, limit=50))["results"]
+        return {hit["text"] for hit in hits if "full_text" in hit["sources"]}
+
+    phrase = await by_words('"top drawer"')
+    without = await by_words("passkey -beta")
+    either = await by_words("parking OR Keyhaven")
+
+    assert phrase
+    assert all("top drawer" in text for text in phrase)
+    assert without
+    assert all("beta" not in text.lower() for text in without)
+    assert any("parking" in text for text in either)
+    assert any("Keyhaven" in text for text in either)
+
+
+async def test_what_a_query_excludes_does_not_come_back_by_its_meaning(tools: ToolClient) -> None:
+    """Nor does what is near to a phrase and does not have it; memories as well."""
+    await note(tools, "The otters moved into the boathouse.", source_id="one")
+    await note(tools, "The otters moved into the garden.", source_id="two")
+    await tools("memory_store", content="Otters like the boathouse", type="fact", confidence=1)
+    await tools("memory_store", content="Otters like eels", type="fact", confidence=1)
+
+    without = await found_texts(tools, "otters -boathouse")
+    phrase = await found_texts(tools, '"otters moved into the boathouse"')
+    only = await found_texts(tools, "-boathouse")
+
+    assert set(without) == {"The otters moved into the garden.", "Otters like eels"}
+    assert phrase == ["The otters moved into the boathouse."]
+    assert set(only) == set(without)
+
+
+async def test_a_hyphen_between_words_excludes_nothing(tools: ToolClient) -> None:
+    await note(tools, "The otters moved into the boathouse.")
+
+    [hit] = (await tools("hybrid_search", query="otters - boathouse"))["results"]
+
+    assert "full_text" in hit["sources"]
+
+
+async def test_all_words_come_before_some_however_old(
+    tools: ToolClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of common words the newest are ranked alone."""
+    monkeypatch.setattr(words, "_RANKED_MATCHES", 2)
+    for number in range(8):
+        text = "Otters sleep by the river." if number % 2 else "Otters and badgers sleep."
+        await note(tools, f"{text} {number}", source_id=f"{number}", ts=f"2026-01-0{number + 1}")
+    old = "Otters and badgers sleep by the river."
+    await note(tools, old, source_id="old", ts="2020-01-01")
+
+    for query in ("otters badgers river", "do otters and badgers sleep by the river?"):
+        hits = (await tools("hybrid_search", query=query, limit=50))["results"]
+        by_words = [hit["text"] for hit in hits if "full_text" in hit["sources"]]
+        assert by_words[0] == old
+        assert len(by_words) == 3
+
+
+@pytest.mark.parametrize("unknown", ["zorgle", "zorgle frobnicated quuxly"])
+async def test_words_that_are_nowhere_hide_nothing(tools: ToolClient, unknown: str) -> None:
+    await note(tools, "The otters moved into the boathouse.")
+
+    [hit] = (await tools("hybrid_search", query=f"{unknown} otters"))["results"]
+
+    assert "full_text" in hit["sources"]
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "who decided to move the otters or the badgers",
+        '"boathouse otters" moved',
+        'what did "the otters" do in "the garden house"',
+        "otters -m boathouse",
+        "otters --verbose",
+        "pip install -e otters",
+    ],
+)
+async def test_what_is_no_operator_hides_nothing(tools: ToolClient, query: str) -> None:
+    """Sentences have "or" in them, commands options; and few quote exactly."""
+    await note(tools, "The otters moved into the boathouse.")
+
+    [hit] = (await tools("hybrid_search", query=query))["results"]
+
+    assert "full_text" in hit["sources"]
+
+
+async def test_a_memory_is_found_by_words_that_no_document_has(tools: ToolClient) -> None:
+    await note(tools, "Quarterly figures of the harbour.")
+    for number in range(50):
+        content = f"The gardener likes plant {number} and its colour in spring"
+        await tools("memory_store", content=content, type="fact", confidence=1)
+    await tools(
+        "memory_store", content="Passport XK4471 expires in 2031", type="fact", confidence=1
+    )
+
+    [first, *_] = (await tools("hybrid_search", query="when does passport XK4471 expire"))[
+        "results"
+    ]
+
+    assert "XK4471" in first["text"]
+    assert "memory_full_text" in first["sources"]
+
+
+async def test_a_document_that_is_called_so_is_found_by_it_however_old(
+    tools: ToolClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(words, "_RANKED_MATCHES", 3)
+    await note(
+        tools,
+        "We go to Rotterdam.",
+        source_id="old",
+        title="Office move",
+        ts="2020-01-01",
+    )
+    for number in range(8):
+        text = f"Log {number}: the team will move item {number} to the office."
+        await note(tools, text, source_id=f"{number}", ts=f"2026-01-0{number + 1}")
+
+    hits = (await tools("hybrid_search", query="office move"))["results"]
+
+    [called_so] = [hit for hit in hits if hit["title"] == "Office move"]
+    assert "full_text" in called_so["sources"]
+
+
+async def test_what_only_excludes_finds_the_newest_without(
+    tools: ToolClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where all that is near has the word."""
+    monkeypatch.setattr(search, "_MIN_DEPTH", 2)
+    monkeypatch.setattr(search, "_MORE_HITS", 2)
+    for number in range(12):
+        await note(tools, f"beta entry {number}", source_id=f"beta {number}")
+    await note(tools, "Something else", source_id="else", ts="2020-01-01")
+
+    hits = (await tools("hybrid_search", query="-beta", limit=1))["results"]
+
+    assert [hit["text"] for hit in hits] == ["Something else"]
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        *("...", "!!!", "&", "|", "!", "(", ")", "<->", ":*", "'", '"', '""', "\\", "%", "_", "-"),
+        *("a & b", "a | !b", "!(a", "'unclosed", '"unclosed', "\\'", "a:*b", "a <2> b", "'a' & "),
+        *("👍", "👩‍👩‍👧‍👦", "\u200f", "\ufeff", "\u0301", "   ", "\n\t", "the", "and or not"),
+        *("null", "true", '{"a": 1}', "[1, 2]", "1; DROP TABLE memory", "%(query)s", "{}", "%s"),
+        *("https://a.example/?x=1&y=2!z", "a@b.example", "C++ & C#", "x" * 500, "🦊" * 500),
+        *("<|endoftext|>", "OR", "-beta", "--", "OR OR", '" OR "'),
+    ],
+)
+async def test_no_query_is_an_error(corpus: ToolClient, query: str) -> None:
+    for tool in ("hybrid_search", "artifact_search", "memory_search"):
+        await corpus(tool, query=query, limit=2)

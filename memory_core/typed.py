@@ -38,7 +38,7 @@ class Asked:
     words: str
     # What it excludes must not come back by its meaning.
     to_the_letter: bool = False
-    # Its words one by one, for ranking; of more than two, the rarest first.
+    # Its words one by one, for ranking; where they were counted, the rarest first.
     each_word: Sequence[str] = ()
     # When what has none of its words matches as well: the tsquery of those that do not. The
     # matches are counted by what they leave, since no index leads to what a text does not have.
@@ -68,10 +68,17 @@ def has_operators(text: str) -> bool:
 
 
 async def understand(
-    session: Session, text: str, *, counting: str, literally: bool = True, **parameters: Any
+    session: Session,
+    text: str,
+    *,
+    counting: str,
+    uncounted: int = 2,
+    literally: bool = True,
+    **parameters: Any,
 ) -> Asked:
-    """`counting`: the query that tells how common words are, with its parameters. Not `literally`:
-    as a sentence, whatever operators it has."""
+    """`counting`: the query that tells how common words are, with its parameters; of up to
+    `uncounted` words it does not matter. Not `literally`: as a sentence, whatever operators it
+    has."""
     # Postgres would take a hyphen between words for an exclusion.
     text = _LOOSE_HYPHEN.sub(" ", text)
     parsed = await session.one("parse_query", query=text, typed=list(dict.fromkeys(text.split())))
@@ -81,7 +88,7 @@ async def understand(
     if literally and strict and has_operators(text):
         all_but = _all_but(strict) if parsed["open_ended"] else None
         return Asked(strict, True, each_word[:_RANKED_WORDS], all_but, each_word)
-    if len(each_word) <= 2:
+    if len(each_word) <= uncounted:
         return Asked(" | ".join(each_word), each_word=each_word, every_word=each_word)
     rows = await session.all(counting, words=each_word, **parameters)
     rarest = sorted((row for row in rows if row["found"]), key=lambda row: row["found"])

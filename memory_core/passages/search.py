@@ -108,7 +108,7 @@ async def artifact_search(
 async def _understand(runtime: Runtime, query: str, *, literally: bool = True) -> Asked:
     async with runtime.database.session() as session:
         return await understand(
-            session, query, counting="count_words_of_chunks", literally=literally
+            session, query, counting="count_words_of_chunks", uncounted=1, literally=literally
         )
 
 

@@ -18,8 +18,9 @@
 
 -- name: best_chunks
 -- The newest chunks that match, by themselves or by the title of which they are the opening: those
--- with more of the words first, then those in which they stand more often and closer together. What
--- is ranked is read once; OFFSET 0 finds all before any is.
+-- with more of the words first, then those with the rarer ones, which come first, then those in which
+-- they stand more often and closer together. What is ranked is read once; OFFSET 0 finds all before
+-- any is.
 WITH newest AS (
     SELECT m.artifact_uid, m.revision_id, m.chunk_index, m.time
     FROM (
@@ -40,7 +41,9 @@ WITH newest AS (
     FROM newest n JOIN revision_chunk c USING (artifact_uid, revision_id, chunk_index)
 )
 SELECT u.chunk_id FROM unpacked u
-ORDER BY (SELECT count(*) FROM unnest(%(each_word)s::tsquery[]) AS one WHERE u.words @@ one) DESC,
+ORDER BY (SELECT sum(1 + 0.1 / n)
+          FROM unnest(%(each_word)s::tsquery[]) WITH ORDINALITY AS w (one, n)
+          WHERE u.words @@ one) DESC NULLS LAST,
          ts_rank_cd(u.words, %(any_word)s::tsquery, 1) DESC, u.time DESC, u.chunk_id
 LIMIT %(limit)s;
 
@@ -54,7 +57,12 @@ FROM (
     ORDER BY s.time DESC
     LIMIT %(last)s
 ) s
-JOIN revision_chunk c USING (artifact_uid, revision_id, chunk_index)
+CROSS JOIN LATERAL (
+    SELECT c.chunk_id, c.words FROM revision_chunk c
+    WHERE c.artifact_uid = s.artifact_uid AND c.revision_id = s.revision_id
+      AND c.chunk_index = s.chunk_index
+    OFFSET 0
+) c
 WHERE c.words @@ %(words)s::tsquery
 ORDER BY s.time DESC, c.chunk_id
 LIMIT %(limit)s;

@@ -171,8 +171,8 @@ async def _reindex_words(runtime: Runtime) -> Repair:
     found = await _words(runtime)
     if not found.passed:
         async with runtime.database.session() as session:
-            for name in ("chunks", "titles", "events", "superseded_events"):
-                await session.run(f"reindex_words_of_{name}")
+            await session.run("reindex_chunk_entries")
+            await session.run("reindex_event_entries")
     return Repair(found.total)
 
 

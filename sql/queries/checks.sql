@@ -169,17 +169,11 @@ WHERE a.query IS NOT NULL AND NOT EXISTS (
 -- Also where a table is so small that reading all of it is quicker; until the end of the transaction.
 SELECT set_config('enable_seqscan', 'off', true), set_config('enable_indexscan', 'off', true);
 
--- name: reindex_words_of_chunks
-REINDEX INDEX idx_chunk_entry_words;
+-- name: reindex_chunk_entries
+REINDEX TABLE chunk_entry;
 
--- name: reindex_words_of_titles
-REINDEX INDEX idx_chunk_entry_title;
-
--- name: reindex_words_of_events
-REINDEX INDEX idx_event_entry_latest;
-
--- name: reindex_words_of_superseded_events
-REINDEX INDEX idx_event_entry_superseded;
+-- name: reindex_event_entries
+REINDEX TABLE event_entry;
 
 -- name: find_abandoned_jobs
 SELECT job_id, locked_by, count(*) OVER () AS total FROM event_jobs

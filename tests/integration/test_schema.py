@@ -478,7 +478,7 @@ def test_full_text_search_knows_letters_outside_ascii(connection: psycopg.Connec
 
 
 DEFINITION = re.compile(
-    r"(?:\s*--[^\n]*\n)*\s*(?:CREATE|ALTER|DROP|TRUNCATE|LISTEN|NOTIFY|SET|EXPLAIN)\b"
+    r"(?:\s*--[^\n]*\n)*\s*(?:CREATE|ALTER|DROP|TRUNCATE|LISTEN|NOTIFY|SET|EXPLAIN|REINDEX)\b"
 )
 PREPARABLE = sorted(
     name for name, text in queries._all().items() if not DEFINITION.match(text.decode())

@@ -9,6 +9,8 @@ from memory_core.typed import Asked
 
 # So many of the newest matches are ranked: all that have a rare word, some that have a common one.
 _RANKED_MATCHES = 600
+# One hit in so many is found by its title: documents say more than what they are called.
+_OF_TITLES = 4
 # And so many of the newest chunks are looked at for what a query only excludes.
 _LOOKED_AT = 3_000
 
@@ -33,7 +35,7 @@ async def best_chunks(session: Session, asked: Asked, filters: Filters, limit: i
             any_word=asked.any_word,
             each_word=list(asked.each_word),
             ranked=_RANKED_MATCHES,
-            limit=limit,
+            limit=limit // _OF_TITLES if in_title else limit,
             **filters.for_sql(),
         )
         found |= dict.fromkeys(row["chunk_id"] for row in rows)

@@ -166,8 +166,12 @@ WHERE a.query IS NOT NULL AND NOT EXISTS (
     WHERE found.event_id = a.event_id);
 
 -- name: ask_indexes
--- Also where a table is so small that reading all of it is quicker; until the end of the transaction.
-SELECT set_config('enable_seqscan', 'off', true), set_config('enable_indexscan', 'off', true);
+-- Also where a table is so small that reading all of it is quicker, or so much waits to be sorted in
+-- that an index takes long: looking up words row by row is made to seem dear, until the end of the
+-- transaction.
+SELECT set_config('enable_seqscan', 'off', true), set_config('enable_indexscan', 'off', true),
+       set_config('cpu_operator_cost', '1', true),
+       gin_clean_pending_list('idx_chunk_entry_words'::regclass);
 
 -- name: reindex_chunk_entries
 REINDEX TABLE chunk_entry;

@@ -13,7 +13,7 @@ import os
 import random
 import statistics
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -185,21 +185,40 @@ def replay(connection: psycopg.Connection, statements: list[tuple[bytes, dict[st
     return 1000 * (time.perf_counter() - began)
 
 
-async def measure(runtime: Runtime, connection: psycopg.Connection, kind: Kind) -> Times:
-    dice, times = random.Random(f"{SEED}{kind.name}"), Times()
+async def measure(
+    connection: psycopg.Connection,
+    name: str,
+    make: Callable[[random.Random], Callable[[], Awaitable[int]]],
+) -> Times:
+    """`make`: a search of that kind, which tells how much it found."""
+    dice, times = random.Random(f"{SEED}{name}"), Times()
     for number in range(WARM_UP + SEARCHES):
-        query, filters = kind.make(dice)
+        search = make(dice)
         with recorded() as statements:
-            page = await search_events(runtime, query, filters, limit=PAGE)
+            found = await search()
         began = time.perf_counter()
-        await search_events(runtime, query, filters, limit=PAGE)
+        await search()
         ours = 1000 * (time.perf_counter() - began)
         bare = replay(connection, statements)
         if number >= WARM_UP:
             times.ours.append(ours)
             times.bare.append(bare)
-            times.found.append(page.total)
+            times.found.append(found)
     return times
+
+
+def searching(
+    runtime: Runtime, kind: Kind
+) -> Callable[[random.Random], Callable[[], Awaitable[int]]]:
+    def make(dice: random.Random) -> Callable[[], Awaitable[int]]:
+        query, filters = kind.make(dice)
+
+        async def search() -> int:
+            return (await search_events(runtime, query, filters, limit=PAGE)).total
+
+        return search
+
+    return make
 
 
 async def measure_lookups(
@@ -319,7 +338,8 @@ async def run(settings: Settings, console: Console) -> None:
     with psycopg.connect(settings.dsn, autocommit=True) as connection:
         connection.execute(queries.get("tune_connection"))
         for kind in KINDS:
-            search_row(table, kind.name, await measure(runtime, connection, kind))
+            times = await measure(connection, kind.name, searching(runtime, kind))
+            search_row(table, kind.name, times)
     table.add_section()
 
     async def vectors(dice: random.Random) -> object:
@@ -352,7 +372,8 @@ async def run(settings: Settings, console: Console) -> None:
     await runtime.close()
 
 
-def main() -> None:
+def on_data(run: Callable[[Settings, Console], Coroutine[None, None, None]]) -> None:
+    """Over a stack with the data, which is made if there is none yet."""
     logging.disable(logging.INFO)
     console = Console(width=130)
     settings = Settings(  # type: ignore[call-arg]
@@ -361,6 +382,10 @@ def main() -> None:
     with connected(settings) as resolved:
         prepare(resolved, console)
         asyncio.run(run(resolved, console))
+
+
+def main() -> None:
+    on_data(run)
 
 
 if __name__ == "__main__":

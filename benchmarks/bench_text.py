@@ -3,13 +3,10 @@
 The data is that of `bench_events`: the texts that its events are proved by.
 """
 
-import asyncio
-import logging
 import os
 import random
 import statistics
-import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 import psycopg
@@ -17,17 +14,11 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.bench_events import (
-    SEARCHES,
-    SEED,
-    WARM_UP,
-    Times,
     common,
-    data_dir,
     everyday,
-    prepare,
+    measure,
+    on_data,
     rare,
-    recorded,
-    replay,
     search_row,
     seldom,
     several,
@@ -39,7 +30,6 @@ from memory_core.passages.filters import Filters
 from memory_core.passages.search import hybrid_search
 from memory_core.runtime import Runtime
 from memory_core.settings import Settings
-from memory_core.stack.connection import connected
 from memory_core.vectors import CollectionName, Entry
 
 WITH_VECTORS = 40_000
@@ -77,21 +67,19 @@ KINDS = [
 ]
 
 
-async def measure(runtime: Runtime, connection: psycopg.Connection, kind: Kind) -> Times:
-    dice, times = random.Random(f"{SEED}{kind.name}"), Times()
-    for number in range(WARM_UP + SEARCHES):
+def searching(
+    runtime: Runtime, kind: Kind
+) -> Callable[[random.Random], Callable[[], Awaitable[int]]]:
+    def make(dice: random.Random) -> Callable[[], Awaitable[int]]:
         query, filters = kind.make(dice)
-        with recorded() as statements:
+
+        async def search() -> int:
             found = await hybrid_search(runtime, query, filters, limit=PAGE, include_memory=True)
-        began = time.perf_counter()
-        await hybrid_search(runtime, query, filters, limit=PAGE, include_memory=True)
-        ours = 1000 * (time.perf_counter() - began)
-        bare = replay(connection, statements)
-        if number >= WARM_UP:
-            times.ours.append(ours)
-            times.bare.append(bare)
-            times.found.append(len(found))
-    return times
+            return len(found)
+
+        return search
+
+    return make
 
 
 async def index_texts(runtime: Runtime, console: Console) -> int:
@@ -129,7 +117,8 @@ async def run(settings: Settings, console: Console) -> None:
     with psycopg.connect(settings.dsn, autocommit=True) as connection:
         connection.execute(queries.get("tune_connection"))
         for kind in KINDS:
-            search_row(table, kind.name, await measure(runtime, connection, kind))
+            times = await measure(connection, kind.name, searching(runtime, kind))
+            search_row(table, kind.name, times)
     console.print(table)
     load = statistics.mean(os.getloadavg()[:2])
     console.print(
@@ -140,14 +129,7 @@ async def run(settings: Settings, console: Console) -> None:
 
 
 def main() -> None:
-    logging.disable(logging.INFO)
-    console = Console(width=130)
-    settings = Settings(  # type: ignore[call-arg]
-        _env_file=None, data_dir=data_dir(), embedder="local", extractor="rules"
-    )
-    with connected(settings) as resolved:
-        prepare(resolved, console)
-        asyncio.run(run(resolved, console))
+    on_data(run)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,1 @@
+"""The log: what happened to the memory, in order, and everything that is derived from it."""

@@ -1,0 +1,47 @@
+"""Appending to the log, in the transaction that makes the change."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import orjson
+
+from memory_core.database import Session
+from memory_core.log import origin
+from memory_core.log.change import NewChange, Position
+from memory_core.log.origin import Origin
+
+
+async def append(
+    session: Session, changes: Sequence[NewChange], *, by: Origin | None = None
+) -> list[Position]:
+    """Positions in the order of the changes. One round trip; nothing is sent for no changes.
+
+    Append once in a transaction and last, since the heads of its aggregates stay locked until
+    the commit. An expected version that is not the aggregate's own ends the transaction with
+    `Conflict`: read again, and try again.
+    """
+    if not changes:
+        return []
+    by = by or origin.current()
+    rows = await session.all(
+        "append_changes",
+        changes=orjson.dumps([_told(change) for change in changes]).decode(),
+        tenant_id=by.tenant_id,
+        actor_id=by.actor_id,
+        trace_id=by.trace_id,
+        span_id=by.span_id,
+        metadata=orjson.dumps(by.metadata).decode(),
+    )
+    session.appended = True
+    return [Position.of(row) for row in sorted(rows, key=lambda row: row["sequence_number"])]
+
+
+def _told(change: NewChange) -> list[Any]:
+    """As `log.append` takes it."""
+    return [
+        change.aggregate_type.value,
+        str(change.aggregate_id),
+        change.event_type.value,
+        change.payload,
+        change.expected_version,
+    ]

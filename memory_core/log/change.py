@@ -1,0 +1,163 @@
+"""A change: one row of the log, which says what happened to the memory itself."""
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, Self
+from uuid import UUID, uuid5
+
+from memory_core.database import Row
+
+# Of all aggregate ids that are made of names.
+_NAMESPACE = UUID("8d2b7f0e-3b1c-5f67-9a55-1f0c9f3f6c11")
+
+
+class AggregateType(StrEnum):
+    ARTIFACT = "artifact"
+    MEMORY = "memory"
+    CONVERSATION = "conversation"
+    BACKFILL = "backfill"
+
+
+class ChangeType(StrEnum):
+    ARTIFACT_CREATED = "artifact.created"
+    ARTIFACT_REVISED = "artifact.revised"
+    ARTIFACT_RESTORED = "artifact.restored"
+    ARTIFACT_RELABELLED = "artifact.relabelled"
+    ARTIFACT_REPAIRED = "artifact.repaired"
+    ARTIFACT_DELETED = "artifact.deleted"
+    ARTIFACT_EXPIRED = "artifact.expired"
+    EVENTS_REPLACED = "events.replaced"
+    MEMORY_STORED = "memory.stored"
+    MEMORY_DELETED = "memory.deleted"
+    HISTORY_APPENDED = "history.appended"
+    HISTORY_DELETED = "history.deleted"
+    JOB_REQUESTED = "job.requested"
+    BACKFILL_STARTED = "backfill.started"
+    BACKFILL_PAUSED = "backfill.paused"
+    BACKFILL_RESUMED = "backfill.resumed"
+    BACKFILL_CANCELLED = "backfill.cancelled"
+    BACKFILL_FINISHED = "backfill.finished"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Position:
+    """Where a change stands. Changes are read in this order, which is that of every aggregate's
+    versions. Of the changes of one transaction the greatest position need not be the last one's."""
+
+    transaction_id: int
+    sequence_number: int
+
+    def __str__(self) -> str:
+        return f"{self.transaction_id}:{self.sequence_number}"
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Raises ValueError for anything that `str(position)` does not give."""
+        transaction_id, sequence_number = text.split(":")
+        return cls(int(transaction_id), int(sequence_number))
+
+    @classmethod
+    def of(cls, row: Row) -> Self:
+        return cls(int(row["transaction_id"]), row["sequence_number"])
+
+
+START = Position(0, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class NewChange:
+    """A change to be appended. `expected_version`: the version the aggregate must have now (0:
+    none yet); None takes the next one, whatever it is."""
+
+    aggregate_type: AggregateType
+    aggregate_id: UUID
+    event_type: ChangeType
+    payload: dict[str, Any]
+    expected_version: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    position: Position
+    event_id: UUID
+    aggregate_type: str
+    aggregate_id: UUID
+    event_type: str
+    version: int
+    timestamp: datetime
+    payload: dict[str, Any]
+    tenant_id: UUID | None = None
+    actor_id: str | None = None
+    trace_id: str | None = None
+    span_id: str | None = None
+    metadata: dict[str, Any] = field(default_factory=dict)
+    created_at: datetime | None = None
+
+    @classmethod
+    def of(cls, row: Row) -> Self:
+        return cls(
+            position=Position.of(row),
+            **{name: row[name] for name in _COLUMNS},
+        )
+
+    def as_json(self) -> dict[str, Any]:
+        """With the position as text: its numbers may be larger than JSON readers can hold."""
+        return {
+            "position": str(self.position),
+            **{name: _plain(getattr(self, name)) for name in _COLUMNS},
+        }
+
+
+_COLUMNS = tuple(name for name in Change.__dataclass_fields__ if name != "position")
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, datetime):
+        return value.isoformat().replace("+00:00", "Z")
+    return str(value) if isinstance(value, UUID) else value
+
+
+def aggregate_id(kind: AggregateType, name: str) -> UUID:
+    """The aggregate of an artifact uid, a memory id, a conversation id or a backfill id."""
+    return uuid5(_NAMESPACE, f"{kind.value}:{name}")
+
+
+def of_artifact(
+    event_type: ChangeType,
+    artifact_uid: str,
+    *,
+    expected_version: int | None = None,
+    **payload: Any,
+) -> NewChange:
+    kind = AggregateType.ARTIFACT
+    return NewChange(
+        aggregate_type=kind,
+        aggregate_id=aggregate_id(kind, artifact_uid),
+        event_type=event_type,
+        payload={"artifact_uid": artifact_uid, **payload},
+        expected_version=expected_version,
+    )
+
+
+def of_memory(event_type: ChangeType, memory_id: str) -> NewChange:
+    kind = AggregateType.MEMORY
+    return NewChange(
+        kind, aggregate_id(kind, memory_id), event_type, payload={"memory_id": memory_id}
+    )
+
+
+def of_conversation(event_type: ChangeType, conversation_id: str, **payload: Any) -> NewChange:
+    """A conversation's id is chosen by its author and may say something: the log has its hash."""
+    kind = AggregateType.CONVERSATION
+    id_ = aggregate_id(kind, conversation_id)
+    return NewChange(kind, id_, event_type, payload={"conversation": str(id_), **payload})
+
+
+def of_backfill(event_type: ChangeType, backfill_id: UUID, **payload: Any) -> NewChange:
+    return NewChange(
+        AggregateType.BACKFILL,
+        backfill_id,
+        event_type,
+        payload={"backfill_id": str(backfill_id), **payload},
+    )

@@ -1,0 +1,151 @@
+"""Changes that a projection could not take in, kept until a person has dealt with them."""
+
+import traceback
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Self
+from uuid import UUID
+
+from psycopg.types.json import Jsonb
+
+from memory_core.database import Row, Session
+from memory_core.errors import NotFound
+from memory_core.log.change import Change, Position
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLetter:
+    id: int
+    projection: str
+    change: Change
+    error_message: str
+    error_stacktrace: str | None
+    retry_count: int
+    first_failed_at: datetime
+    last_failed_at: datetime
+    status: str
+    resolved_at: datetime | None
+    resolved_by: str | None
+
+    @classmethod
+    def of(cls, row: Row) -> Self:
+        names = (
+            *("id", "error_message", "error_stacktrace", "retry_count", "first_failed_at"),
+            *("last_failed_at", "status", "resolved_at", "resolved_by"),
+        )
+        return cls(
+            projection=row["projection_name"],
+            change=_change(row["event_data"]),
+            **{name: row[name] for name in names},
+        )
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "id": self.id,
+            "projection": self.projection,
+            "status": self.status,
+            "event_type": self.change.event_type,
+            "change": self.change.as_json(),
+            "error_message": self.error_message,
+            "error_stacktrace": self.error_stacktrace,
+            "retry_count": self.retry_count,
+            "first_failed_at": self.first_failed_at,
+            "last_failed_at": self.last_failed_at,
+            "resolved_at": self.resolved_at,
+            "resolved_by": self.resolved_by,
+        }
+
+
+def _change(data: dict[str, Any]) -> Change:
+    read: dict[str, Any] = {name: value for name, value in data.items() if name != "position"}
+    for name in ("event_id", "aggregate_id", "tenant_id"):
+        read[name] = UUID(data[name]) if data[name] else None
+    for name in ("timestamp", "created_at"):
+        read[name] = datetime.fromisoformat(data[name]) if data[name] else None
+    return Change(position=Position.parse(data["position"]), **read)
+
+
+async def put(
+    session: Session, projection: str, change: Change, error: Exception, attempts: int
+) -> None:
+    await session.run(
+        "put_dead_letter",
+        projection=projection,
+        event_id=change.event_id,
+        event_type=change.event_type,
+        event_data=Jsonb(change.as_json()),
+        attempts=attempts,
+        **_told(error),
+    )
+
+
+async def take(session: Session, projection: str) -> DeadLetter | None:
+    """The next one to be tried again. Counted now: the process may die on it."""
+    row = await session.one("take_dead_letter", projection=projection)
+    return DeadLetter.of(row) if row is not None else None
+
+
+async def close(session: Session, id_: int) -> None:
+    await session.run("close_dead_letter", id=id_)
+
+
+async def fail(session: Session, id_: int, error: Exception) -> None:
+    await session.run("fail_dead_letter", id=id_, **_told(error))
+
+
+async def give_back(session: Session, id_: int) -> None:
+    """Something else was away: the attempt does not count."""
+    await session.run("give_back_dead_letter", id=id_)
+
+
+async def find(
+    session: Session,
+    *,
+    projection: str | None = None,
+    status: str | None = None,
+    limit: int = 100,
+) -> tuple[list[DeadLetter], int]:
+    """A page, oldest first, and how many there are in all."""
+    rows = await session.all("list_dead_letters", projection=projection, status=status, limit=limit)
+    return [DeadLetter.of(row) for row in rows], rows[0]["total"] if rows else 0
+
+
+async def get(session: Session, id_: int) -> DeadLetter:
+    row = await session.one("get_dead_letter", id=id_)
+    if row is None:
+        raise NotFound(f"There is no dead letter {id_}; `mcp-memory deadletters list` shows them.")
+    return DeadLetter.of(row)
+
+
+async def retry(
+    session: Session, ids: Sequence[int] | None, *, projection: str | None, by: str
+) -> int:
+    """Ask for another try of those named, or of all open ones. The worker makes it."""
+    return await session.run(
+        "retry_dead_letters",
+        ids=list(ids) if ids is not None else None,
+        projection=projection,
+        by=by,
+    )
+
+
+async def resolve(
+    session: Session, ids: Sequence[int] | None, *, projection: str | None, by: str
+) -> int:
+    """Say of those named, or of all open ones, that a person has dealt with them."""
+    return await session.run(
+        "resolve_dead_letters",
+        ids=list(ids) if ids is not None else None,
+        projection=projection,
+        by=by,
+    )
+
+
+def _told(error: Exception) -> dict[str, str | None]:
+    stack = "".join(traceback.format_exception(error)) if error.__traceback__ else None
+    # Postgres cannot hold U+0000.
+    return {
+        "message": (str(error) or type(error).__name__).replace("\0", "\u2400"),
+        "stacktrace": stack.replace("\0", "\u2400") if stack else None,
+    }

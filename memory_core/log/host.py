@@ -1,0 +1,81 @@
+"""The worker inside a process that has something else to do: a command, or a server over stdio."""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Callable, Sequence
+
+from memory_core.database import Database
+from memory_core.errors import MemoryFault
+from memory_core.log import checkpoint
+from memory_core.log.change import Position
+from memory_core.log.projection import Projection
+from memory_core.log.worker import Duty, Worker
+
+log = logging.getLogger(__name__)
+
+_SETTLE_SECONDS = 5.0
+# What is left after that long without any progress is left to the next worker.
+_PATIENCE_SECONDS = 10.0
+_POLL_SECONDS = 0.02
+
+
+class Host:
+    def __init__(
+        self,
+        database: Database,
+        projections: Callable[[], Sequence[Projection]],
+        duties: Callable[[], Sequence[Duty]] = tuple,
+    ) -> None:
+        self._database = database
+        self._projections = projections
+        self._make_duties = duties
+        self._duties: Sequence[Duty] = ()
+        self._worker: Worker | None = None
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Cheap when started already."""
+        if self._task is not None:
+            return
+        self._duties = self._make_duties()
+        self._worker = Worker(self._database, self._projections(), self._duties)
+        self._task = asyncio.create_task(self._worker.run())
+
+    async def finish(self) -> None:
+        """Let what this process leads catch up with the log, as long as it gets on; then stop."""
+        if self._worker is None:
+            return
+        try:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._worker.settled.wait(), _SETTLE_SECONDS)
+            # Also those that another process leads, or has only just stopped to lead.
+            for name in self._worker.names:
+                await self._catch_up(name)
+            for duty in self._duties:
+                await duty.settle()
+        except MemoryFault as fault:
+            log.warning("the rest of the log is left to the next worker: %s", fault.message)
+        await self.stop()
+
+    async def stop(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+        self._worker = self._task = None
+
+    async def _catch_up(self, name: str) -> None:
+        loop = asyncio.get_running_loop()
+        reached: Position | None = None
+        moved_at = loop.time()
+        while loop.time() - moved_at < _PATIENCE_SECONDS:
+            async with self._database.session() as session:
+                point = await checkpoint.load(session, name)
+                if point is not None and await checkpoint.is_through(session, point):
+                    return
+            if point is not None:
+                if point.fault is not None or point.status == "paused":
+                    return
+                if point.position != reached:
+                    reached, moved_at = point.position, loop.time()
+            await asyncio.sleep(_POLL_SECONDS)

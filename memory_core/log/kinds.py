@@ -1,0 +1,27 @@
+"""Types of changes as people name them: `artifact.created,memory.*`."""
+
+import re
+
+from memory_core.errors import InvalidInput
+from memory_core.log.change import ChangeType
+
+
+def change_types(text: str | None) -> list[str] | None:
+    """Each of the names, which `*` may stand in for. None for all of them."""
+    if text is None:
+        return None
+    known = [kind.value for kind in ChangeType]
+    wanted = [name.strip() for name in text.split(",") if name.strip()]
+    found: set[str] = set()
+    for name in wanted:
+        pattern = re.escape(name).replace(r"\*", ".*")
+        matching = {kind for kind in known if re.fullmatch(pattern, kind)}
+        if not matching:
+            raise InvalidInput(
+                f"{name[:80]!r} is no type of change. There are: {', '.join(known)}.",
+                details={"allowed": known},
+            )
+        found |= matching
+    if not found:
+        raise InvalidInput(f"Name at least one type of change: {', '.join(known)}.")
+    return [kind for kind in known if kind in found]

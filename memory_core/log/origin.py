@@ -1,0 +1,42 @@
+"""Who causes a change, and by what: known to the edges, written by `append`."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import asdict, dataclass, replace
+from uuid import UUID
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    actor_id: str | None = None  # who
+    source: str | None = None  # which tool, command or run
+    tenant_id: UUID | None = None
+    trace_id: str | None = None
+    span_id: str | None = None
+    correlation_id: str | None = None
+    causation_id: str | None = None  # the change that led to this one
+    user_id: str | None = None
+
+    @property
+    def metadata(self) -> dict[str, str]:
+        names = ("correlation_id", "causation_id", "user_id", "source")
+        return {name: value for name, value in asdict(self).items() if name in names and value}
+
+
+_UNKNOWN = Origin()
+_current: ContextVar[Origin] = ContextVar("origin", default=_UNKNOWN)
+
+
+def current() -> Origin:
+    return _current.get()
+
+
+@contextmanager
+def acting(**fields: str | UUID | None) -> Iterator[None]:
+    """Changes made within have this origin; fields that are not named stay as they were."""
+    token = _current.set(replace(_current.get(), **fields))  # type: ignore[arg-type]
+    try:
+        yield
+    finally:
+        _current.reset(token)

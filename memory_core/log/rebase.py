@@ -1,0 +1,38 @@
+"""Positions after a dump was restored into another cluster.
+
+A position is made of transaction ids, which mean nothing there: the new cluster may count from
+lower ones, and readers would wait for, or pass over, what is appended then.
+"""
+
+from dataclasses import dataclass
+
+from memory_core.database import Database, Session
+from memory_core.errors import ConfigurationFault
+
+
+@dataclass(frozen=True, slots=True)
+class Rebased:
+    changes: int
+    checkpoints: int
+
+
+async def is_needed(session: Session) -> bool:
+    row = await session.one("positions_are_foreign")
+    return row is not None and bool(row["foreign_positions"])
+
+
+async def refuse_foreign_positions(session: Session) -> None:
+    if await is_needed(session):
+        raise ConfigurationFault(
+            "The log's positions come from another Postgres cluster (a dump was restored here): "
+            "projections would lose changes, so none is run. Run `mcp-memory log rebase` once."
+        )
+
+
+async def rebase(database: Database) -> Rebased:
+    """Give every change a position of this cluster, in the order they had, and move checkpoints
+    along. Nothing may be appended meanwhile: it waits for the end of this one transaction."""
+    async with database.transaction() as session:
+        row = await session.one("rebase_log")
+    assert row is not None
+    return Rebased(row["changes"], row["checkpoints"])

@@ -1,0 +1,124 @@
+"""The state of an aggregate, folded from its changes; snapshots keep the folding short."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from psycopg.types.json import Jsonb
+
+from memory_core.database import Row, Session
+from memory_core.errors import NotFound
+from memory_core.log.change import Change
+from memory_core.log.reading import of_aggregate
+
+# A snapshot is worth its room after this number of changes.
+SNAPSHOT_EVERY = 100
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    aggregate_type: str
+    aggregate_id: UUID
+    version: int
+    at: datetime  # of the last change in it
+    data: dict[str, Any]
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "aggregate_type": self.aggregate_type,
+            "aggregate_id": str(self.aggregate_id),
+            "version": self.version,
+            "at": self.at.isoformat().replace("+00:00", "Z"),
+            "state": self.data,
+        }
+
+
+def fold(data: dict[str, Any], change: Change) -> dict[str, Any]:
+    """The state after a change. Pure: the same changes always give the same state."""
+    kind, _, what = change.event_type.partition(".")
+    new = {**data, "last_change": change.event_type}
+    if kind == "artifact":
+        return _fold_artifact(new, what, change)
+    if kind == "events":
+        return _fold_events(new, change)
+    if kind == "job":
+        return {**new, "extractions_requested": data.get("extractions_requested", 0) + 1}
+    if kind == "history":
+        if what == "deleted":
+            return {"conversation": change.payload["conversation"], "exists": False, **_last(new)}
+        turns = sorted({*data.get("turns", []), change.payload["turn_index"]})
+        return {**new, **change.payload, "exists": True, "turns": turns}
+    if kind == "backfill":
+        return {**new, **change.payload, "status": what}
+    return {**new, **change.payload, "exists": what != "deleted"}
+
+
+def _fold_artifact(data: dict[str, Any], what: str, change: Change) -> dict[str, Any]:
+    uid = change.payload["artifact_uid"]
+    if what in {"deleted", "expired"}:
+        return {"artifact_uid": uid, "exists": False, **_last(data)}
+    revision = change.payload.get("revision_id")
+    known = data.get("revisions", [])
+    new = {**data, "artifact_uid": uid, "exists": True}
+    if revision is None:
+        return new
+    if revision not in known:
+        known = [*known, revision]
+    return {**new, "latest_revision": revision, "revisions": known}
+
+
+def _fold_events(data: dict[str, Any], change: Change) -> dict[str, Any]:
+    payload = change.payload
+    events = {**data.get("events", {})}
+    events[payload["revision_id"]] = sorted({*payload["added"], *payload["kept"]})
+    return {**data, "artifact_uid": payload["artifact_uid"], "events": events}
+
+
+def _last(data: dict[str, Any]) -> dict[str, Any]:
+    return {"last_change": data["last_change"]}
+
+
+async def state_of(
+    session: Session, aggregate_type: str, aggregate_id: UUID, *, at: datetime | None = None
+) -> State:
+    """As it is now, or as it was at a moment. From the nearest snapshot before it."""
+    found = await session.one(
+        "nearest_snapshot", aggregate_type=aggregate_type, aggregate_id=aggregate_id, at=at
+    )
+    version, when = (found["version"], found["state_at"]) if found else (0, None)
+    data: dict[str, Any] = found["state_data"] if found else {}
+    for change in await of_aggregate(
+        session, aggregate_type, aggregate_id, after_version=version, until=at
+    ):
+        data = fold(data, change)
+        version, when = change.version, change.timestamp
+    if when is None:
+        moment = f" at {at.isoformat()}" if at else ""
+        raise NotFound(
+            f"The log knows nothing of {aggregate_type} {aggregate_id}{moment}. What was stored "
+            "before the log began has no changes in it."
+        )
+    return State(aggregate_type, aggregate_id, version, when, data)
+
+
+async def snapshot(session: Session, aggregate_type: str, aggregate_id: UUID) -> None:
+    state = await state_of(session, aggregate_type, aggregate_id)
+    await session.run(
+        "keep_snapshot",
+        aggregate_type=aggregate_type,
+        aggregate_id=aggregate_id,
+        version=state.version,
+        state=Jsonb(state.data),
+        state_at=state.at,
+    )
+
+
+async def keep_snapshots(session: Session, limit: int = 1000) -> int:
+    """Of aggregates that have changed often since their last one. Returns how many were made."""
+    rows: list[Row] = await session.all(
+        "aggregates_without_snapshot", every=SNAPSHOT_EVERY, limit=limit
+    )
+    for row in rows:
+        await snapshot(session, row["aggregate_type"], row["aggregate_id"])
+    return len(rows)

@@ -1,0 +1,29 @@
+"""What the log needs from time to time: partitions ahead, snapshots, an archive."""
+
+from dataclasses import dataclass
+
+from memory_core.database import Database
+from memory_core.log import partitions
+from memory_core.log.partitions import Archived
+from memory_core.log.state import keep_snapshots
+from memory_core.settings import Settings
+
+ARCHIVE = "log-archive"
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    made: list[str]
+    archived: list[Archived]
+    snapshots: int
+
+
+async def keep_log(database: Database, settings: Settings) -> Kept:
+    made = await partitions.make_ahead(database)
+    async with database.transaction() as session:
+        snapshots = await keep_snapshots(session)
+    archived = []
+    if settings.log_months:
+        folder = settings.data_dir / ARCHIVE
+        archived = await partitions.archive(database, folder, settings.log_months)
+    return Kept(made, archived, snapshots)

@@ -1,0 +1,17 @@
+"""All projections and duties of the product: what the worker hosts."""
+
+from memory_core.index.projection import IndexProjection
+from memory_core.log.projection import Projection
+from memory_core.log.worker import Duty
+from memory_core.runtime import Runtime
+from memory_core.webhooks.delivering import Webhooks
+from memory_core.webhooks.sending import Sender
+
+
+def projections(runtime: Runtime) -> list[Projection]:
+    return [IndexProjection(runtime)]
+
+
+def duties(runtime: Runtime) -> list[Duty]:
+    sender = Sender(allow_private=runtime.settings.webhook_allow_private)
+    return [Webhooks(runtime.database, sender)]

@@ -6,15 +6,16 @@ the first vector moves; and several milliseconds of checks per call. The server 
 
 import base64
 from array import array
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, cast
 
 import orjson
 
-from memory_core.http1 import HttpFault, Server
+from memory_core.index.http1 import HttpFault, Server
 
 _DATABASE = "/tenants/default_tenant/databases/default_database"
+UNIX = "unix:"
 # A collection that is not there, and one that went while it was being asked.
 _GONE = (404, 412)
 
@@ -33,18 +34,22 @@ class NoSuchCollection(ChromaRefusal):
 
 class ChromaClient:
     def __init__(self, host: str, port: int) -> None:
-        root = (
-            host.rstrip("/")
-            if host.startswith(("http://", "https://"))
-            else f"http://{host}:{port}"
-        )
+        """`host`: a name, a URL (http, https), or `unix:` and the path of a socket."""
+        if host.startswith(UNIX):
+            self._server = Server("http://localhost/api/v2", host.removeprefix(UNIX))
+            return
+        root = host.rstrip("/") if "://" in host else f"http://{host}:{port}"
         self._server = Server(f"{root}/api/v2")
 
     async def heartbeat(self) -> None:
         await self.send("GET", "/heartbeat")
 
-    async def collection(self, name: str, metadata: dict[str, str | int]) -> "Collection":
-        """Found by its name, made if need be; by cosine distance."""
+    async def find(self, name: str) -> "Collection":
+        answer = await self.send("GET", f"{_DATABASE}/collections/{name}")
+        return Collection(self, answer["id"], answer["metadata"] or {})
+
+    async def make(self, name: str, metadata: dict[str, str | int]) -> "Collection":
+        """By cosine distance; the one that is there, if it is there."""
         answer = await self.send(
             "POST",
             f"{_DATABASE}/collections",
@@ -57,15 +62,20 @@ class ChromaClient:
         )
         return Collection(self, answer["id"], answer["metadata"] or {})
 
-    async def names(self) -> set[str]:
-        return {item["name"] for item in await self.send("GET", f"{_DATABASE}/collections")}
+    async def existing(self) -> "dict[str, Collection]":
+        """By name. Makes none."""
+        found = await self.send("GET", f"{_DATABASE}/collections")
+        return {
+            item["name"]: Collection(self, item["id"], item["metadata"] or {}) for item in found
+        }
+
+    async def labels(self) -> dict[str, dict[str, Any]]:
+        """The metadata of every collection, by name."""
+        found = await self.send("GET", f"{_DATABASE}/collections")
+        return {item["name"]: item["metadata"] or {} for item in found}
 
     async def drop(self, name: str) -> None:
         await self.send("DELETE", f"{_DATABASE}/collections/{name}")
-
-    async def rename(self, collection: "Collection", name: str) -> None:
-        """Whoever knows it by its id does not notice."""
-        await self.send("PUT", f"{_DATABASE}/collections/{collection.id}", {"new_name": name})
 
     async def send(self, method: str, path: str, body: object = None) -> Any:
         content = b"" if body is None else orjson.dumps(body)
@@ -96,16 +106,18 @@ class Collection:
         self,
         ids: Sequence[str],
         vectors: Sequence[Sequence[float]],
-        documents: Sequence[str],
         metadatas: Sequence[dict[str, Any]],
     ) -> None:
         await self._post(
             "upsert",
             ids=list(ids),
             embeddings=[_packed(vector) for vector in vectors],
-            documents=list(documents),
             metadatas=list(metadatas),
         )
+
+    async def update(self, ids: Sequence[str], metadata: Mapping[str, Any]) -> None:
+        """The same metadata for all; keys that are not named stay."""
+        await self._post("update", ids=list(ids), metadatas=[dict(metadata)] * len(ids))
 
     async def delete(self, ids: Sequence[str]) -> None:
         await self._post("delete", ids=list(ids))

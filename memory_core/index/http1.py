@@ -37,12 +37,14 @@ class Answer:
 
 
 class Server:
-    def __init__(self, url: str) -> None:
-        """`url`: http://host:port or https://…, with a path that comes before all others."""
+    def __init__(self, url: str, socket: str | None = None) -> None:
+        """`url`: http://host:port or https://…, with a path that comes before all others.
+        `socket`: the Unix socket that it is reached by, whatever host and port say."""
         parts = urlsplit(url)
         self._tls = ssl.create_default_context() if parts.scheme == "https" else None
         self._host = parts.hostname or ""
         self._port = parts.port or (443 if self._tls else 80)
+        self._socket = socket
         self._prefix = parts.path.rstrip("/")
         self._headers = _headers(parts.netloc, parts.username, parts.password)
         self._idle: list[_Connection] = []
@@ -55,7 +57,7 @@ class Server:
             f"content-length: {len(body)}\r\n\r\n"
         ).encode()
         async with self._turn:
-            connection = self._kept() or await _Connection.open(self._host, self._port, self._tls)
+            connection = self._kept() or await self._connect()
             try:
                 answer, keep = await connection.exchange(request + body)
             except BaseException:
@@ -67,6 +69,11 @@ class Server:
             else:
                 connection.drop()
         return answer
+
+    async def _connect(self) -> "_Connection":
+        if self._socket is not None:
+            return _Connection(*await asyncio.open_unix_connection(self._socket))
+        return await _Connection.open(self._host, self._port, self._tls)
 
     def close(self) -> None:
         while self._idle:

@@ -1,0 +1,363 @@
+"""The collections in Chroma: what searches ask, and what the index writes.
+
+Always over HTTP: a persistent client in more than one process loses vectors silently. No text is
+kept there: ids, vectors, a hash, and what searches filter by.
+"""
+
+import asyncio
+import contextlib
+import time
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from operator import itemgetter
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
+from memory_core.database import Database
+from memory_core.embedding import Embedder, Vector
+from memory_core.errors import ChromaUnavailable, EmbeddingMismatch, ForeignCollection
+from memory_core.index.chroma import (
+    ChromaClient,
+    ChromaFault,
+    ChromaRefusal,
+    Collection,
+    NoSuchCollection,
+)
+from memory_core.index.generation import CollectionName, Generation, label_of, serving
+
+T = TypeVar("T")
+P = ParamSpec("P")
+Marks = Mapping[str, str | int | float | bool]
+_UPSERT_BATCH = 1000
+# Vectors are read as decimal figures: this many numbers at a time.
+_READ_NUMBERS = 200_000
+# Compared one by one, unless they are very long.
+_COMPARED = 300
+_COMPARED_NUMBERS = 300_000
+# Writers wait long; a search answers by words instead.
+WRITE_SECONDS = 60.0
+ANSWER_SECONDS = 5.0
+# And does not wait again at once for a Chroma that did not answer.
+_SHUN_SECONDS = 5.0
+# A search may ask the generation that served before for this long.
+_SERVING_SECONDS = 1.0
+_SHORTEST = 1e-12  # a vector of nothing has no direction
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    id: str
+    vector: Vector
+    hash: str
+    marks: Marks
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """`distance` is the cosine distance: 0 is the same direction."""
+
+    id: str
+    distance: float
+
+
+class VectorStore:
+    def __init__(self, host: str, port: int, embedder: Embedder, database: Database) -> None:
+        self._client = ChromaClient(host, port)
+        self._embedder, self._database = embedder, database
+        self._collections: dict[str, Collection] = {}
+        self._serving: tuple[Generation, float] | None = None
+        self._shunned_until = 0.0
+
+    async def heartbeat(self) -> None:
+        async with self._faults():
+            await self._client.heartbeat()
+
+    async def close(self) -> None:
+        self._client.close()
+
+    # What searches ask, of the generation that serves.
+
+    async def count(self, name: CollectionName) -> int:
+        """Of a memory that nothing was stored in yet: none."""
+        async with self._database.session() as session:
+            generation = await serving(session)
+        if generation is None or generation.made_at is None:
+            return 0
+        return await self._ask(name, Collection.count)
+
+    async def query(
+        self,
+        name: CollectionName,
+        vector: Vector,
+        *,
+        limit: int,
+        where: dict[str, Any] | None = None,
+    ) -> list[Hit]:
+        """Nearest first. With `where`, Chroma looks at every entry."""
+        answer = await self._ask(name, Collection.query, vector, limit, where)
+        return _nearest_first(zip(answer["ids"][0], answer["distances"][0], strict=True))
+
+    async def among(
+        self, name: CollectionName, vector: Vector, ids: Sequence[str], *, limit: int
+    ) -> list[Hit] | None:
+        """The nearest of these entries, the quicker the more they are; None if some are missing."""
+        if not ids:
+            return []
+        answer = await self._ask(name, _among, vector, limit, ids)
+        if answer is None:
+            return None
+        return _nearest_first(zip(answer["ids"][0], answer["distances"][0], strict=True))
+
+    @property
+    def comparable(self) -> int:
+        """How many entries may be compared one by one."""
+        return min(_COMPARED, _COMPARED_NUMBERS // self._embedder.dimension)
+
+    async def compare(self, name: CollectionName, vector: Vector, ids: Sequence[str]) -> list[Hit]:
+        """These entries alone, nearest first: for few, much quicker than a filter."""
+        found = await self.vectors(name, ids)
+        distances = _distances(vector, list(found.values()))
+        return _nearest_first(zip(found, distances, strict=True))
+
+    async def vectors(self, name: CollectionName, ids: Sequence[str]) -> dict[str, Vector]:
+        """Stored vectors of those ids that are there."""
+        found: dict[str, Vector] = {}
+        for batch in self._batches(ids):
+            answer = await self._ask(name, Collection.get, ids=batch, include=["embeddings"])
+            found |= zip(answer["ids"], answer["embeddings"], strict=True)
+        return found
+
+    # What the index writes and checks, of any generation.
+
+    async def make(self, generation: Generation) -> None:
+        async with self._faults():
+            for name in CollectionName:
+                await self._client.make(generation.name_in_chroma(name), generation.label)
+
+    async def drop(self, generation: Generation) -> None:
+        """Its collections that are there."""
+        await self.drop_named([generation.name_in_chroma(name) for name in CollectionName])
+
+    async def drop_named(self, names: Iterable[str]) -> None:
+        """Of these collections those that are there. One without our label is not ours."""
+        async with self._faults():
+            there = await self._client.labels()
+            for name in names:
+                self._collections.pop(name, None)
+                if is_labelled(there.get(name)):
+                    with contextlib.suppress(NoSuchCollection):
+                        await self._client.drop(name)
+
+    async def labels(self) -> dict[str, dict[str, Any]]:
+        async with self._faults():
+            return await self._client.labels()
+
+    async def upsert(
+        self, generation: Generation, name: CollectionName, entries: Sequence[Entry]
+    ) -> None:
+        for start in range(0, len(entries), _UPSERT_BATCH):
+            batch = entries[start : start + _UPSERT_BATCH]
+            await self.on(
+                generation.name_in_chroma(name),
+                Collection.upsert,
+                [entry.id for entry in batch],
+                [entry.vector for entry in batch],
+                [{"hash": entry.hash, **entry.marks} for entry in batch],
+            )
+
+    async def delete(
+        self, generation: Generation, name: CollectionName, ids: Sequence[str]
+    ) -> None:
+        """Ids that are not there are no error."""
+        for start in range(0, len(ids), _UPSERT_BATCH):
+            batch = ids[start : start + _UPSERT_BATCH]
+            await self.on(generation.name_in_chroma(name), Collection.delete, batch)
+
+    async def size(self, generation: Generation, name: CollectionName) -> int:
+        return await self.on(generation.name_in_chroma(name), Collection.count)
+
+    async def hashes(
+        self, generation: Generation, name: CollectionName, ids: Sequence[str]
+    ) -> dict[str, str | None]:
+        """Of those ids that are there."""
+        return _hashes(
+            await self.on(
+                generation.name_in_chroma(name),
+                Collection.get,
+                ids=list(ids),
+                include=["metadatas"],
+            )
+        )
+
+    async def page(
+        self, generation: Generation, name: CollectionName, offset: int, limit: int
+    ) -> dict[str, str | None]:
+        """Hashes by id, in the order in which the entries came; empty after the last."""
+        return _hashes(
+            await self.on(
+                generation.name_in_chroma(name),
+                Collection.get,
+                limit=limit,
+                offset=offset,
+                include=["metadatas"],
+            )
+        )
+
+    async def on(
+        self,
+        collection: str,
+        call: Callable[Concatenate[Collection, P], Awaitable[T]],
+        *arguments: P.args,
+        **named: P.kwargs,
+    ) -> T:
+        """Call a collection by its name in Chroma. Raises NoSuchCollection when there is none."""
+        async with self._faults():
+            if collection in self._collections:
+                try:
+                    return await call(self._collections[collection], *arguments, **named)
+                except NoSuchCollection:
+                    del self._collections[collection]
+            found = await self._client.find(collection)
+            if not is_labelled(found.metadata):
+                raise _foreign(collection)
+            self._collections[collection] = found
+            return await call(found, *arguments, **named)
+
+    async def _ask(
+        self,
+        name: CollectionName,
+        call: Callable[Concatenate[Collection, P], Awaitable[T]],
+        *arguments: P.args,
+        **named: P.kwargs,
+    ) -> T:
+        """Of the generation that serves; of the next one, if another has taken its place."""
+        if time.monotonic() < self._shunned_until:
+            raise _unavailable(TimeoutError("no answer a moment ago"))
+        try:
+            async with asyncio.timeout(ANSWER_SECONDS):
+                try:
+                    return await self._ask_serving(name, call, *arguments, **named)
+                except NoSuchCollection:
+                    self._serving = None
+                    return await self._ask_serving(name, call, *arguments, **named)
+        except TimeoutError as error:
+            self._shunned_until = time.monotonic() + _SHUN_SECONDS
+            raise _unavailable(error) from error
+        except NoSuchCollection as error:
+            raise _unavailable(error) from error
+
+    async def _ask_serving(
+        self,
+        name: CollectionName,
+        call: Callable[Concatenate[Collection, P], Awaitable[T]],
+        *arguments: P.args,
+        **named: P.kwargs,
+    ) -> T:
+        generation = await self._serves()
+        return await self.on(generation.name_in_chroma(name), call, *arguments, **named)
+
+    async def _serves(self) -> Generation:
+        now = time.monotonic()
+        if self._serving is None or now - self._serving[1] > _SERVING_SECONDS:
+            async with self._database.session() as session:
+                found = await serving(session)
+            if found is None:
+                raise ChromaUnavailable(
+                    "The index is not made yet: searches go by words until it is.",
+                )
+            refuse_other_model(found, self._embedder)
+            self._serving = found, now
+        return self._serving[0]
+
+    def _batches(self, ids: Sequence[str]) -> Iterator[list[str]]:
+        size = max(_READ_NUMBERS // self._embedder.dimension, 1)
+        return (list(ids[start : start + size]) for start in range(0, len(ids), size))
+
+    @asynccontextmanager
+    async def _faults(self) -> AsyncIterator[None]:
+        """Turn every failure of Chroma into ours, but for a collection that is gone."""
+        try:
+            async with asyncio.timeout(WRITE_SECONDS):
+                yield
+        except NoSuchCollection:
+            raise
+        except (ChromaFault, TimeoutError, ValueError) as error:
+            self._collections.clear()
+            raise _unavailable(error) from error
+
+
+def _unavailable(error: Exception) -> ChromaUnavailable:
+    return ChromaUnavailable(
+        "Chroma does not answer as it should. Documents are stored and found by their words "
+        "meanwhile. Is the stack running (`mcp-memory up`), or are CHROMA_HOST and CHROMA_PORT "
+        "right?",
+        details={"cause": (str(error) or type(error).__name__)[:300]},
+    )
+
+
+def _foreign(collection: str) -> ForeignCollection:
+    return ForeignCollection(
+        f"Chroma has a collection {collection!r} that this version did not make; it was left as it "
+        "is, and nothing was written. Give this version a Chroma of its own; docs/from-v2.md has "
+        "the steps where version 2 made it.",
+        details={"collection": collection},
+    )
+
+
+def refuse_other_model(generation: Generation, embedder: Embedder) -> None:
+    if not generation.fits(embedder):
+        found, wanted = generation.label, label_of(embedder)
+        raise EmbeddingMismatch(
+            f"The index was made with {found['provider']}/{found['model']} "
+            f"({found['dimension']} dimensions), but the settings name {wanted['provider']}/"
+            f"{wanted['model']} ({wanted['dimension']}). Searches go by words until "
+            "`mcp-memory reindex` has made it for the new model, or the settings are restored.",
+            details={"found": found, "configured": wanted},
+        )
+
+
+def is_labelled(metadata: Mapping[str, Any] | None) -> bool:
+    """Whether a collection was made by this product, in this version or an earlier one."""
+    return metadata is not None and {"provider", "model", "dimension"} <= metadata.keys()
+
+
+def _hashes(answer: dict[str, Any]) -> dict[str, str | None]:
+    told = zip(answer["ids"], answer["metadatas"], strict=True)
+    return {id_: (metadata or {}).get("hash") for id_, metadata in told}
+
+
+async def _among(
+    collection: Collection, vector: Vector, limit: int, ids: Sequence[str]
+) -> dict[str, Any] | None:
+    """Chroma refuses ids of which one is not there."""
+    try:
+        return await collection.query(vector, limit, ids=ids)
+    except NoSuchCollection:
+        raise
+    except ChromaRefusal:
+        return None
+
+
+def _nearest_first(found: Iterable[tuple[str, float]]) -> list[Hit]:
+    nearest = sorted(dict(found).items(), key=itemgetter(1))
+    return [Hit(id_, float(distance)) for id_, distance in nearest]
+
+
+def _distances(vector: Vector, vectors: Sequence[Vector]) -> list[float]:
+    """By their directions, as Chroma measures them."""
+    if not vectors:
+        return []
+    import numpy as np
+
+    asked, others = np.asarray(vector), np.asarray(vectors)
+    lengths = np.linalg.norm(others, axis=1) * np.linalg.norm(asked)
+    distances: list[float] = (1.0 - others @ asked / np.maximum(lengths, _SHORTEST)).tolist()
+    return distances

@@ -1,0 +1,219 @@
+"""Delivery: takes due messages out of the outbox, sends them, and decides what comes next.
+
+One process leads it, by the same kind of lock as a projection. A message that was sent but not
+struck off (the process or Postgres ended in between) is sent again, with the same id.
+"""
+
+import asyncio
+import contextlib
+import logging
+
+from memory_core.database import Database
+from memory_core.errors import InvalidInput, MemoryFault
+from memory_core.webhooks.messages import Waiting, assemble
+from memory_core.webhooks.sending import SEND_SECONDS, Answer, Sender, SendFault
+
+log = logging.getLogger(__name__)
+
+_MINUTE, _HOUR = 60.0, 3600.0
+# Between one attempt and the next: about a day in all.
+SCHEDULE = (5.0, 5 * _MINUTE, 30 * _MINUTE, 2 * _HOUR, 5 * _HOUR, 6 * _HOUR, 10 * _HOUR)
+DAY_SECONDS = 24 * _HOUR
+# Of each subscription the last messages are kept for `webhooks deliveries`.
+KEPT_DELIVERIES = 100
+KEPT_DAYS = 7
+_AT_ONCE = 16
+_FOR_EACH = 4
+# Longer than an attempt can take: a lease that ended was left behind.
+_LEASE_SECONDS = SEND_SECONDS * 3
+_PAUSE_FIRST_SECONDS = 0.5
+_PAUSE_LIMIT_SECONDS = 60.0
+_LOOK_SECONDS = 5.0
+_SETTLE_SECONDS = 5.0
+_POLL_SECONDS = 0.02
+_PRUNE_SECONDS = _HOUR
+_GONE = 410
+_TOO_MANY = 429
+_AWAY = 503
+
+
+class Webhooks:
+    """What the worker hosts beside its projections."""
+
+    name = "webhooks"
+
+    def __init__(self, database: Database, sender: Sender) -> None:
+        self._database = database
+        self._sender = sender
+
+    def lead(self, leader: str) -> "Delivery":
+        return Delivery(self._database, self._sender, leader)
+
+    async def settle(self) -> None:
+        """Give what is due a moment to be sent, before its process ends."""
+        loop = asyncio.get_running_loop()
+        until = loop.time() + _SETTLE_SECONDS
+        while loop.time() < until:
+            async with self._database.session() as session:
+                row = await session.one("messages_at_work")
+            if row is None or not row["at_work"]:
+                return
+            await asyncio.sleep(_POLL_SECONDS)
+
+
+class Delivery:
+    """To be run by the holder of the lock."""
+
+    def __init__(self, database: Database, sender: Sender, leader: str) -> None:
+        self._database = database
+        self._sender = sender
+        self._leader = leader
+        self._wake = asyncio.Event()
+        self._busy = 0
+
+    def wake(self) -> None:
+        self._wake.set()
+
+    async def run(self) -> None:
+        """Until it is cancelled, or Postgres is away."""
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(self._prune())
+                while True:
+                    self._wake.clear()
+                    claimed = await self._claim()
+                    for waiting in claimed:
+                        self._busy += 1
+                        tasks.create_task(self._deliver(waiting))
+                    if not claimed:
+                        await self._rest()
+        except BaseExceptionGroup as group:
+            raise _first(group) from None
+        finally:
+            await self._sender.close()
+
+    async def _prune(self) -> None:
+        while True:
+            async with self._database.session() as session:
+                await session.run("prune_deliveries", days=KEPT_DAYS)
+            await asyncio.sleep(_PRUNE_SECONDS)
+
+    async def _claim(self) -> list[Waiting]:
+        if self._busy >= _AT_ONCE:
+            return []
+        async with self._database.session() as session:
+            rows = await session.all(
+                "claim_messages",
+                leader=self._leader,
+                seconds=_LEASE_SECONDS,
+                for_each=_FOR_EACH,
+                limit=_AT_ONCE - self._busy,
+            )
+        return [Waiting.of(row) for row in rows]
+
+    async def _rest(self) -> None:
+        async with self._database.session() as session:
+            row = await session.one("next_message")
+        seconds = row["seconds"] if row is not None and row["seconds"] is not None else None
+        pause = _LOOK_SECONDS if seconds is None else min(max(seconds, 0.02), _LOOK_SECONDS)
+        # Not `wait_for`: that of Python 3.11 can lose a cancellation.
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_LOOK_SECONDS if self._busy else pause):
+                await self._wake.wait()
+
+    async def _deliver(self, waiting: Waiting) -> None:
+        try:
+            async with self._database.session() as session:
+                message = await assemble(session, waiting)
+            if message is None:
+                await self._end(waiting, "dropped", "what it was about has been deleted")
+                return
+            try:
+                answer = await self._sender.send(
+                    waiting.subscription.url, message.headers(waiting.subscription), message.body
+                )
+            except SendFault as fault:
+                await self._failed(waiting, str(fault))
+            except InvalidInput as fault:
+                await self._failed(waiting, fault.message)
+            else:
+                await self._answered(waiting, answer)
+        finally:
+            self._busy -= 1
+            self._wake.set()
+
+    async def _answered(self, waiting: Waiting, answer: Answer) -> None:
+        if answer.is_success:
+            await self._end(waiting, "delivered", None)
+        elif answer.status == _GONE:
+            await self._disable(waiting, "the receiver answered 410: it wants no more messages")
+        elif 300 <= answer.status < 400:
+            await self._failed(
+                waiting, f"the receiver answered {answer.status}; redirects are not followed"
+            )
+        else:
+            asked = answer.retry_after if answer.status in {_TOO_MANY, _AWAY} else None
+            await self._failed(waiting, f"the receiver answered {answer.status}", retry_after=asked)
+
+    async def _failed(
+        self, waiting: Waiting, error: str, *, retry_after: float | None = None
+    ) -> None:
+        """A receiver that says when to come again has not failed: that attempt does not count."""
+        counts = retry_after is None
+        if waiting.tried_for >= DAY_SECONDS or (counts and waiting.attempts > len(SCHEDULE)):
+            await self._give_up(waiting, error)
+            return
+        delay = SCHEDULE[min(waiting.attempts, len(SCHEDULE)) - 1] if counts else 0.0
+        failures = min(waiting.subscription.failures, 10)
+        pause = min(_PAUSE_FIRST_SECONDS * 2**failures, _PAUSE_LIMIT_SECONDS)
+        async with self._database.session() as session:
+            await session.run(
+                "put_message_off",
+                id=waiting.id,
+                leader=self._leader,
+                seconds=max(delay, retry_after or 0.0),
+                pause=retry_after if retry_after is not None else pause,
+                counts=counts,
+                error=error,
+            )
+
+    async def _give_up(self, waiting: Waiting, error: str) -> None:
+        async with self._database.session() as session:
+            row = await session.one(
+                "receiver_is_lost", id=waiting.subscription.id, since=waiting.made_at
+            )
+        if row is not None and row["is_lost"]:
+            await self._disable(waiting, f"no message could be delivered for a day: {error}")
+        else:
+            await self._end(waiting, "failed", error)
+
+    async def _end(self, waiting: Waiting, outcome: str, error: str | None) -> None:
+        if outcome == "failed":
+            log.warning("a message to subscription %s is given up", waiting.subscription.id)
+        async with self._database.session() as session:
+            await session.run(
+                "end_message",
+                id=waiting.id,
+                leader=self._leader,
+                outcome=outcome,
+                error=error,
+                keep=KEPT_DELIVERIES,
+            )
+
+    async def _disable(self, waiting: Waiting, reason: str) -> None:
+        log.warning("subscription %s is disabled: %s", waiting.subscription.id, reason)
+        async with self._database.session() as session:
+            await session.run(
+                "disable_subscription",
+                id=waiting.subscription.id,
+                reason=reason,
+                keep=KEPT_DELIVERIES,
+            )
+
+
+def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
+    """The fault that says most of what ended the group."""
+    inner = [
+        _first(one) if isinstance(one, BaseExceptionGroup) else one for one in group.exceptions
+    ]
+    return next((one for one in inner if isinstance(one, MemoryFault)), inner[0])

@@ -5,10 +5,16 @@ with the query one by one; some thousands are named; else the nearest of all are
 Postgres says which of them pass.
 """
 
+import logging
+
 from memory_core.embedding import Vector
+from memory_core.errors import MEANING_AWAY
+from memory_core.index.generation import CollectionName
+from memory_core.index.store import Hit
 from memory_core.passages.filters import Filters
 from memory_core.runtime import Runtime
-from memory_core.vectors import CollectionName, Hit
+
+log = logging.getLogger(__name__)
 
 # So many can be named; where there are more, so many of the nearest are asked for.
 _NAMED = 10_000
@@ -16,18 +22,31 @@ _NEAREST = (600, 3_000)
 
 
 async def nearest(
+    runtime: Runtime, name: CollectionName, vector: Vector | None, filters: Filters, limit: int
+) -> list[Hit]:
+    """Chunks, documents or memories, nearest first. Nothing while Chroma is away, or without a
+    vector: the words find what they find. Memories know no filters."""
+    if vector is None:
+        return []
+    try:
+        return await _nearest(runtime, name, vector, filters, limit)
+    except MEANING_AWAY as fault:
+        log.warning("%s are searched by words alone: %s", name.value, fault.message)
+        return []
+
+
+async def _nearest(
     runtime: Runtime, name: CollectionName, vector: Vector, filters: Filters, limit: int
-) -> list[str]:
-    """The ids of chunks or of documents, nearest first."""
-    if filters == Filters():
-        return _ids(await runtime.vectors.query(name, vector, limit=limit))
+) -> list[Hit]:
+    if filters == Filters() or name is CollectionName.MEMORY:
+        return await runtime.vectors.query(name, vector, limit=limit)
     hits = await _of_those_that_pass(runtime, name, vector, filters, limit)
     if hits is not None:
-        return _ids(hits)
-    found: list[str] = []
+        return hits
+    found: list[Hit] = []
     for number in _NEAREST:
         hits = await runtime.vectors.query(name, vector, limit=number)
-        found = await _passing(runtime, name, _ids(hits), filters)
+        found = await _passing(runtime, name, hits, filters)
         if len(found) >= limit or len(hits) < number:
             break
     return found[:limit]
@@ -51,14 +70,10 @@ async def _of_those_that_pass(
 
 
 async def _passing(
-    runtime: Runtime, name: CollectionName, ids: list[str], filters: Filters
-) -> list[str]:
+    runtime: Runtime, name: CollectionName, hits: list[Hit], filters: Filters
+) -> list[Hit]:
     query = "chunks_passing" if name is CollectionName.CHUNKS else "documents_passing"
     async with runtime.database.session() as session:
-        rows = await session.all(query, ids=ids, **filters.for_sql())
+        rows = await session.all(query, ids=[hit.id for hit in hits], **filters.for_sql())
     known = {row["id"] for row in rows}
-    return [id_ for id_ in ids if id_ in known]
-
-
-def _ids(hits: list[Hit]) -> list[str]:
-    return [hit.id for hit in hits]
+    return [hit for hit in hits if hit.id in known]

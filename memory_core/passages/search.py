@@ -1,26 +1,30 @@
 """Searching text: passages of latest revisions, and memories, by words and by meaning.
 
-Postgres full text and Chroma's vectors each give a ranking; reciprocal rank fusion makes one of
-them. Postgres has the last word on what exists and what is latest.
+With RANKING=scores (`scored.py`) a passage is the part of a chunk that answers best. With
+RANKING=rrf Postgres' full text and Chroma's vectors each give a ranking of chunks, and reciprocal
+rank fusion makes one of them. Postgres has the last word on what exists and what is latest.
 """
 
 import asyncio
-from dataclasses import dataclass, field, replace
-from datetime import datetime
-from typing import Any, Literal
+import logging
+from dataclasses import dataclass, replace
+from typing import Any
 
 from memory_core.database import Row
 from memory_core.embedding import Vector
+from memory_core.errors import MEANING_AWAY
 from memory_core.fusion import Fused, fuse
+from memory_core.index.generation import CollectionName
 from memory_core.passages.filters import Filters
 from memory_core.passages.meaning import nearest
+from memory_core.passages.passage import Passage, passage_of
+from memory_core.passages.scored import ScoredSearch
 from memory_core.passages.words import best_chunks
 from memory_core.runtime import Runtime
-from memory_core.text.nul import from_storable
 from memory_core.typed import Asked, understand
-from memory_core.vectors import CollectionName
 
-Kind = Literal["artifact", "chunk", "memory"]
+log = logging.getLogger(__name__)
+
 # How many candidates each ranking contributes per result wanted: old revisions and several
 # passages of one document fall away afterwards.
 _DEPTH_FACTOR = 4
@@ -31,6 +35,8 @@ _MORE_HITS = 600
 _SPARE = 10
 # Memories are looked through for so many of the words at most.
 _MEMORY_WORDS = 32
+# More words than any query has.
+_ANY_NUMBER = 1_000_000
 _TEXT, _CHUNKS, _DOCUMENTS, _MEMORY_TEXT, _MEMORY_DENSE = (
     "full_text",
     "dense_chunks",
@@ -38,27 +44,6 @@ _TEXT, _CHUNKS, _DOCUMENTS, _MEMORY_TEXT, _MEMORY_DENSE = (
     "memory_full_text",
     "dense_memory",
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Passage:
-    kind: Kind
-    score: float
-    sources: tuple[str, ...]
-    text: str
-    artifact_uid: str | None = None
-    artifact_id: str | None = None
-    revision_id: str | None = None
-    chunk_id: str | None = None
-    start_char: int | None = None
-    end_char: int | None = None
-    title: str | None = None
-    artifact_type: str | None = None
-    source_system: str | None = None
-    source_ts: datetime | None = None
-    memory_id: str | None = None
-    memory_type: str | None = None
-    neighbors: list["Passage"] = field(default_factory=list)
 
 
 async def hybrid_search(
@@ -69,34 +54,56 @@ async def hybrid_search(
     limit: int,
     include_memory: bool,
     expand_neighbors: bool = False,
+    full_chunks: bool = False,
 ) -> list[Passage]:
-    depth = max(_MIN_DEPTH, limit * _DEPTH_FACTOR)
-    [vector], asked = await asyncio.gather(
-        runtime.embedder.embed([query]), _understand(runtime, query)
+    """`full_chunks`: whole chunks instead of the parts of them that answer."""
+    # The scored search counts the words itself.
+    uncounted = _ANY_NUMBER if runtime.settings.ranking == "scores" else 1
+    vector, asked = await asyncio.gather(
+        _embed(runtime, query), _understand(runtime, query, uncounted)
     )
     # Memories have no source, type or time to filter by: a filtered search leaves them out.
     with_memory = include_memory and filters == Filters()
-    search = _Search(runtime, asked, vector, filters, with_memory=with_memory)
-    passages, is_full = await search.best(limit, depth)
-    if len(passages) < limit and is_full:
-        # Superseded entries that were not moved out of the way, for want of Chroma perhaps; or
-        # what a query that is taken to the letter excludes.
-        passages, _ = await search.best(limit, max(depth, _MORE_HITS))
-    if not passages and asked.to_the_letter and not asked.excludes:
-        # Few quote exactly, and nobody is helped by nothing: then it is taken for a sentence.
-        loose = replace(search, asked=await _understand(runtime, query, literally=False))
-        passages, _ = await loose.best(limit, depth)
+    if runtime.settings.ranking == "scores":
+        search = ScoredSearch(runtime, asked, vector, filters, with_memory=with_memory)
+        passages = await search.best(limit, full_chunks=full_chunks)
+        if not passages and asked.to_the_letter and not asked.excludes:
+            loose = await _understand(runtime, query, uncounted, literally=False)
+            passages = await search.asking(loose).best(limit, full_chunks=full_chunks)
+    else:
+        ranks = _Search(runtime, asked, vector, filters, with_memory=with_memory)
+        passages = await _by_ranks(ranks, query, limit)
     if expand_neighbors:
         passages = await _with_neighbors(runtime, passages)
     return passages
 
 
+async def _by_ranks(search: "_Search", query: str, limit: int) -> list[Passage]:
+    runtime, asked = search.runtime, search.asked
+    depth = max(_MIN_DEPTH, limit * _DEPTH_FACTOR)
+    passages, is_full = await search.best(limit, depth)
+    if len(passages) < limit and is_full:
+        # Entries of what was superseded just now; or what a query that is taken to the letter
+        # excludes.
+        passages, _ = await search.best(limit, max(depth, _MORE_HITS))
+    if not passages and asked.to_the_letter and not asked.excludes:
+        # Few quote exactly, and nobody is helped by nothing: then it is taken for a sentence.
+        loose = replace(search, asked=await _understand(runtime, query, 1, literally=False))
+        passages, _ = await loose.best(limit, depth)
+    return passages
+
+
 async def artifact_search(
-    runtime: Runtime, query: str, filters: Filters, *, limit: int
+    runtime: Runtime, query: str, filters: Filters, *, limit: int, full_chunks: bool = False
 ) -> list[Passage]:
     """One hit per artifact: its best passage."""
     passages = await hybrid_search(
-        runtime, query, filters, limit=limit * _DEPTH_FACTOR, include_memory=False
+        runtime,
+        query,
+        filters,
+        limit=limit * _DEPTH_FACTOR,
+        include_memory=False,
+        full_chunks=full_chunks,
     )
     best: dict[str, Passage] = {}
     for passage in passages:
@@ -105,10 +112,26 @@ async def artifact_search(
     return list(best.values())[:limit]
 
 
-async def _understand(runtime: Runtime, query: str, *, literally: bool = True) -> Asked:
+async def _embed(runtime: Runtime, query: str) -> Vector | None:
+    """None while the embedder is away."""
+    try:
+        [vector] = await runtime.embedder.embed([query])
+    except MEANING_AWAY as fault:
+        log.warning("texts are searched by words alone: %s", fault.message)
+        return None
+    return vector
+
+
+async def _understand(
+    runtime: Runtime, query: str, uncounted: int, *, literally: bool = True
+) -> Asked:
     async with runtime.database.session() as session:
         return await understand(
-            session, query, counting="count_words_of_chunks", uncounted=1, literally=literally
+            session,
+            query,
+            counting="count_words_of_chunks",
+            uncounted=uncounted,
+            literally=literally,
         )
 
 
@@ -116,7 +139,7 @@ async def _understand(runtime: Runtime, query: str, *, literally: bool = True) -
 class _Search:
     runtime: Runtime
     asked: Asked
-    vector: Vector
+    vector: Vector | None  # None: only words are searched
     filters: Filters
     with_memory: bool
 
@@ -124,8 +147,8 @@ class _Search:
         """The best passages of rankings as deep as that; and whether Chroma would have had more."""
         text, chunks, documents, memory_text, memory_dense = await asyncio.gather(
             self._full_text(depth),
-            nearest(self.runtime, CollectionName.CHUNKS, self.vector, self.filters, depth),
-            nearest(self.runtime, CollectionName.ARTIFACTS, self.vector, self.filters, depth),
+            self._nearest(CollectionName.CHUNKS, depth),
+            self._nearest(CollectionName.ARTIFACTS, depth),
             self._memory_full_text(depth),
             self._memory_dense(depth),
         )
@@ -155,9 +178,10 @@ class _Search:
         return [row["memory_id"] for row in rows]
 
     async def _memory_dense(self, depth: int) -> list[str]:
-        if not self.with_memory:
-            return []
-        hits = await self.runtime.vectors.query(CollectionName.MEMORY, self.vector, limit=depth)
+        return await self._nearest(CollectionName.MEMORY, depth) if self.with_memory else []
+
+    async def _nearest(self, name: CollectionName, depth: int) -> list[str]:
+        hits = await nearest(self.runtime, name, self.vector, self.filters, depth)
         return [hit.id for hit in hits]
 
     async def _load(self, ranked: list[Fused], limit: int) -> list[Passage]:
@@ -171,7 +195,7 @@ class _Search:
             for item in some:
                 if (row := rows.get(item.key)) is not None:
                     shown = row["chunk_id"] if "chunk_id" in row else row["memory_id"]
-                    best.setdefault(shown, _passage(row, item.score, item.sources))
+                    best.setdefault(shown, passage_of(row, item.score, item.sources))
             start, step = start + step, 2 * step
         return list(best.values())[:limit]
 
@@ -198,7 +222,7 @@ async def _with_neighbors(runtime: Runtime, passages: list[Passage]) -> list[Pas
         rows = await session.all("neighbors_of_chunks", ids=ids)
     beside: dict[str, list[Passage]] = {}
     for row in rows:
-        beside.setdefault(row["of_chunk"], []).append(_passage(row, 0.0, ()))
+        beside.setdefault(row["of_chunk"], []).append(passage_of(row, 0.0, ()))
     return [
         Passage(**{**_fields(passage), "neighbors": beside.get(passage.chunk_id or "", [])})
         for passage in passages
@@ -207,33 +231,3 @@ async def _with_neighbors(runtime: Runtime, passages: list[Passage]) -> list[Pas
 
 def _fields(passage: Passage) -> dict[str, Any]:
     return {name: getattr(passage, name) for name in Passage.__dataclass_fields__}
-
-
-def _passage(row: Row, score: float, sources: tuple[str, ...]) -> Passage:
-    if "memory_id" in row:
-        return Passage(
-            kind="memory",
-            score=score,
-            sources=sources,
-            text=row["content"],
-            memory_id=row["memory_id"],
-            memory_type=row["type"],
-        )
-    start, end = row["start_char"], row["end_char"]
-    nuls = [at - start for at in row["nul_positions"] if start <= at < end]
-    return Passage(
-        kind="chunk" if row["is_chunked"] else "artifact",
-        score=score,
-        sources=sources,
-        text=from_storable(row["text"], nuls),
-        artifact_uid=row["artifact_uid"],
-        artifact_id=row["artifact_id"],
-        revision_id=row["revision_id"],
-        chunk_id=row["chunk_id"] if row["is_chunked"] else None,
-        start_char=start,
-        end_char=end,
-        title=row["title"],
-        artifact_type=row["artifact_type"],
-        source_system=row["source_system"],
-        source_ts=row["source_ts"],
-    )

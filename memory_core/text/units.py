@@ -1,0 +1,43 @@
+"""Where a passage may begin and end: at the edges of turns, lines and sentences.
+
+A unit is the smallest part of a text that is worth showing alone: a message, or some sentences.
+"""
+
+import re
+
+# A unit has about this many characters at most.
+UNIT_CHARS = 300
+_BOUNDARY = re.compile(r"\n+|(?<=[.!?…])[\"'”’)\]]*\s+|(?<=[。！？])")
+
+Span = tuple[int, int]
+
+
+def units(text: str) -> list[Span]:
+    """Spans that follow each other without a gap and cover the whole text."""
+    spans: list[Span] = []
+    start = previous = 0
+    for end in _edges(text):
+        if end - start > UNIT_CHARS and previous > start:
+            spans.append((start, previous))
+            start = previous
+        while end - start > 2 * UNIT_CHARS:
+            middle = _last_space(text, start, start + UNIT_CHARS)
+            spans.append((start, middle))
+            start = middle
+        previous = end
+    if start < len(text):
+        spans.append((start, len(text)))
+    return spans
+
+
+def _edges(text: str) -> list[int]:
+    edges = [match.end() for match in _BOUNDARY.finditer(text)]
+    if not edges or edges[-1] != len(text):
+        edges.append(len(text))
+    return edges
+
+
+def _last_space(text: str, start: int, end: int) -> int:
+    """Just behind the last space of a part without any boundary; else its very end."""
+    place = max(text.rfind(" ", start + 1, end), text.rfind("\t", start + 1, end))
+    return place + 1 if place > start else end

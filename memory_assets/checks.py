@@ -10,8 +10,11 @@ from memory_core.extraction.pipeline import EVENT_INDEX, STORED_EVENTS
 from memory_core.integrity import CHECKS, Check, Finding
 
 # What the index holds is the index's business; everything else is about what is stored.
-_ASSET = {"index_agrees": EVENT_INDEX}
-_SEVERITY = {"index_agrees": dg.AssetCheckSeverity.WARN}
+_ASSET = {"index_agrees": EVENT_INDEX, "projections_keep_up": EVENT_INDEX}
+_SEVERITY = {
+    "index_agrees": dg.AssetCheckSeverity.WARN,
+    "projections_keep_up": dg.AssetCheckSeverity.WARN,
+}
 
 
 def _asset_check(check: Check) -> dg.AssetChecksDefinition:
@@ -57,7 +60,7 @@ integrity_job = dg.define_asset_job(
 integrity_schedules = [
     scheduled(
         f"{check.name}_schedule",
-        f"check_{check.name}",
+        f"verify_{check.name}",
         dg.AssetSelection.checks(integrity_checks[check.name]),
         check.cron,
         check.description,

@@ -11,6 +11,7 @@ from memory_assets.backfill import (
 )
 from memory_assets.checks import integrity_checks, integrity_job, integrity_schedules
 from memory_assets.events import extract_revisions
+from memory_assets.first_look import first_look
 from memory_assets.housekeeping import housekeeping, housekeeping_schedule
 from memory_assets.operations import (
     events_are_fresh,
@@ -37,7 +38,13 @@ defs = dg.Definitions(
         housekeeping_schedule,
         prompt_upgrade,
     ],
-    sensors=[pending_jobs, release_after_failure, release_after_cancel, finished_trials],
+    sensors=[
+        pending_jobs,
+        release_after_failure,
+        release_after_cancel,
+        finished_trials,
+        first_look,
+    ],
     resources={"memory": MemoryResource()},
     # Documents of a run are concurrent by asyncio; a process per step would only cost seconds.
     executor=dg.in_process_executor,

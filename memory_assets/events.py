@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 
 import dagster as dg
 
-from memory_assets.eventlog import materialisations
+from memory_assets.dagster_internals.eventlog import materialisations
 from memory_assets.graveyard import bury
 from memory_assets.partitions import REVISIONS
 from memory_assets.resources import MemoryResource
@@ -17,14 +17,12 @@ from memory_assets.specs import asset_specs
 from memory_assets.tags import FROM_QUEUE, NOT_DONE_TAG, describe, trigger
 from memory_core import claims, jobs
 from memory_core.database import Database
-from memory_core.errors import ChromaUnavailable, MemoryFault, PostgresUnavailable
 from memory_core.events.checks import all_broken_evidence, broken_evidence
-from memory_core.extraction.batch import Outcome, fail, process
+from memory_core.extraction.batch import Outcome, process
 from memory_core.extraction.engine import open_engine
 from memory_core.extraction.pipeline import CHUNK_EXTRACTIONS, STORED_EVENTS
 from memory_core.extraction.versions import current
 from memory_core.jobs import Job
-from memory_core.runtime import Runtime
 from memory_core.settings import load_settings
 
 EVIDENCE_CHECK = "quotes_are_the_text_at_their_offsets"
@@ -91,10 +89,6 @@ async def _run(
         open_engine(runtime.settings, runtime.database) as engine,
     ):
         keys = list(context.partition_keys)
-        outage = await _warm_up(runtime)  # before the leases begin to run
-        if isinstance(outage, ChromaUnavailable):
-            waiting = await jobs.postpone(runtime.database, keys, outage)
-            raise dg.Failure(_postponed(outage, len(waiting)), allow_retries=False)
         claimed = await jobs.claim(
             runtime.database,
             keys,
@@ -102,6 +96,7 @@ async def _run(
             redo_as=redo,
             fresh=extractions,
             versions=current(runtime.settings),
+            max_attempts=runtime.settings.event_max_attempts,
         )
         context.log.info(f"claimed {len(claimed)} of {len(keys)} revisions")
         gone = []
@@ -109,25 +104,11 @@ async def _run(
             gone = await _introduce(context, runtime.database, asked_by, keys, claimed)
         dead = {job.dead_run_id for job in claimed if job.dead_run_id}
         bury(context.instance, dead, f"Its leases expired; run {context.run.run_id} took over.")
-        if outage is not None:
-            return [await fail(runtime, job, outage) for job in claimed], gone, 0
         with materialisations(context, runtime.settings) as observe:
             reuse = redo is not None and not extractions
             outcomes = await process(runtime, engine, claimed, observe, reuse=reuse)
         done = [outcome.job for outcome in outcomes if outcome.extraction is not None]
         return outcomes, gone, await broken_evidence(runtime.database, done)
-
-
-async def _warm_up(runtime: Runtime) -> MemoryFault | None:
-    """What is away or refuses, if anything. The jobs then wait, or have all failed for the same
-    reason, and say so."""
-    try:
-        await runtime.warm_up()
-    except PostgresUnavailable:
-        raise
-    except MemoryFault as fault:
-        return fault
-    return None
 
 
 async def _introduce(
@@ -151,13 +132,6 @@ async def _introduce(
     for key, holder in left.elsewhere.items():
         context.log.warning(f"{key} was left alone: {holder}. Ask again when that is over.")
     return left.gone
-
-
-def _postponed(outage: MemoryFault, waiting: int) -> str:
-    said = f"{outage.message} Nothing was changed."
-    return (
-        f"{said} {waiting} revisions wait and are tried again by themselves." if waiting else said
-    )
 
 
 def _obituary(failed: list[Outcome], gone: list[str], total: int) -> str:

@@ -12,7 +12,8 @@ from memory_core.settings import load_settings
 
 # A run claims within seconds of its start and then shows signs of life as its leases ask for.
 SUSPECT_SECONDS = 120.0
-_JOBS = frozenset({"extract_pending", "__ASSET_JOB"})
+# The second is what the job was called before: one of its runs may be under way at an upgrade.
+_JOBS = frozenset({"documents_to_events", "extract_pending", "__ASSET_JOB"})
 
 
 def suspects(instance: dg.DagsterInstance) -> list[str]:

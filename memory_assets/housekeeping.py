@@ -12,8 +12,10 @@ from memory_assets.resources import MemoryResource
 from memory_assets.schedules import scheduled
 from memory_assets.specs import OWNERS
 from memory_core.database import Database
-from memory_core.maintenance import cache, history, partitions
+from memory_core.log import upkeep
+from memory_core.maintenance import cache, history, partitions, statistics
 from memory_core.maintenance.vacuum import vacuum
+from memory_core.settings import Settings
 
 # At most this much in one go: the rest is left for the next hour.
 RUNS_PER_TIME = 5_000
@@ -31,8 +33,9 @@ _RUNS_PER_BATCH = 100
 Upkeep, every hour, in small steps while everything else goes on. Keys of superseded and old
 revisions are retired beyond `MAX_LIVE_PARTITIONS` (they come back when somebody asks for their
 events again); finished runs are forgotten after `HISTORY_DAYS` unless they are the last that is
-known of a listed partition; cached answers that nothing can ask for again are dropped; tables with
-many dead rows are vacuumed.""",
+known of a listed partition; cached answers that nothing can ask for again are dropped; the
+statistics that searches rank by are counted again; the log gets the partitions of the next months,
+and those older than `LOG_MONTHS` are archived; tables with many dead rows are vacuumed.""",
 )
 def housekeeping(context: dg.AssetExecutionContext, memory: MemoryResource) -> dg.MaterializeResult:  # type: ignore[type-arg]
     return dg.MaterializeResult(metadata=asyncio.run(_keep_house(context, memory)))
@@ -52,11 +55,23 @@ async def _keep_house(context: dg.AssetExecutionContext, memory: MemoryResource)
             "dropped_cache_entries": await cache.sweep(
                 database, settings, most=CACHE_ENTRIES_PER_TIME
             ),
+            "searched_passages": await statistics.rebuild(database),
         }
+        done["dropped_embeddings"] = await cache.sweep_embeddings(database, settings.cache_days)
+        done |= await _keep_log(database, settings)
         vacuumed = await vacuum(database)
     if retired.kept:
         done["more_partitions_than_the_limit"] = retired.kept
     return done | {"vacuumed_tables": len(vacuumed), "vacuumed": ", ".join(vacuumed) or "none"}
+
+
+async def _keep_log(database: Database, settings: Settings) -> dict[str, Any]:
+    kept = await upkeep.keep_log(database, settings)
+    return {
+        "made_log_partitions": len(kept.made),
+        "archived_log_partitions": len(kept.archived),
+        "log_snapshots": kept.snapshots,
+    }
 
 
 @asynccontextmanager

@@ -1,4 +1,8 @@
-"""What a person wants to see of a revision on the page of an asset."""
+"""What a person wants to see of a revision on the page of an asset.
+
+Dagster keeps it for every document, so that it is said once: the document, its events and what they
+took on `stored_events`, where people look; on the other stages only what arises there.
+"""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -18,8 +22,9 @@ from memory_core.extraction.pipeline import (
 )
 from memory_core.prices import Price
 
-_PREVIEW_ROWS = 25
-_REJECTION_ROWS = 10
+_PREVIEW_ROWS = 10
+_REJECTION_ROWS = 5
+_LONGEST_CELL = 160
 
 
 def materialisation(
@@ -28,7 +33,7 @@ def materialisation(
     versions: Mapping[str, str],
     prices: Mapping[str, Price],
 ) -> dg.AssetMaterialization:
-    shown = {**_document(extraction), **_OF_STAGE[stage](extraction)}
+    shown = _OF_STAGE[stage](extraction)
     if stage in _SPENDS:
         shown |= _spending(extraction, _SPENDS[stage], prices)
     return dg.AssetMaterialization(
@@ -46,70 +51,53 @@ def _document(extraction: Extraction) -> dict[str, Any]:
         # A link only where it leads to a page: the address came with the document.
         is_page = url.lower().startswith(("http://", "https://"))
         shown["source_url"] = dg.MetadataValue.url(url) if is_page else url
-    shown |= {
-        "revision": revision["revision_id"],
-        "artifact_uid": revision["artifact_uid"],
-        "requested_by": extraction.job.requested_by,
-        "attempt": extraction.job.attempts,
-    }
-    return shown
+    return shown | {"artifact_uid": revision["artifact_uid"], "revision": revision["revision_id"]}
 
 
 def _chunks(extraction: Extraction) -> dict[str, Any]:
-    return {
-        "chunks": len(extraction.chunks),
-        "characters": extraction.characters,
-        "tokens": sum(chunk.token_count for chunk, _ in extraction.chunks),
-    }
+    return {"chunks": len(extraction.chunks)}
 
 
 def _extractions(extraction: Extraction) -> dict[str, Any]:
-    return {
-        "proved_events": len(extraction.chunk_events),
-        "refusals": len(extraction.refusals),
-        "cache_hits": extraction.cache_hits,
-        **_rejected(extraction),
-        "seconds": extraction.seconds.get(CHUNK_EXTRACTIONS, 0.0),
-    }
+    shown: dict[str, Any] = _where_any(
+        rejected_events=len(extraction.rejections),
+        refusals=len(extraction.refusals),
+        cache_hits=extraction.cache_hits,
+    )
+    if extraction.rejections:
+        shown["rejections"] = dg.MetadataValue.md(_rejections(extraction))
+    return shown
 
 
 def _canonical(extraction: Extraction) -> dict[str, Any]:
-    return {
-        "events": len(extraction.events),
-        "merged_away": len(extraction.chunk_events) - len(extraction.events),
-        "seconds": extraction.seconds.get(CANONICAL_EVENTS, 0.0),
-    }
+    return _where_any(
+        merged_away=len(extraction.chunk_events) - len(extraction.events),
+        not_asked_whether_the_same=extraction.ledger.unasked_merges,
+    )
 
 
 def _stored(extraction: Extraction) -> dict[str, Any]:
+    by_category = Counter(event.category.value for event in extraction.events)
+    again = extraction.job.attempts if extraction.job.attempts > 1 else 0
     return {
-        **_counts(extraction),
+        **_document(extraction),
+        "events": len(extraction.events),
+        **_where_any(
+            categories=", ".join(f"{count} {name}" for name, count in by_category.most_common())
+        ),
         "preview": dg.MetadataValue.md(_preview(extraction)),
-        "cache_hits": extraction.cache_hits,
-        **_rejected(extraction),
-        "seconds": round(sum(extraction.seconds.values()), 4),
-        "seconds_by_stage": dg.MetadataValue.md(_durations(extraction)),
+        **_where_any(rejected=len(extraction.rejections), attempt=again),
+        "seconds": round(sum(extraction.seconds.values()), 3),
     }
 
 
 def _indexed(extraction: Extraction) -> dict[str, Any]:
-    return {**_counts(extraction), "seconds": extraction.seconds.get(EVENT_INDEX, 0.0)}
+    """How long the index took to have the events; or that it did not within INDEX_WAIT_MS."""
+    return {"indexed": extraction.indexed, "lag_seconds": extraction.seconds.get(EVENT_INDEX, 0.0)}
 
 
-def _counts(extraction: Extraction) -> dict[str, Any]:
-    by_category = Counter(event.category.value for event in extraction.events)
-    return {
-        "events": len(extraction.events),
-        "evidence": sum(len(event.evidence) for event in extraction.events),
-        **{f"events_{category}": count for category, count in sorted(by_category.items())},
-    }
-
-
-def _rejected(extraction: Extraction) -> dict[str, Any]:
-    shown: dict[str, Any] = {"rejected_events": len(extraction.rejections)}
-    if extraction.rejections:
-        shown["rejections"] = dg.MetadataValue.md(_rejections(extraction))
-    return shown
+def _where_any(**shown: int | str) -> dict[str, Any]:
+    return {name: value for name, value in shown.items() if value}
 
 
 def _spending(
@@ -118,6 +106,8 @@ def _spending(
     """Calls, tokens and, where a price is set, their cost: of this attempt alone."""
     # Written down beside the work: by now there may be calls of later stages as well.
     calls = [call for call in extraction.calls if call.kind in kinds]
+    if not calls:
+        return {}
     shown: dict[str, Any] = {
         "calls": len(calls),
         "prompt_tokens": sum(call.prompt_tokens for call in calls),
@@ -138,19 +128,11 @@ _OF_STAGE = {
     STORED_EVENTS: _stored,
     EVENT_INDEX: _indexed,
 }
-# Which calls each stage answers for; the stored events, for all that they cost.
+# The stored events answer for all calls; of these, how many the merging took is told there.
 _SPENDS = {
-    CHUNK_EXTRACTIONS: frozenset({"extract"}),
     CANONICAL_EVENTS: frozenset({"merge"}),
     STORED_EVENTS: frozenset({"extract", "merge"}),
 }
-
-
-def _durations(extraction: Extraction) -> str:
-    lines = ["| stage | seconds |", "|---|---|"]
-    return "\n".join(
-        lines + [f"| {stage} | {seconds:.3f} |" for stage, seconds in extraction.seconds.items()]
-    )
 
 
 def _preview(extraction: Extraction) -> str:
@@ -158,8 +140,10 @@ def _preview(extraction: Extraction) -> str:
         return "No events."
     lines = ["| category | event | quote |", "|---|---|---|"]
     for event in extraction.events[:_PREVIEW_ROWS]:
-        quote = _cell(event.evidence[0].quote)
-        lines.append(f"| {event.category.value} | {_cell(event.narrative)} | “{quote}” |")
+        told, quote = event.narrative, event.evidence[0].quote
+        # Where the event is told in the document's own words, once is enough.
+        shown = "" if quote in told else f"“{_cell(quote)}”"
+        lines.append(f"| {event.category.value} | {_cell(told)} | {shown} |")
     more = len(extraction.events) - _PREVIEW_ROWS
     return "\n".join(lines) + (f"\n\n… and {more} more." if more > 0 else "")
 
@@ -177,6 +161,8 @@ def _rejections(extraction: Extraction) -> str:
 def _cell(text: str) -> str:
     """Text of documents is data: nothing of it may become Markdown of ours."""
     flat = " ".join(text.split())
+    if len(flat) > _LONGEST_CELL:
+        flat = flat[: _LONGEST_CELL - 1] + "…"
     for mark in "\\`*_[]<>|#!":
         flat = flat.replace(mark, f"\\{mark}")
     return flat

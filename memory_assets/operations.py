@@ -88,7 +88,7 @@ health_schedule = scheduled(
 )
 freshness_schedule = scheduled(
     "events_are_fresh_schedule",
-    "check_events_are_fresh",
+    "verify_events_are_fresh",
     dg.AssetSelection.checks(events_are_fresh),
     "5-59/10 * * * *",
     "Whether documents wait too long for their events.",

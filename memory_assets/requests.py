@@ -1,9 +1,6 @@
-"""Which runs the sensor has requested, and how due jobs are cut into runs."""
+"""Which jobs still need a run, and how they are cut into runs."""
 
-import json
-import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 
 import dagster as dg
 
@@ -16,66 +13,43 @@ RENEWALS_PER_RUN = 100
 SUSPECTS_PER_RUN = 25
 # A request this young is on its way; its run may not exist yet.
 YOUNG_SECONDS = 20.0
-_FORGOTTEN_SECONDS = 86_400.0
 LANE_TAG = "lane"
 
 
-@dataclass(slots=True)
-class Requested:
-    """Job, generation and attempt → the run that was asked for it, and when. Kept as the cursor."""
+def still_wanted(row: Row, instance: dg.DagsterInstance, over: dict[str, bool]) -> bool:
+    """Whether no run is under way for this very request (a row of `jobs.claimable`).
 
-    entries: dict[str, tuple[str, float]] = field(default_factory=dict)
-
-    @classmethod
-    def from_cursor(cls, cursor: str | None) -> "Requested":
-        entries = json.loads(cursor) if cursor else {}
-        return cls({key: (run_key, at) for key, (run_key, at) in entries.items()})
-
-    def to_cursor(self) -> str:
-        return json.dumps(self.entries)
-
-    def forget_all_but(self, rows: Iterable[Row], *, complete: bool = True) -> None:
-        """Only the front of a long queue is seen: what lies behind it was requested all the same.
-        A request that is a day old is forgotten in any case."""
-        current = {_name(row) for row in rows}
-        old = time.time() - _FORGOTTEN_SECONDS
-        self.entries = {
-            key: (run_key, at)
-            for key, (run_key, at) in self.entries.items()
-            if key in current or (not complete and at > old)
-        }
-
-
-def _name(row: Row) -> str:
-    return f"{row['job_id']}:{row['generation']}:{row['attempts']}"
-
-
-def remember(requested: Requested, batch: Sequence[Row], run_key: str) -> None:
-    for row in batch:
-        requested.entries[_name(row)] = (run_key, time.time())
-
-
-def still_wanted(
-    row: Row,
-    requested: Requested,
-    instance: dg.DagsterInstance,
-    over: dict[str, bool] | None = None,
-) -> bool:
-    """Whether no run is under way for this very request.
-
-    `over` remembers for one look at the queue which runs are: a hundred jobs wait for the same.
+    `over` remembers for one look at the queue which runs have ended: a hundred jobs wait for the
+    same one.
     """
-    entry = requested.entries.get(_name(row))
-    if entry is None:
+    run_key = row["run_key"]
+    if run_key is None:
         return True
-    run_key, at = entry
-    if time.time() - at < YOUNG_SECONDS:
+    if row["requested_seconds_ago"] < YOUNG_SECONDS:
         return False
-    over = {} if over is None else over
     if run_key not in over:
         runs = instance.get_runs(dg.RunsFilter(tags={"dagster/run_key": run_key}), limit=1)
         over[run_key] = not runs or runs[0].is_finished
     return over[run_key]
+
+
+def worth_a_run(rows: Sequence[Row], wanted: Sequence[Row]) -> list[Row]:
+    """Of the wanted jobs, those that should not wait for more to come.
+
+    A run costs half a second, whatever it works on. While one is about to begin, the next gathers
+    jobs, until there are enough for a full one: an import becomes few runs, and a single note has
+    its own at once. `rows` are all that were looked at, those on their way included.
+    """
+    named = {row["job_id"] for row in wanted}
+    gathering = {
+        row["backfill_id"] is None for row in rows if row["run_key"] and row["job_id"] not in named
+    }
+    return [
+        row
+        for lane in lanes(wanted)
+        if (lane[0]["backfill_id"] is None) not in gathering or len(lane) >= REVISIONS_PER_RUN
+        for row in lane
+    ]
 
 
 def lanes(due: Sequence[Row]) -> list[list[Row]]:

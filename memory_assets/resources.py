@@ -1,5 +1,6 @@
 """The memory as a Dagster resource: settings from the environment, stores opened per use."""
 
+import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -10,12 +11,25 @@ from memory_core.runtime import Runtime
 from memory_core.settings import Settings, load_settings
 
 
+def log_to_stderr(level: str) -> None:
+    """Lines of the core in the output of the run, and so in the log of the code server."""
+    ours = logging.getLogger("memory_core")
+    ours.setLevel(level)
+    if not ours.handlers:
+        handler = logging.StreamHandler()
+        handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+        ours.addHandler(handler)
+
+
 class MemoryResource(dg.ConfigurableResource):  # type: ignore[type-arg]
     """Postgres, Chroma and the embedder, as the environment names them."""
 
     @property
     def settings(self) -> Settings:
         return load_settings()
+
+    def setup_for_execution(self, context: dg.InitResourceContext) -> None:
+        log_to_stderr(self.settings.log_level)
 
     @asynccontextmanager
     async def runtime(self) -> AsyncIterator[Runtime]:

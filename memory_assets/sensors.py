@@ -9,108 +9,99 @@ from memory_assets import graveyard
 from memory_assets.events import EVIDENCE_CHECK_KEY, extract_revisions
 from memory_assets.partitions import REVISIONS
 from memory_assets.requests import (
-    Requested,
     batches,
     lane_tags,
     lanes,
-    remember,
     still_wanted,
+    worth_a_run,
 )
 from memory_assets.resources import MemoryResource
 from memory_assets.tags import FROM_QUEUE, describe
 from memory_core import claims, jobs
-from memory_core.database import Row
+from memory_core.database import Database, Row
 from memory_core.errors import PostgresUnavailable
 from memory_core.extraction.versions import current
 
 JOBS_PER_TICK = 1000
-# A tick waits this long for work to appear: the daemon itself looks only every five seconds.
-WAIT_SECONDS = 4.0
-POLL_SECONDS = 0.2
 _RANGE_START = "dagster/asset_partition_range_start"
 _RANGE_END = "dagster/asset_partition_range_end"
 
 extraction_job = dg.define_asset_job(
-    "extract_pending",
+    "documents_to_events",
     # Without the checks of the whole database: those are the business of the integrity job.
     selection=dg.AssetSelection.assets(extract_revisions).without_checks()
     | dg.AssetSelection.checks(EVIDENCE_CHECK_KEY),
-    description="Extract the revisions whose jobs are pending.",
+    description="Documents become events: the revisions whose jobs are pending.",
 )
 
 
 @dg.sensor(
     job=extraction_job,
-    description="Requests runs for the jobs that are due. Only reads the queue.",
+    description="Requests runs for the jobs that are due. Changes no job.",
     minimum_interval_seconds=1,
     default_status=dg.DefaultSensorStatus.RUNNING,
 )
 def pending_jobs(
     context: dg.SensorEvaluationContext, memory: MemoryResource
 ) -> dg.SensorResult | dg.SkipReason:
-    """Requests runs for claimable jobs. Only reads the queue: the run itself claims."""
-    requested = Requested.from_cursor(context.cursor)
+    """Requests runs for claimable jobs and notes which. The run itself claims."""
+    if context.cursor:
+        context.update_cursor(None)  # of an earlier version, which kept its requests there
     try:
-        asyncio.run(_bury_silent_runs(context, memory))
-        due = asyncio.run(_wait_for_work(context, memory, requested))
+        return asyncio.run(_look(context, memory))
+    except PostgresUnavailable as fault:
+        return dg.SkipReason(fault.message)
+
+
+async def _look(
+    context: dg.SensorEvaluationContext, memory: MemoryResource
+) -> dg.SensorResult | dg.SkipReason:
+    async with memory.database() as database:
+        await _bury_silent_runs(context, database)
+        due = await _due(context.instance, database, memory)
         if not due:
             return dg.SkipReason("no pending jobs")
         keys = [row["partition_key"] for row in due]
         context.instance.add_dynamic_partitions(REVISIONS.name, keys)  # type: ignore[arg-type]
-        places = {place["partition_key"]: place for place in asyncio.run(_places(memory, keys))}
-    except PostgresUnavailable as fault:
-        return dg.SkipReason(fault.message)
-    requests = [
-        _request(batch, places) for lane in lanes(due) for batch in batches(lane, _of(lane, places))
-    ]
-    for request, batch in requests:
-        remember(requested, batch, request.run_key or "")
-    return dg.SensorResult(
-        run_requests=[request for request, _ in requests], cursor=requested.to_cursor()
-    )
+        places = {row["partition_key"]: row for row in await claims.places_of(database, keys)}
+        requests = [
+            (_request(batch, places), batch)
+            for lane in lanes(due)
+            for batch in batches(lane, _of(lane, places))
+        ]
+        await jobs.remember_requests(
+            database, [(row, request.run_key or "") for request, batch in requests for row in batch]
+        )
+    return dg.SensorResult(run_requests=[request for request, _ in requests])
 
 
 def _of(lane: list[Row], places: dict[str, Row]) -> list[Row]:
     return [places[row["partition_key"]] for row in lane if row["partition_key"] in places]
 
 
-async def _bury_silent_runs(context: dg.SensorEvaluationContext, memory: MemoryResource) -> None:
-    if not (suspected := graveyard.suspects(context.instance)):
-        return
-    async with memory.database() as database:
+async def _bury_silent_runs(context: dg.SensorEvaluationContext, database: Database) -> None:
+    if suspected := graveyard.suspects(context.instance):
         silent = await jobs.silent_runs(database, suspected)
-    graveyard.bury(context.instance, silent, "It gave no sign of life for too long.")
+        graveyard.bury(context.instance, silent, "It gave no sign of life for too long.")
 
 
-async def _wait_for_work(
-    context: dg.SensorEvaluationContext, memory: MemoryResource, requested: Requested
+async def _due(
+    instance: dg.DagsterInstance, database: Database, memory: MemoryResource
 ) -> list[Row]:
-    deadline = time.monotonic() + WAIT_SECONDS
-    async with memory.database() as database:
-        while True:
-            rows = await jobs.claimable(database, JOBS_PER_TICK, versions=current(memory.settings))
-            requested.forget_all_but(rows, complete=len(rows) < JOBS_PER_TICK)
-            over: dict[str, bool] = {}
-            due = [row for row in rows if still_wanted(row, requested, context.instance, over)]
-            if due or time.monotonic() >= deadline:
-                return due
-            await asyncio.sleep(POLL_SECONDS)
+    rows = await jobs.claimable(database, JOBS_PER_TICK, versions=current(memory.settings))
+    over: dict[str, bool] = {}
+    return worth_a_run(rows, [row for row in rows if still_wanted(row, instance, over)])
 
 
-async def _places(memory: MemoryResource, keys: list[str]) -> list[Row]:
-    async with memory.database() as database:
-        return await claims.places_of(database, keys)
-
-
-def _request(batch: list[Row], places: dict[str, Row]) -> tuple[dg.RunRequest, list[Row]]:
+def _request(batch: list[Row], places: dict[str, Row]) -> dg.RunRequest:
     """One key by its name, several as a range of neighbours."""
     first, last = batch[0]["partition_key"], batch[-1]["partition_key"]
     run_key = f"{batch[0]['job_id']}-{time.time_ns()}"
     tags = describe(FROM_QUEUE, (places[row["partition_key"]] for row in batch)) | lane_tags(batch)
     if len(batch) == 1:
-        return dg.RunRequest(run_key=run_key, partition_key=first, tags=tags), batch
+        return dg.RunRequest(run_key=run_key, partition_key=first, tags=tags)
     tags |= {_RANGE_START: first, _RANGE_END: last}
-    return dg.RunRequest(run_key=run_key, tags=tags), batch
+    return dg.RunRequest(run_key=run_key, tags=tags)
 
 
 @dg.run_status_sensor(

@@ -1,6 +1,6 @@
 """Dagster's code server, whose runs begin warm.
 
-    python -m memory_assets.code_server -m memory_assets.definitions -h HOST -p PORT
+    python -m memory_assets.dagster_internals.code_server -m MODULE --socket PATH
 
 As shipped, it starts an interpreter for every run, which imports Dagster and this project: two to
 three seconds of work before the first line of ours. Here runs are forked from a process that has
@@ -14,11 +14,13 @@ from collections.abc import Callable
 from multiprocessing.forkserver import ensure_running
 from typing import Any
 
+from memory_assets.dagster_internals import log_level
+
 _LOADED = [
     "dagster._grpc.impl",
     "memory_assets.definitions",
-    "memory_assets.storage",
-    "memory_assets.warm",
+    "memory_assets.dagster_internals.storage",
+    "memory_assets.dagster_internals.warm",
     "memory_core.extraction.openai",
     "memory_core.extraction.rules",
     "wordllama",
@@ -44,6 +46,7 @@ def main() -> None:
     from dagster._grpc.server import DagsterApiServer
 
     DagsterApiServer.__init__ = _forking(DagsterApiServer.__init__)  # type: ignore[method-assign]
+    log_level.add_to_command_line("--log-level")
     grpc_command()
 
 

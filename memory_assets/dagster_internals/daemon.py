@@ -1,0 +1,191 @@
+"""Dagster's daemon, woken by Postgres instead of looking all the time.
+
+    python -m memory_assets.dagster_internals.daemon run -w workspace.yaml
+
+As shipped, the sensors' loop sleeps five seconds after each round, and the queue of runs is looked
+at every second: a note waits for seconds, and an idle memory never rests. Here both loops sleep
+until Postgres tells of a pending job, or of a run that was queued or ended. They also look by
+themselves now and then, in case nothing was told.
+"""
+
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from concurrent import futures
+from contextlib import closing, contextmanager, suppress
+from typing import Any
+
+from dagster._daemon import cli, controller
+from dagster._daemon.daemon import SensorDaemon, SpanMarker
+from dagster._daemon.run_coordinator.queued_run_coordinator_daemon import (
+    QueuedRunCoordinatorDaemon,
+)
+from dagster._daemon.sensor import execute_sensor_iteration
+from dagster._daemon.utils import DaemonErrorCapture
+
+from memory_assets.dagster_internals import log_level
+from memory_core import notifications
+from memory_core.errors import PostgresUnavailable
+from memory_core.notifications import Notifications
+from memory_core.settings import load_settings
+
+# Without a word from Postgres: while jobs are open, and when none is.
+BUSY_SECONDS = 5.0
+IDLE_SECONDS = 30.0
+RECONNECT_SECONDS = 2.0
+# Sensors have a least interval of one second: a round sooner than that would pass them over.
+ROUND_SECONDS = 1.2
+_DUE_BY_THEN_SECONDS = 0.05
+_SLICE_SECONDS = 1.0
+_CANCELLED_OR_FAILED = frozenset({"PIPELINE_FAILURE", "PIPELINE_CANCELED"})
+
+
+class Bell:
+    """Rung by the listener, waited for by one loop. Two rings before that wakes count as one."""
+
+    def __init__(self) -> None:
+        self._rung = threading.Event()
+
+    def ring(self) -> None:
+        self._rung.set()
+
+    def wait(self, shutdown: threading.Event, seconds: float) -> Iterator[None]:
+        """Until it is rung, for at most so long. Yields now and then for Dagster's heartbeat."""
+        deadline = time.monotonic() + seconds
+        while (left := deadline - time.monotonic()) > 0 and not shutdown.is_set():
+            if self._rung.wait(min(left, _SLICE_SECONDS)):
+                break
+            yield None
+        self._rung.clear()
+
+
+jobs_bell, runs_bell = Bell(), Bell()
+
+
+class WokenSensorDaemon(SensorDaemon):
+    """Dagster's rounds over all sensors, when there is a reason for one."""
+
+    def core_loop(self, workspace_process_context: Any, shutdown_event: threading.Event) -> Any:
+        with _listening():
+            yield from self._rounds(workspace_process_context, shutdown_event)
+
+    def _rounds(self, workspace_process_context: Any, shutdown_event: threading.Event) -> Any:
+        ticks: dict[str, futures.Future[Any]] = {}
+        while True:
+            begun = time.monotonic()
+            yield SpanMarker.START_SPAN
+            try:
+                yield from execute_sensor_iteration(
+                    workspace_process_context,
+                    self._logger,
+                    threadpool_executor=self._threadpool_executor,
+                    submit_threadpool_executor=self._submit_threadpool_executor,
+                    sensor_tick_futures=ticks,
+                    instrument_elapsed=self.instrument_elapsed,
+                )
+            except Exception:
+                yield _captured(self._logger)
+            yield SpanMarker.END_SPAN
+            # The listener rings while jobs are open; this is for when it cannot.
+            yield from jobs_bell.wait(shutdown_event, IDLE_SECONDS)
+            shutdown_event.wait(max(0.0, begun + ROUND_SECONDS - time.monotonic()))
+            # A sensor whose tick is under way is passed over: what rang would go unheard.
+            futures.wait(ticks.values(), timeout=BUSY_SECONDS)
+            yield None
+
+
+class WokenQueueDaemon(QueuedRunCoordinatorDaemon):
+    """Launches queued runs when one was queued, and when one that ended has left its place."""
+
+    def core_loop(self, workspace_process_context: Any, shutdown_event: threading.Event) -> Any:
+        while True:
+            yield SpanMarker.START_SPAN
+            try:
+                yield from self.run_iteration(workspace_process_context)
+            except Exception:
+                yield _captured(self._logger)
+            yield SpanMarker.END_SPAN
+            yield from runs_bell.wait(shutdown_event, self.interval_seconds)
+            yield None
+
+
+def _captured(logger: Any) -> Any:
+    """The exception being handled, for Dagster's list of daemon errors."""
+    return DaemonErrorCapture.process_exception(
+        sys.exc_info(),
+        logger=logger,
+        log_message="The round ended early; the next one begins as usual.",
+    )
+
+
+@contextmanager
+def _listening() -> Iterator[None]:
+    stop = threading.Event()
+    arguments = (load_settings().dsn, stop)
+    threading.Thread(target=_listen, args=arguments, name="listener", daemon=True).start()
+    try:
+        yield
+    finally:
+        stop.set()
+
+
+def _listen(dsn: str, stop: threading.Event) -> None:
+    """Ring for what Postgres tells. Lost connections are made again."""
+    while not stop.is_set():
+        try:
+            told = Notifications(dsn)
+        except PostgresUnavailable:
+            stop.wait(RECONNECT_SECONDS)
+            continue
+        with closing(told), suppress(PostgresUnavailable):
+            _ring_for(told, stop)
+
+
+def _ring_for(told: Notifications, stop: threading.Event) -> None:
+    # Notifications from before this connection were lost.
+    jobs_bell.ring()
+    runs_bell.ring()
+    look = time.monotonic() + BUSY_SECONDS
+    while not stop.is_set():
+        heard = told.wait(min(look - time.monotonic(), _SLICE_SECONDS))
+        if any(channel == notifications.RUNS for channel, _ in heard):
+            runs_bell.ring()
+        if (
+            time.monotonic() >= look
+            or any(channel == notifications.JOBS for channel, _ in heard)
+            or any(payload in _CANCELLED_OR_FAILED for _, payload in heard)
+        ):
+            jobs_bell.ring()
+            look = time.monotonic() + _pause(told.seconds_to_next_job())
+
+
+def _pause(seconds_to_next_job: float | None) -> float:
+    """Until the sensors look by themselves."""
+    if seconds_to_next_job is None:
+        return IDLE_SECONDS
+    if seconds_to_next_job <= 0:
+        return BUSY_SECONDS
+    return min(seconds_to_next_job + _DUE_BY_THEN_SECONDS, IDLE_SECONDS)
+
+
+def install() -> None:
+    """Under the names by which Dagster's controller makes its daemons."""
+    for name, woken in _WOKEN.items():
+        if not hasattr(controller, name):
+            raise RuntimeError(f"This Dagster has no {name} in its controller.")
+        setattr(controller, name, woken)
+
+
+_WOKEN = {"SensorDaemon": WokenSensorDaemon, "QueuedRunCoordinatorDaemon": WokenQueueDaemon}
+
+
+def main() -> None:
+    install()
+    if "run" in sys.argv:
+        log_level.add_to_command_line("--log-level")
+    cli.main()
+
+
+if __name__ == "__main__":
+    main()

@@ -10,11 +10,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from memory_core.child_environment import minimal_environment
 from memory_core.errors import StackFault
 
 _POLL_SECONDS = 0.1
 _LAST_LINES = 15
-_LOG_LIMIT_BYTES = 20_000_000
+
+# A module in the user's folder must not be taken for one of ours: `python -m` would look there.
+SAFE_PATH = {"PYTHONSAFEPATH": "1"}
 
 # Called with the time (epoch) of the child's start. Returns when the child answers properly;
 # raises anything while it does not yet.
@@ -29,6 +32,8 @@ class ChildSpec:
     log: Path
     probe: Probe
     environment: Mapping[str, str] = field(default_factory=dict)
+    # Whether it gets our own environment too, with the keys in it.
+    inherits: bool = True
     depends_on: tuple[str, ...] = ()
     # Arguments of `subprocess` that make it run as somebody else.
     identity: Mapping[str, Any] = field(default_factory=dict)
@@ -37,6 +42,8 @@ class ChildSpec:
     stop_timeout: float = 4.0
     # Runs before every start, for example to clear away what a dead one left.
     prepare: Callable[[], None] | None = None
+    # What a person should know about this start, in one line; asked after `prepare`.
+    notice: Callable[[], str | None] = lambda: None
 
 
 class ChildDied(StackFault):
@@ -60,7 +67,6 @@ class Child:
     async def start(self) -> None:
         if self.spec.prepare is not None:
             await asyncio.to_thread(self.spec.prepare)
-        _rotate(self.spec.log)
         self._started_at = time.time()
         with self.spec.log.open("ab") as log:
             self._process = await asyncio.create_subprocess_exec(
@@ -68,13 +74,17 @@ class Child:
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                env={**os.environ, **self.spec.environment},
+                env={**self._inherited(), **self.spec.environment},
                 # Of its own session: Ctrl-C in the terminal reaches the supervisor alone, which
                 # then stops children in order; and the whole group can be ended at once.
                 start_new_session=True,
-                cwd="/" if self.spec.identity else None,
+                # No child depends on the folder that the user happens to be in.
+                cwd="/",
                 **self.spec.identity,
             )
+
+    def _inherited(self) -> Mapping[str, str]:
+        return os.environ if self.spec.inherits else minimal_environment()
 
     async def wait_ready(self) -> float:
         """Seconds until the probe succeeded."""
@@ -135,9 +145,3 @@ def last_lines(log: Path, count: int = _LAST_LINES) -> list[str]:
             return file.read().decode(errors="replace").splitlines()[-count:]
     except FileNotFoundError:
         return []
-
-
-def _rotate(log: Path) -> None:
-    """Keep one older log; a child that talks much must not fill the disk."""
-    if log.exists() and log.stat().st_size > _LOG_LIMIT_BYTES:
-        log.replace(log.with_suffix(".log.1"))

@@ -19,9 +19,10 @@ from memory_core import migrations
 from memory_core.errors import StackFault
 from memory_core.settings import Settings
 from memory_core.stack import locks, state
-from memory_core.stack.child import last_lines
+from memory_core.stack.child import SAFE_PATH, last_lines
 from memory_core.stack.layout import Layout
 from memory_core.stack.locks import FileLock, holding
+from memory_core.stack.room import require_room
 from memory_core.stack.state import StackState
 
 # More than the supervisor itself gives a child to get ready.
@@ -40,7 +41,9 @@ def resolved(settings: Settings, found: StackState) -> Settings:
     update: dict[str, object] = {}
     if settings.events_db_dsn is None and found.postgres_dsn is not None:
         update["events_db_dsn"] = SecretStr(found.postgres_dsn)
-    if settings.chroma_host is None and found.chroma_port is not None:
+    if settings.chroma_host is None and found.chroma_socket is not None:
+        update["chroma_host"] = f"unix:{found.chroma_socket}"
+    elif settings.chroma_host is None and found.chroma_port is not None:
         update |= {"chroma_host": "127.0.0.1", "chroma_port": found.chroma_port}
     return settings.model_copy(update=update)
 
@@ -95,8 +98,8 @@ class Membership:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                env={**os.environ, **_explicit(self._settings)},
-                # Away from any `.env`: our settings, which it gets, include ours already.
+                env={**os.environ, **self._settings.environment(), **SAFE_PATH},
+                # It outlives the command, and must not keep the user's folder in use.
                 cwd=self._layout.root,
                 # It must survive Ctrl-C in this command's terminal: others may have joined.
                 start_new_session=True,
@@ -111,10 +114,12 @@ class Membership:
             if found is not None and found.ready:
                 return found
             if found is None and process is None:
+                require_room(self._layout.root)
                 process = self._spawn()
             elif found is None and process is not None and process.poll() is not None:
                 break
             time.sleep(_POLL_SECONDS)
+        require_room(self._layout.root)  # a full disk explains it better than any log
         log = self._layout.log_of(_SERVICES_LOG)
         raise StackFault(
             "The services could not be started. Last lines of "
@@ -129,9 +134,3 @@ def connected(settings: Settings) -> Iterator[Settings]:
         yield membership.join()
     finally:
         membership.leave()
-
-
-def _explicit(settings: Settings) -> dict[str, str]:
-    """Only what was set: a default must stay a default in the child (a free Chroma port, say)."""
-    everything = settings.environment()
-    return {name.upper(): everything[name.upper()] for name in settings.model_fields_set}

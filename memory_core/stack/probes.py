@@ -1,11 +1,14 @@
 """How to know that a service really answers: one small question each."""
 
+import asyncio
+from pathlib import Path
 from typing import Any
 
 import httpx
 import psycopg
 
-from memory_core import tls
+from memory_core import queries, tls
+from memory_core.index.chroma import ChromaClient
 
 _TIMEOUT = 5.0
 # Each probe connects anew; a shared channel would back off for seconds after a first refusal.
@@ -18,19 +21,31 @@ async def postgres(dsn: str) -> None:
 
 
 async def chroma(host: str, port: int) -> None:
-    await _get(f"http://{host}:{port}/api/v2/heartbeat")
+    client = ChromaClient(host, port)
+    try:
+        async with asyncio.timeout(_TIMEOUT):
+            await client.heartbeat()
+    finally:
+        client.close()
 
 
 async def mcp(url: str) -> None:
     await _get(url)
 
 
-async def code_server(host: str, port: int) -> None:
+async def worker(dsn: str, *, since: float) -> None:
+    """A worker that was started since then listens to the log."""
+    async with await psycopg.AsyncConnection.connect(dsn, connect_timeout=3) as connection:
+        cursor = await connection.execute(queries.get("worker_listens"), {"since": since})
+        if await cursor.fetchone() is None:
+            raise RuntimeError("the worker does not listen to the log yet")
+
+
+async def code_server(socket: Path) -> None:
     import grpc
     from grpc_health.v1 import health_pb2, health_pb2_grpc
 
-    address = f"{host}:{port}"
-    async with grpc.aio.insecure_channel(address, options=_FRESH) as channel:
+    async with grpc.aio.insecure_channel(f"unix:{socket}", options=_FRESH) as channel:
         stub = health_pb2_grpc.HealthStub(channel)
         answer = await stub.Check(
             health_pb2.HealthCheckRequest(service="DagsterApi"), timeout=_TIMEOUT

@@ -10,8 +10,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from memory_core.errors import StackFault
-from memory_core.settings import variable_names
+from memory_core.settings import HANDED_OVER, variable_names
 from memory_core.stack import state
+from memory_core.stack.child import SAFE_PATH
 from memory_core.stack.layout import Layout
 from memory_core.stack.state import StackState
 
@@ -56,7 +57,7 @@ class StackProcess:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                env={**_without_settings(os.environ), **self._variables},
+                env={**_without_settings(os.environ), **self._variables, **SAFE_PATH},
                 cwd=self.layout.root,
                 start_new_session=True,
             )
@@ -91,5 +92,5 @@ def running_stack(
 
 
 def _without_settings(environment: Mapping[str, str]) -> dict[str, str]:
-    ours = variable_names()
+    ours = variable_names() | {HANDED_OVER}
     return {name: value for name, value in environment.items() if name not in ours}

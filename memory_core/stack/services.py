@@ -12,16 +12,31 @@ from pydantic import SecretStr
 
 from memory_core.errors import StackFault
 from memory_core.settings import Settings
-from memory_core.stack import ports, probes, state
-from memory_core.stack.child import ChildSpec
+from memory_core.shipped import shipped
+from memory_core.stack import ports, probes, sockets, state
+from memory_core.stack.child import SAFE_PATH, ChildSpec
 from memory_core.stack.layout import Layout
 from memory_core.stack.orphans import MARKER
 from memory_core.stack.postgres import EmbeddedPostgres, identity
 from memory_core.stack.state import Mode, StackState
 
 CODE_MODULE = "memory_assets.definitions"
-CODE_SERVER = "memory_assets.code_server"
-PROJECT_ROOT = Path(__file__).resolve().parents[2]
+CODE_SERVER = "memory_assets.dagster_internals.code_server"
+DAEMON = "memory_assets.dagster_internals.daemon"
+WEB_SERVER = "memory_assets.dagster_internals.web_server"
+PRIVATE_CHROMA = "memory_core.stack.private_chroma"
+_CHROMA_SOCKET = "chroma.sock"
+# Who connects to the code server is believed and may read its environment: it has no port.
+_CODE_SOCKET = "code.sock"
+# LOG_LEVEL in the words of the servers. Chroma tells of every request at its level "info".
+_POSTGRES_LEVELS = {"DEBUG": "debug1", "INFO": "warning", "WARNING": "warning", "ERROR": "error"}
+_CHROMA_LEVELS = {
+    "DEBUG": "info",
+    "INFO": "info,chroma_frontend=warn",
+    "WARNING": "warn",
+    "ERROR": "error",
+}
+_RUN_LEVEL = "python_log_level: INFO"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,14 +54,18 @@ def plan(settings: Settings, layout: Layout, mode: Mode) -> Plan:
     if dsn is None:
         server = EmbeddedPostgres(layout.postgres)
         dsn = SecretStr(server.dsn)
-        children.append(_postgres(server, layout))
-    if host is None:
+        children.append(_postgres(server, layout, settings))
+    chroma_socket = _chroma_socket(settings, layout)
+    if host is None and chroma_socket is not None:
+        host = f"unix:{chroma_socket}"
+        children.append(_private_chroma(chroma_socket, layout, settings))
+    elif host is None:
         host, port = ports.LOOPBACK, _chroma_port(settings, layout)
-        children.append(_chroma(host, port, layout))
+        children.append(_chroma(host, port, layout, settings))
     mcp_port = dagster_port = 0
     if mode == "full":
         mcp_port = ports.claim("MCP_PORT", settings.mcp_port, settings.mcp_host)
-        dagster_port = ports.claim("DAGSTER_PORT", settings.dagster_port, settings.mcp_host)
+        dagster_port = ports.claim("DAGSTER_PORT", settings.dagster_port, settings.dagster_host)
     resolved = settings.model_copy(
         update={
             "events_db_dsn": dsn,
@@ -59,8 +78,9 @@ def plan(settings: Settings, layout: Layout, mode: Mode) -> Plan:
     needs = tuple(child.name for child in children)
     if mode == "full":
         children += _dagster(resolved, layout, needs)
+        children.append(_worker(resolved, layout, needs))
         children.append(_mcp(resolved, layout, needs))
-    own = {MARKER: str(layout.root)}
+    own = {MARKER: str(layout.root), **SAFE_PATH}
     return Plan(
         settings=resolved,
         children=tuple(_with_environment(child, own) for child in children),
@@ -68,7 +88,8 @@ def plan(settings: Settings, layout: Layout, mode: Mode) -> Plan:
             pid=os.getpid(),
             mode=mode,
             postgres_dsn=dsn.get_secret_value() if settings.events_db_dsn is None else None,
-            chroma_port=port if settings.chroma_host is None else None,
+            chroma_port=port if settings.chroma_host is None and not chroma_socket else None,
+            chroma_socket=str(chroma_socket) if chroma_socket else None,
             mcp_url=mcp_url(resolved) if mode == "full" else None,
             dagster_url=dagster_url(resolved) if mode == "full" else None,
         ),
@@ -84,7 +105,7 @@ def health_url(settings: Settings) -> str:
 
 
 def dagster_url(settings: Settings) -> str:
-    return f"http://{_reachable(settings.mcp_host)}:{settings.dagster_port}"
+    return f"http://{_reachable(settings.dagster_host)}:{settings.dagster_port}"
 
 
 def dagster_storage_url(dsn: str) -> str:
@@ -95,19 +116,30 @@ def dagster_storage_url(dsn: str) -> str:
     return urlunsplit(parts._replace(scheme="postgresql", query=query))
 
 
-def _postgres(server: EmbeddedPostgres, layout: Layout) -> ChildSpec:
+def _postgres(server: EmbeddedPostgres, layout: Layout, settings: Settings) -> ChildSpec:
+    level = _POSTGRES_LEVELS[settings.log_level]
     return ChildSpec(
         name="postgres",
         title=f"Postgres {server.version}",
-        command=server.command(),
+        command=[*server.command(), *("-c", f"log_min_messages={level}")],
         log=layout.log_of("postgres"),
         probe=lambda _: probes.postgres(server.dsn),
         identity=identity(server.account),
+        inherits=False,
         stop_signal=signal.SIGINT,
         # Its last checkpoint may have much to write; killed, it would recover on the next start.
         stop_timeout=10.0,
         prepare=server.prepare,
+        notice=server.notice,
     )
+
+
+def _chroma_socket(settings: Settings, layout: Layout) -> Path | None:
+    """None where it lives elsewhere, where the user asks for a port, and where Linux is not."""
+    wants_a_port = "chroma_port" in settings.model_fields_set
+    if settings.chroma_host is not None or wants_a_port or sys.platform != "linux":
+        return None
+    return sockets.folder(layout.root / "chroma-socket", _CHROMA_SOCKET) / _CHROMA_SOCKET
 
 
 def _chroma_port(settings: Settings, layout: Layout) -> int:
@@ -120,38 +152,45 @@ def _chroma_port(settings: Settings, layout: Layout) -> int:
     return ports.free_port()
 
 
-def _chroma(host: str, port: int, layout: Layout) -> ChildSpec:
+def _chroma(host: str, port: int, layout: Layout, settings: Settings) -> ChildSpec:
     return ChildSpec(
         name="chroma",
         title="Chroma",
-        command=[
-            _script("chroma"),
-            "run",
-            *("--path", str(layout.chroma)),
-            *("--host", host),
-            *("--port", str(port)),
-        ],
+        command=[*_chroma_command(layout), *("--host", host), *("--port", str(port))],
         log=layout.log_of("chroma"),
         probe=lambda _: probes.chroma(host, port),
-        environment={"ANONYMIZED_TELEMETRY": "False"},
+        environment={
+            "ANONYMIZED_TELEMETRY": "False",
+            "RUST_LOG": _CHROMA_LEVELS[settings.log_level],
+        },
+        inherits=False,
     )
 
 
+def _private_chroma(socket: Path, layout: Layout, settings: Settings) -> ChildSpec:
+    spec = _chroma("", 0, layout, settings)
+    return replace(
+        spec,
+        command=[sys.executable, "-I", "-m", PRIVATE_CHROMA, str(socket), *_chroma_command(layout)],
+        probe=lambda _: probes.chroma(f"unix:{socket}", 0),
+        prepare=lambda: sockets.make_private(socket.parent),
+    )
+
+
+def _chroma_command(layout: Layout) -> list[str]:
+    return [script("chroma"), "run", *("--path", str(layout.chroma))]
+
+
 def _dagster(settings: Settings, layout: Layout, needs: tuple[str, ...]) -> list[ChildSpec]:
-    code_port = ports.free_port()
+    socket = sockets.folder(layout.root / "dagster-socket", _CODE_SOCKET) / _CODE_SOCKET
     graphql = f"{dagster_url(settings)}/graphql"
-    workspace = PROJECT_ROOT / "workspace.yaml"
-    instance = PROJECT_ROOT / "dagster.yaml"
-    for file in (workspace, instance):
-        if not file.is_file():
-            raise StackFault(f"{file} is missing: run from a checkout of the project.")
-    shutil.copyfile(instance, layout.dagster_home / "dagster.yaml")
+    workspace = shipped("workspace.yaml")
+    (layout.dagster_home / "dagster.yaml").write_text(_instance(settings))
     environment = {
         **settings.environment(),
         "DAGSTER_HOME": str(layout.dagster_home),
         "DAGSTER_PG_URL": dagster_storage_url(settings.dsn),
-        "DAGSTER_CODE_HOST": ports.LOOPBACK,
-        "DAGSTER_CODE_PORT": str(code_port),
+        "DAGSTER_CODE_SOCKET": str(socket),
     }
     return [
         ChildSpec(
@@ -160,22 +199,22 @@ def _dagster(settings: Settings, layout: Layout, needs: tuple[str, ...]) -> list
             command=[
                 *(sys.executable, "-m", CODE_SERVER),
                 *("-m", CODE_MODULE),
-                *("-h", ports.LOOPBACK),
-                *("-p", str(code_port)),
+                *("--socket", str(socket)),
                 "--use-python-environment-entry-point",
             ],
             log=layout.log_of("dagster-code"),
-            probe=lambda _: probes.code_server(ports.LOOPBACK, code_port),
+            probe=lambda _: probes.code_server(socket),
             environment=environment,
             depends_on=needs,
+            prepare=lambda: sockets.make_private(socket.parent),
         ),
         ChildSpec(
             name="dagster-webserver",
             title="Dagster UI",
             command=[
-                *(sys.executable, "-m", "dagster_webserver"),
+                *(sys.executable, "-m", WEB_SERVER),
                 *("-w", str(workspace)),
-                *("-h", settings.mcp_host),
+                *("-h", settings.dagster_host),
                 *("-p", str(settings.dagster_port)),
             ],
             log=layout.log_of("dagster-webserver"),
@@ -186,13 +225,31 @@ def _dagster(settings: Settings, layout: Layout, needs: tuple[str, ...]) -> list
         ChildSpec(
             name="dagster-daemon",
             title="Dagster daemon",
-            command=[sys.executable, "-m", "dagster._daemon", "run", "-w", str(workspace)],
+            command=[sys.executable, "-m", DAEMON, "run", "-w", str(workspace)],
             log=layout.log_of("dagster-daemon"),
             probe=lambda started: probes.daemon(graphql, since=started),
             environment=environment,
             depends_on=("dagster-code",),
         ),
     ]
+
+
+def _instance(settings: Settings) -> str:
+    """Dagster's configuration, in which a log level cannot be named by a variable."""
+    shipped_text = shipped("dagster.yaml").read_text()
+    return shipped_text.replace(_RUN_LEVEL, f"python_log_level: {settings.log_level}")
+
+
+def _worker(settings: Settings, layout: Layout, needs: tuple[str, ...]) -> ChildSpec:
+    return ChildSpec(
+        name="worker",
+        title="Worker",
+        command=[sys.executable, "-m", "mcp_server.cli", "worker"],
+        log=layout.log_of("worker"),
+        probe=lambda started: probes.worker(settings.dsn, since=started),
+        environment=settings.environment(),
+        depends_on=needs,
+    )
 
 
 def _mcp(settings: Settings, layout: Layout, needs: tuple[str, ...]) -> ChildSpec:
@@ -211,14 +268,14 @@ def _with_environment(spec: ChildSpec, more: dict[str, str]) -> ChildSpec:
     return replace(spec, environment={**spec.environment, **more})
 
 
-def _script(name: str) -> str:
+def script(name: str) -> str:
     """A console script of our own environment."""
     beside = Path(sys.executable).with_name(name)
     if beside.exists():
         return str(beside)
     found = shutil.which(name)
     if found is None:
-        raise StackFault(f"The program {name!r} is not installed; run `make setup` again.")
+        raise StackFault(f"The program {name!r} is not installed: install mcp-memory again.")
     return found
 
 

@@ -24,6 +24,7 @@ class StackState:
     stopping: bool = False
     postgres_dsn: str | None = None
     chroma_port: int | None = None
+    chroma_socket: str | None = None
     mcp_url: str | None = None
     dagster_url: str | None = None
 

@@ -18,11 +18,13 @@ from typing import Protocol
 from memory_core import migrations
 from memory_core.errors import MemoryFault, StackFault
 from memory_core.settings import Settings
-from memory_core.stack import services, state
+from memory_core.stack import exposure, services, state
 from memory_core.stack.child import Child, ChildDied
 from memory_core.stack.layout import Layout
 from memory_core.stack.locks import FileLock, holding
 from memory_core.stack.orphans import end_orphans
+from memory_core.stack.room import require_room
+from memory_core.stack.rotation import rotate_large
 from memory_core.stack.services import Plan
 from memory_core.stack.state import Mode
 
@@ -35,6 +37,7 @@ DEATHS_WINDOW_SECONDS = 60.0
 TAKEOVER_SECONDS = 40.0
 TAKEOVER_POLL_SECONDS = 0.05
 IDLE_POLL_SECONDS = 0.3
+ROTATION_SECONDS = 5.0
 CANCEL_AGAIN_SECONDS = 0.2
 
 
@@ -60,6 +63,7 @@ class Supervisor:
 
     async def run(self) -> None:
         """Returns when it was told to stop; raises the fault when it had to give up."""
+        require_room(self._layout.root)
         self._layout.create()
         with FileLock(self._layout.supervisor_lock) as lock:
             await self._take(lock)
@@ -83,11 +87,14 @@ class Supervisor:
             raise self._fault
 
     async def _serve(self, plan: Plan, keepers: list[asyncio.Task[None]]) -> None:
+        if self._mode == "full" and (opened := exposure.warning(plan.settings)):
+            self._report.trouble(opened)
         if not any(spec.name == "postgres" for spec in plan.children):
             await self._migrate(plan)
         for spec in plan.children:
             self._children[spec.name] = Child(spec)
             self._ready[spec.name] = asyncio.Event()
+        keepers.append(asyncio.create_task(self._keep_logs_small()))
         keepers += [
             asyncio.create_task(self._keep(child, plan)) for child in self._children.values()
         ]
@@ -103,6 +110,11 @@ class Supervisor:
             keepers.append(asyncio.create_task(self._stop_when_unused()))
         await stopped
 
+    async def _keep_logs_small(self) -> None:
+        while True:
+            await asyncio.to_thread(rotate_large, self._layout.logs)
+            await asyncio.sleep(ROTATION_SECONDS)
+
     async def _all_ready(self) -> None:
         for event in self._ready.values():
             await event.wait()
@@ -116,6 +128,8 @@ class Supervisor:
                 await self._ready[name].wait()
             try:
                 await child.start()
+                if not was_ready and (notice := child.spec.notice()):
+                    self._report.trouble(notice)
                 seconds = await child.wait_ready()
                 if child.spec.name == "postgres" and not was_ready:
                     await self._migrate(plan)
@@ -127,9 +141,14 @@ class Supervisor:
             except ChildDied:
                 pass
             except MemoryFault as fault:
-                return self._give_up(fault)
+                return self._give_up(self._cause(fault))
             except Exception as error:
-                return self._give_up(StackFault(f"{child.spec.title} cannot be started: {error!r}"))
+                what = StackFault(f"{child.spec.title} cannot be started: {error!r}")
+                return self._give_up(self._cause(what))
+            full = self._full_disk()
+            if full is not None:
+                # It would die again and again, each time in the midst of writing.
+                return self._give_up(full)
             now = time.monotonic()
             deaths.append(now)
             while now - deaths[0] > DEATHS_WINDOW_SECONDS:
@@ -147,6 +166,17 @@ class Supervisor:
         applied = await asyncio.to_thread(migrations.apply, plan.settings.dsn)
         if applied:
             self._report.step(f"Schema ({len(applied)} migrations)", time.monotonic() - begun)
+
+    def _full_disk(self) -> StackFault | None:
+        try:
+            require_room(self._layout.root)
+        except StackFault as fault:
+            return fault
+        return None
+
+    def _cause(self, fault: MemoryFault) -> MemoryFault:
+        """A full disk explains every other failure, and in fewer words."""
+        return self._full_disk() or fault
 
     def _give_up(self, fault: MemoryFault) -> None:
         self._fault = self._fault or fault

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import logging
+import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -94,16 +95,34 @@ class _Room:
 async def _process_one(
     runtime: Runtime, engine: Engine, job: Job, observe: Observer, *, reuse: bool
 ) -> Outcome:
+    begun = time.perf_counter()
     try:
         extraction = await extract_revision(runtime, engine, job, observe, reuse=reuse)
-        return Outcome(job, extraction=extraction)
-    except LeaseLost as loss:
-        log.warning("%s", loss)
-        return Outcome(job)
+        outcome = Outcome(job, extraction=extraction)
+    except LeaseLost:
+        outcome = Outcome(job)
     except Exception as error:
-        fault = _as_fault(error)
-        log.warning("%s failed: %s %s", job.partition_key, fault.code, fault.message)
-        return await fail(runtime, job, fault)
+        outcome = await fail(runtime, job, _as_fault(error))
+    _tell(outcome, round((time.perf_counter() - begun) * 1000))
+    return outcome
+
+
+def _tell(outcome: Outcome, milliseconds: int) -> None:
+    """One line for each document, of ids and counts: what it says is for those who may read it."""
+    job, made, failure = outcome.job, outcome.extraction, outcome.failure
+    of = (
+        f"job_id={job.job_id} artifact_uid={job.artifact_uid} revision_id={job.revision_id} "
+        f"attempt={job.attempts} ms={milliseconds}"
+    )
+    if made is not None:
+        log.info(
+            "extracted %s events=%d rejected=%d calls=%d",
+            *(of, len(made.events), len(made.rejections), len(made.calls)),
+        )
+    elif failure is not None:
+        log.warning("failed %s code=%s status=%s", of, failure.code, failure.status)
+    else:
+        log.warning("left %s: its lease was lost, nothing of it was written", of)
 
 
 async def fail(runtime: Runtime, job: Job, fault: MemoryFault) -> Outcome:

@@ -24,6 +24,7 @@ from memory_core.extraction.model import (
     Evidence,
     Grouper,
 )
+from memory_core.extraction.naming import is_full_name
 
 # The same category, and spans that share at least this much of their union: the same sentence.
 _SAME_SPAN = 0.8
@@ -272,10 +273,12 @@ def _united(ordered: Sequence[ChunkEvent]) -> tuple[Evidence, ...]:
 
 
 def _names(entities: Sequence[Entity]) -> dict[str, str]:
-    """How a document's own words resolve a name: alias to full name, where that is unambiguous."""
+    """How a document's own words resolve a name: alias to full name, where that is unambiguous.
+    An alias that is a full name itself may be another person's, and stays as it is."""
     meant: dict[str, set[str]] = {}
     for entity in entities:
-        for name in (entity.name, *entity.aliases):
+        short = [alias for alias in entity.aliases if not is_full_name(alias, entity.name)]
+        for name in (entity.name, *short):
             meant.setdefault(name.casefold(), set()).add(entity.name)
     return {name: min(full) for name, full in meant.items() if len(full) == 1}
 

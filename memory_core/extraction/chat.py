@@ -19,6 +19,7 @@ from openai.types.chat.chat_completion import Choice
 
 from memory_core.errors import ErrorCode, ProviderFault
 from memory_core.extraction.ledger import Ledger, ModelCall
+from memory_core.extraction.slots import Slot
 from memory_core.provider import as_fault, build_client, with_retries
 from memory_core.settings import Settings
 from memory_core.text.printable import printable
@@ -49,15 +50,16 @@ class Question:
 
 
 class ChatModel:
-    """Shared by a whole run: at most EXTRACT_CONCURRENCY calls are in flight, however many
-    documents are worked on."""
+    """Shared by a whole run, however many documents are worked on. At most EXTRACT_CONCURRENCY of
+    its calls are in flight; with `slot`, of all runs together."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, slot: Slot | None = None) -> None:
         self.model = settings.openai_event_model
         self._client = build_client(settings)
         self._retries = settings.openai_max_retries
         self._timeout = settings.openai_timeout
-        self._slots = asyncio.Semaphore(settings.extract_concurrency)
+        own = asyncio.Semaphore(settings.extract_concurrency)
+        self._slot: Slot = slot or (lambda: own)
         self._knows_schemas = True
 
     async def ask(self, question: Question, ledger: Ledger) -> Reply:
@@ -88,7 +90,7 @@ class ChatModel:
             return await with_retries(lambda: self._call(question, ledger), retries=self._retries)
 
     async def _call(self, question: Question, ledger: Ledger) -> "_Timed":
-        async with self._slots:
+        async with self._slot():
             begun = time.perf_counter()
             try:
                 # Not by `chat.completions.create`: it walks through the schema once more for

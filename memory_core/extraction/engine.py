@@ -10,7 +10,7 @@ from memory_core.settings import Settings
 
 @asynccontextmanager
 async def open_engine(settings: Settings, database: Database) -> AsyncIterator[Engine]:
-    """One engine per run: its limit on calls in flight holds over all documents."""
+    """One engine per run. The limit on calls in flight holds over all runs."""
     if not settings.uses_openai_extractor:
         from memory_core.extraction.rules import RulesExtractor
 
@@ -20,10 +20,13 @@ async def open_engine(settings: Settings, database: Database) -> AsyncIterator[E
     from memory_core.extraction.cache import AnswerCache
     from memory_core.extraction.chat import ChatModel
     from memory_core.extraction.openai import OpenAIExtractor, OpenAIGrouper
+    from memory_core.extraction.slots import SharedSlots
 
     extract, merge = (prompts.load(name, settings.prompts_dir) for name in prompts.NAMES)
-    chat, cache = ChatModel(settings), AnswerCache(database)
+    slots = SharedSlots(settings.dsn, settings.extract_concurrency)
+    chat, cache = ChatModel(settings, slots.one), AnswerCache(database)
     try:
         yield Engine(OpenAIExtractor(chat, cache, extract), OpenAIGrouper(chat, cache, merge))
     finally:
         await chat.close()
+        await slots.close()

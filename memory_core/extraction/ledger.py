@@ -34,6 +34,9 @@ class Ledger:
     generation: int
     calls: list[ModelCall] = field(default_factory=list)
     unwritten: list[ModelCall] = field(default_factory=list)
+    # Events that may be the same as others, of which too many were found to ask about all: these
+    # are told as often as they were found.
+    unasked_merges: int = 0
 
     def __call__(self, call: ModelCall) -> None:
         self.calls.append(call)

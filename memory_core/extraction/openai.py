@@ -27,6 +27,10 @@ from memory_core.text.chunk import Chunk
 _SMALLEST_HALF_CHARS = 200
 # One merge question holds about this many events.
 _EVENTS_PER_QUESTION = 60
+# What goes with every chunk of the document's context, at most.
+_TITLE_CHARS = 300
+_NAME_CHARS = 100
+_PARTICIPANTS = 60
 
 
 class OpenAIExtractor:
@@ -196,11 +200,13 @@ class OpenAIGrouper:
         since: datetime | None = None,
         ledger: Ledger,
     ) -> list[list[str]]:
+        batches = [
+            [event for block in batch for event in block] for batch in _packed(blocks)[:max_calls]
+        ]
+        ledger.unasked_merges += sum(map(len, blocks)) - sum(map(len, batches))
         questions = [
-            json.dumps(
-                [_candidate(event) for block in batch for event in block], ensure_ascii=False
-            )
-            for batch in _packed(blocks)[:max_calls]
+            json.dumps([_candidate(event) for event in batch], ensure_ascii=False)
+            for batch in batches
         ]
         answers = await asyncio.gather(
             *(self._answer(question, since, ledger) for question in questions),
@@ -237,17 +243,22 @@ class OpenAIGrouper:
 
 
 def describe(context: DocumentContext) -> str:
-    """The document's context, as the model sees it."""
-    lines = [f"Document type: {context.artifact_type}"]
-    if context.title:
-        lines.append(f"Title: {context.title}")
-    if context.author:
-        lines.append(f"Author: {context.author}")
-    if context.participants:
-        lines.append(f"Participants: {', '.join(context.participants)}")
-    if context.date:
-        lines.append(f"Date: {context.date.date().isoformat()} ({context.date:%A})")
-    return "\n".join(lines)
+    """The document's context, as the model sees it. JSON: no value can pose as another field."""
+    told = {
+        "document_type": context.artifact_type,
+        "title": _one_line(context.title or "", _TITLE_CHARS),
+        "author": _one_line(context.author or "", _NAME_CHARS),
+        "participants": [
+            _one_line(name, _NAME_CHARS) for name in context.participants[:_PARTICIPANTS]
+        ],
+        "date": f"{context.date:%Y-%m-%d} ({context.date:%A})" if context.date else "",
+    }
+    return json.dumps({name: value for name, value in told.items() if value}, ensure_ascii=False)
+
+
+def _one_line(value: str, limit: int) -> str:
+    line = " ".join(value[: 2 * limit].split())
+    return line if len(line) <= limit and len(value) <= 2 * limit else f"{line[: limit - 1]}…"
 
 
 def _middle(text: str) -> int:

@@ -1,6 +1,6 @@
-"""The stages of one revision: chunk text, extract, canonicalise, index and store.
+"""The stages of one revision: chunk text, extract, canonicalise, store; and see them indexed.
 
-Everything here can be repeated: answers are cached, the store replaces, the index upserts.
+Everything here can be repeated: answers are cached, and the store replaces.
 """
 
 import asyncio
@@ -9,11 +9,11 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
-from memory_core import agreement
 from memory_core.database import Database, Row, Session
 from memory_core.errors import ErrorCode, MemoryFault
-from memory_core.events import index, store
+from memory_core.events import store
 from memory_core.extraction.canonical import canonicalise
+from memory_core.extraction.grounds import Context
 from memory_core.extraction.ledger import Ledger, ModelCall, taken, write
 from memory_core.extraction.model import (
     CanonicalEvent,
@@ -27,6 +27,7 @@ from memory_core.extraction.model import (
 )
 from memory_core.extraction.proof import prove
 from memory_core.jobs import Job
+from memory_core.log.change import Position
 from memory_core.runtime import Runtime
 from memory_core.text.chunk import Chunk
 
@@ -55,7 +56,6 @@ class Engine:
     at_postgres: asyncio.Semaphore = field(
         default_factory=lambda: asyncio.Semaphore(_REVISIONS_AT_POSTGRES)
     )
-    vectors: index.Writer = field(default_factory=index.Writer)
 
     @property
     def merge_version(self) -> str:
@@ -79,11 +79,8 @@ class Extraction:
     refusals: list[str] = field(default_factory=list)
     cache_hits: int = 0
     events: list[CanonicalEvent] = field(default_factory=list)
-    replaced: set[str] = field(default_factory=set)  # ids of the events that were stored before
-    # Whether the revision was the latest when its events were stored; None before, or without any.
-    stored_as_latest: bool | None = None
-    # Whether Chroma was made anew between the opening of the revision and that.
-    index_is_new: bool = False
+    position: Position | None = None  # of the change that its events make in the log
+    indexed: bool = False  # whether the index had them when it was last looked
     seconds: dict[str, float] = field(default_factory=dict)
 
     @property
@@ -106,35 +103,15 @@ async def extract_revision(
     extraction, rows, contexts = await _open(runtime, engine, job)
     try:
         await _propose(runtime, engine, extraction, rows, contexts, observe, reuse=reuse)
-        # Vectors first: a job that is DONE is always indexed, and vectors without rows are ignored.
         with _stage(extraction, STORED_EVENTS, observe):
-            await engine.vectors.add(runtime, extraction)
             async with engine.at_postgres:
                 await store.replace_events(runtime.database, engine, extraction)
     except BaseException:
         await _record_calls(runtime.database, extraction)
-        if extraction.events:
-            async with engine.at_postgres:
-                await index.withdraw(runtime, extraction)
         raise
     with _stage(extraction, EVENT_INDEX, observe):
-        await index.remove_stale(runtime, extraction)
-        async with engine.at_postgres:
-            if extraction.index_is_new:
-                await _index_again(runtime, extraction)
-            else:
-                await index.follow_revision(runtime, extraction)
+        extraction.indexed = await runtime.indexed(extraction.position)
     return extraction
-
-
-async def _index_again(runtime: Runtime, extraction: Extraction) -> None:
-    """The vectors may have gone with the collections that a reindex replaced, and the events came
-    too late for it to see. Failing here must not undo a stored extraction."""
-    job = extraction.job
-    try:
-        await agreement.mend_events(runtime, job.artifact_uid, index.ids(extraction))
-    except MemoryFault as fault:
-        log.warning("vectors of %s are missing until a repair: %s", job.revision_id, fault)
 
 
 async def rehearse(runtime: Runtime, engine: Engine, job: Job) -> Extraction:
@@ -180,7 +157,7 @@ async def _propose(
         proposals = await _recall(runtime, engine, extraction, contexts) if reuse else None
         if proposals is None:
             proposals = await _extract(engine, extraction, contexts)
-        await _prove(extraction, proposals)
+        await _prove(extraction, proposals, contexts)
         _forget_text(extraction)
     with _stage(extraction, CANONICAL_EVENTS, observe):
         extraction.events = await canonicalise(
@@ -197,7 +174,8 @@ async def _load(session: Session, job: Job) -> Row:
     row = await session.one("revision_to_extract", uid=job.artifact_uid, revision=job.revision_id)
     if row is None:
         raise MemoryFault(
-            f"The text of {job.artifact_uid} {job.revision_id} is gone. Ingest it again.",
+            f"The text of {job.artifact_uid} {job.revision_id} is gone. Ingest the same content "
+            "from the same source again: that stores the text and starts this job over.",
             code=ErrorCode.ARTIFACT_NOT_FOUND,
         )
     return row
@@ -271,14 +249,18 @@ async def _extract(
     return proposals
 
 
-async def _prove(extraction: Extraction, proposals: Sequence[Proposal]) -> None:
+async def _prove(
+    extraction: Extraction, proposals: Sequence[Proposal], contexts: dict[int, DocumentContext]
+) -> None:
+    known = {context: Context(context) for context in set(contexts.values())}
     for (chunk, chunk_id), proposal in zip(extraction.chunks, proposals, strict=True):
-        proved, rejected = prove(chunk, chunk_id, proposal.events)
-        extraction.chunk_events += proved
-        extraction.entities += proposal.entities
+        context = known[contexts[chunk.index]]
+        proved = prove(chunk, chunk_id, proposal.events, proposal.entities, context)
+        extraction.chunk_events += proved.events
+        extraction.entities += proved.entities
         extraction.rejections += [
             *(replace(item, chunk_index=chunk.index) for item in proposal.rejections),
-            *rejected,
+            *proved.rejected,
         ]
         extraction.cache_hits += proposal.from_cache
         if proposal.refusal:

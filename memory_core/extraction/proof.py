@@ -1,10 +1,17 @@
-"""From proposals to proved events: every quote is found in its chunk, or its event is rejected."""
+"""From proposals to proved events: every quote is found in its chunk, or its event is rejected.
+
+Who acts and what it is about must stand in the passage or in the document's context as well. What
+does not is left out of the event and reported; the quote serves where the narrative does not.
+"""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from memory_core.extraction.alignment import Rejection, SourceText
+from memory_core.extraction.grounds import Context, Grounds
 from memory_core.extraction.model import (
     ChunkEvent,
+    Entity,
     Evidence,
     ProposedEvent,
     ProposedQuote,
@@ -15,12 +22,25 @@ from memory_core.text.chunk import Chunk
 _DETAIL_LIMIT = 300
 
 
+@dataclass(frozen=True, slots=True)
+class Proved:
+    events: list[ChunkEvent]
+    entities: list[Entity]
+    rejected: list[Rejected]
+
+
 def prove(
-    chunk: Chunk, chunk_id: str | None, proposed: Sequence[ProposedEvent]
-) -> tuple[list[ChunkEvent], list[Rejected]]:
+    chunk: Chunk,
+    chunk_id: str | None,
+    proposed: Sequence[ProposedEvent],
+    entities: Sequence[Entity],
+    context: Context,
+) -> Proved:
     """`chunk_id` is None when the chunk is the whole text."""
     source = SourceText(chunk.text)
-    proved, rejected = [], []
+    grounds = Grounds(source, context)
+    proved: list[ChunkEvent] = []
+    rejected: list[Rejected] = []
     for number, event in enumerate(proposed):
         quote = event.quote
         found = source.locate(quote.quote, bounds=quote.part, hint=_hint(quote, len(chunk.text)))
@@ -35,20 +55,32 @@ def prove(
             match_kind=found.kind.value,
             chunk_id=chunk_id,
         )
+        actors = grounds.actors(event.actors)
+        narrative = grounds.narrative(event.narrative, event.event_time)
+        if len(actors) < len(event.actors):
+            strangers = [a.ref for a in event.actors if grounds.name(a.ref) is None]
+            rejected.append(_left_out("ACTOR_NOT_IN_TEXT", ", ".join(strangers), chunk))
+        if narrative is None:
+            rejected.append(_left_out("NARRATIVE_NOT_IN_TEXT", event.narrative, chunk))
         proved.append(
             ChunkEvent(
                 id=f"c{chunk.index}e{number}",
                 chunk_index=chunk.index,
                 category=event.category,
-                subject=event.subject,
-                narrative=event.narrative,
+                subject=grounds.subject(event.subject, found.quote),
+                narrative=narrative or " ".join(found.quote.split()),
                 confidence=event.confidence,
                 evidence=evidence,
-                actors=event.actors,
+                actors=actors,
                 event_time=event.event_time,
             )
         )
-    return proved, rejected
+    named = [entity for entity in map(grounds.entity, entities) if entity is not None]
+    return Proved(proved, named, rejected)
+
+
+def _left_out(reason: str, said: str, chunk: Chunk) -> Rejected:
+    return Rejected(reason, f"left out of the event: {said!r}"[:_DETAIL_LIMIT], chunk.index)
 
 
 def _hint(quote: ProposedQuote, length: int) -> tuple[int, int] | None:

@@ -34,11 +34,23 @@ WITH kept AS (
 -- include: new_calls
 ;
 
+-- name: take_call_slot
+-- The first slot that no run holds. A session gets a lock that it has already once more: its own
+-- are left out before any is tried.
+WITH free AS MATERIALIZED (
+    SELECT slot FROM generate_series(1, %(most)s) AS slot WHERE slot <> ALL (%(taken)s::int[])
+)
+SELECT slot FROM free
+WHERE pg_try_advisory_lock(hashtext('mcp-memory model calls'), slot)
+LIMIT 1;
+
+-- name: give_back_call_slot
+SELECT pg_advisory_unlock(hashtext('mcp-memory model calls'), %(slot)s) AS was_held;
+
 -- name: revision_to_extract
 SELECT r.artifact_uid, r.revision_id, r.artifact_id, r.artifact_type, r.title, r.author,
        r.participants, r.source_ts, r.source_system, r.source_url, r.is_chunked, r.is_latest,
-       r.partition_key,
-       t.content, (SELECT generation FROM index_generation) AS index_generation
+       r.partition_key, t.content
 FROM artifact_revision r
 JOIN revision_text t USING (artifact_uid, revision_id)
 WHERE r.artifact_uid = %(uid)s AND r.revision_id = %(revision)s;
@@ -76,8 +88,7 @@ SELECT e.id, %(uid)s, %(revision)s, e.category, e.time, e.narrative, e.subject, 
 FROM unnest(%(ids)s::uuid[], %(categories)s::text[], %(times)s::timestamptz[],
             %(narratives)s::text[], %(subjects)s::jsonb[], %(actors)s::jsonb[],
             %(confidences)s::float8[], %(quotes)s::text[])
-     AS e (id, category, time, narrative, subject, actors, confidence, quotes)
-RETURNING is_latest, (SELECT generation FROM index_generation) AS index_generation;
+     AS e (id, category, time, narrative, subject, actors, confidence, quotes);
 
 -- name: insert_evidence
 INSERT INTO event_evidence (
@@ -102,18 +113,19 @@ FROM unnest(%(types)s::text[], %(names)s::text[], %(aliases)s::jsonb[])
 -- name: record_extraction
 INSERT INTO extraction (
     artifact_uid, revision_id, job_id, generation, run_id, requested_by, extractor, model,
-    extract_version, merge_version, chunks, cache_hits, events, rejections, refusals, seconds
+    extract_version, merge_version, chunks, cache_hits, events, unasked_merges, rejections,
+    refusals, seconds
 ) VALUES (
     %(uid)s, %(revision)s, %(job_id)s, %(generation)s, %(run_id)s, %(requested_by)s, %(extractor)s,
     %(model)s, %(extract_version)s, %(merge_version)s, %(chunks)s, %(cache_hits)s, %(events)s,
-    %(rejections)s, %(refusals)s, %(seconds)s
+    %(unasked_merges)s, %(rejections)s, %(refusals)s, %(seconds)s
 )
 ON CONFLICT (artifact_uid, revision_id) DO UPDATE
 SET job_id = excluded.job_id, generation = excluded.generation, run_id = excluded.run_id,
     requested_by = excluded.requested_by, extractor = excluded.extractor, model = excluded.model,
     extract_version = excluded.extract_version, merge_version = excluded.merge_version,
     chunks = excluded.chunks, cache_hits = excluded.cache_hits, events = excluded.events,
-    rejections = excluded.rejections, refusals = excluded.refusals, seconds = excluded.seconds,
+    unasked_merges = excluded.unasked_merges, rejections = excluded.rejections, refusals = excluded.refusals, seconds = excluded.seconds,
     finished_at = now();
 
 -- name: latest_events

@@ -1,12 +1,12 @@
 """The lexicon: words that say little, and words that decide what a sentence says."""
 
 
-def _listed(words: str) -> frozenset[str]:
+def listed(words: str) -> frozenset[str]:
     return frozenset(words.split())
 
 
 # Words that carry little meaning of their own.
-STOPWORDS = _listed("""
+STOPWORDS = listed("""
     a about after all also am an and any are as at be been before being but by can could did do
     does doing each for from had has have he her here hers him his how i if in into is it its it's
     just may me might more most must my of on only or other our out over own same shall she should
@@ -14,14 +14,14 @@ STOPWORDS = _listed("""
     us very was we were what when where which while who whom why will with would you your
 """)
 
-_NEGATIONS = _listed("""
+_NEGATIONS = listed("""
     no not never none nobody nothing nor neither nowhere cannot without hardly
     nicht nie niemals kein keine keinen keiner nichts ohne
     ne pas jamais aucun aucune rien sans nunca ninguno ninguna nada sin
     не ни нет никогда без 不 没 沒 无 無 未 非
 """)
 
-_NUMERALS = _listed("""
+_NUMERALS = listed("""
     zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen
     sixteen seventeen eighteen nineteen twenty thirty forty fifty sixty seventy eighty ninety
     hundred thousand million billion half twice first second third

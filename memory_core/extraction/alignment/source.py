@@ -141,6 +141,16 @@ class SourceText:
         # What leaves words out on purpose is not excused for differing in another one.
         return self._ellipsis(wanted, folded_preference) or self._fuzzy(wanted, folded_preference)
 
+    def find(self, words: str) -> Alignment | None:
+        """The first place where these very words stand: nothing is completed, left out or
+        excused."""
+        wanted = _take_apart(words)
+        if wanted is None:
+            return None
+        anywhere = Preference(0, len(self.text), None)
+        exact = self._exact(wanted, anywhere) if wanted.text in self.text else None
+        return exact or self._normalised(wanted, self._folded(anywhere))
+
     def _exact(self, wanted: _Quote, preference: Preference) -> Alignment | None:
         def parts_no_word(place: int) -> bool:
             end = place + len(wanted.text)

@@ -8,7 +8,7 @@ from memory_core.extraction.rules import confidence, labels
 from memory_core.extraction.rules.blocks import MAX_ENTRY, Block
 from memory_core.extraction.rules.drafts import Draft, role_of
 from memory_core.extraction.rules.people import Listed, Roster, listed
-from memory_core.extraction.rules.sections import Kind
+from memory_core.extraction.rules.sections import Kind, Section
 
 MIN_ATTENDEES = 2
 
@@ -17,14 +17,14 @@ _ABSENT = re.compile(r"\W*(?:apologies|absent|regrets|excused|absences)\b", re.I
 
 def find(text: str, blocks: list[Block], roster: Roster) -> Iterator[Draft]:
     present: list[tuple[Listed, Block, int]] = []
-    title: str | None = None
+    listing: Section | None = None
     for block in blocks:
         start = _list_start(text, block)
-        if start is None or (block.section.title != title and block.section.kind is Kind.ATTENDEES):
+        if start is None or (block.section != listing and block.section.kind is Kind.ATTENDEES):
             yield from _meeting(text, present, roster)
             present = []
         if start is not None:
-            title = block.section.title
+            listing = block.section
             entry = text[start : min(block.end, start + MAX_ENTRY)].replace("\n", ", ")
             present += [(person, block, start) for person in listed(entry)]
     yield from _meeting(text, present, roster)
@@ -39,15 +39,12 @@ def _list_start(text: str, block: Block) -> int | None:
     return block.start if block.section.kind is Kind.ATTENDEES else None
 
 
-def _resolved(present: list[tuple[Listed, Block, int]], roster: Roster) -> list[str]:
-    return [roster.resolve(person.name) for person, _, _ in present]
-
-
 def _meeting(
     text: str, present: list[tuple[Listed, Block, int]], roster: Roster
 ) -> Iterator[Draft]:
     # Lists of handles write the same one with and without its capital.
-    names = list({name.lower(): name for name in _resolved(present, roster)}.values())
+    resolved = (roster.resolve(person.name) for person, _, _ in present)
+    names = list({name.lower(): name for name in resolved}.values())
     if len(names) < MIN_ATTENDEES:
         return
     first, last = present[0], present[-1]

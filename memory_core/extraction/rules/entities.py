@@ -3,7 +3,7 @@
 import re
 
 from memory_core.extraction.model import Entity, EntityType, ProposedEvent
-from memory_core.extraction.rules.patterns import NAME_WORD, word_set
+from memory_core.extraction.rules.patterns import DEPARTMENT, NAME_WORD, word_set
 from memory_core.extraction.rules.people import Roster
 
 _ORG = re.compile(
@@ -15,7 +15,9 @@ _NOT_PROJECTS = word_set(
     """The This That Our Your A An Each Every Manager Managers Lead Plan Status Team Board Name
     New Any Another Owner Office Active Which What Open Whole Other Their Its My Same"""
 )
-_GROUP = re.compile(r"(?i)\b(?:team|group|committee|board|council|community|meeting)$")
+_GROUP = re.compile(
+    rf"(?i)\b(?:team|group|committee|board|council|community|meeting)$|^{DEPARTMENT}$"
+)
 
 
 def find(

@@ -29,6 +29,8 @@ _NOT_NOUNS = (
     "legal", "design", "engineering", "minutes", "minutes taken by",
 )  # fmt: skip
 _MAX_NAMED = 6
+_UNFINISHED = re.compile(r"\b(?:will|would|be|to|the|an?|of|and|or|about|with)\.$|\[\w+\.$")
+_UNOWNED = ("Will ", "Reminder", "Announcement", "[")
 
 
 class Writer:
@@ -47,6 +49,9 @@ class Writer:
         quote = quotes.cut(self.text, draft.start, draft.end, draft.key)
         told = self._narrative(draft, section, block)
         if quote is None or not told or not any(c.isalnum() for c in quote.quote):
+            return None
+        promised = draft.category is Category.COMMITMENT and not draft.actors
+        if _UNFINISHED.search(told) or (promised and told.startswith(_UNOWNED)):
             return None
         return ProposedEvent(
             category=draft.category,
@@ -75,13 +80,11 @@ class Writer:
                 return narrative.finish(f'{draft.person} is named in {about} under "{draft.body}"')
             return narrative.finish(f"{draft.person} is the {draft.body} of {about}")
         if draft.style == "listed_role":
-            role = plain(draft.body)
-            return narrative.finish(f"{draft.person} takes part in {about} as {role}")
+            return narrative.finish(f"{draft.person} takes part in {about} as {plain(draft.body)}")
         if draft.style == "status":
             return narrative.finish(f"{about} has the status: {plain(draft.body)}")
         if draft.style == "meeting":
-            more = len(names) - _MAX_NAMED
-            named = names[:_MAX_NAMED] + ([f"{more} others"] if more > 0 else [])
+            named = names[:_MAX_NAMED] + ["others"] * (len(names) > _MAX_NAMED)
             return narrative.finish(f"{narrative.join(named)} met: {about}")
         if draft.style == "promise":
             owners = narrative.join(names) or None

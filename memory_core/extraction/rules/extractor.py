@@ -20,7 +20,7 @@ from memory_core.extraction.rules.markup import mask
 from memory_core.text.chunk import Chunk
 
 # Raise the number with every change that can alter a proposal: extractions are cached under it.
-VERSION = "2-rules"
+VERSION = "4-rules"
 
 
 class RulesExtractor:

@@ -9,7 +9,7 @@ from memory_core.extraction.rules.blocks import Block
 from memory_core.extraction.rules.cues import CUES
 from memory_core.extraction.rules.cues.cue import Cue
 from memory_core.extraction.rules.drafts import Draft
-from memory_core.extraction.rules.patterns import NAME, word_set
+from memory_core.extraction.rules.patterns import DEPARTMENT, DEPARTMENTS, NAME, word_set
 from memory_core.extraction.rules.people import Roster, names_in
 from memory_core.extraction.rules.sentences import Sentence
 
@@ -24,6 +24,8 @@ _GROUP_WORD = re.compile(
     r"(?i:(?:the|our) )?(?:[\w\-]+ ){0,2}"
     r"(?i:team|group|committee|board|council|community|engineers|developers|maintainers)$"
 )
+_DEPARTMENT = re.compile(rf"\b{DEPARTMENT}\b")
+_DEPARTMENTS = re.compile(rf"{DEPARTMENT}|{DEPARTMENTS}")
 _DETERMINED = re.compile(
     r"\b(?:the|a|an|in|of|for|with|from|by|on|at|to|our|your|this|that|each|every|any|new|as|like|"
     r"via|using|than|per|no|some|all|its|their)\s+$",
@@ -209,11 +211,21 @@ class Hits:
         if who.lower() in _PRONOUNS:
             antecedent = self._antecedent(block, before)
             return ((antecedent, role),) if antecedent else ()
+        if departments := _departments(who):
+            return tuple((name, role) for name in departments)
         found = names_in(who)
         if not found or _GROUP_WORD.fullmatch(who):
             spoken = ((block.speaker, role),) if block.speaker and block.spoken else ()
             return ((who[0].upper() + who[1:], role), *spoken) if who[0].isupper() else spoken
         return tuple((self.roster.resolve(name), role) for name in dict.fromkeys(found))
+
+
+def _departments(who: str) -> list[str]:
+    """ "Engineering and design": each by its name; none if these are no departments."""
+    if not _DEPARTMENTS.fullmatch(who):
+        return []
+    names = [match.group() for match in _DEPARTMENT.finditer(who)]
+    return [name[0].upper() + name[1:] for name in dict.fromkeys(names)]
 
 
 def _is_bare(cue: Cue, match: re.Match[str]) -> bool:

@@ -80,10 +80,13 @@ _PLAIN_LABELS = word_set(
 _EVENTS = {label: category for category, group in _EVENT_LABELS.items() for label in group}
 _ALL = {*_EVENTS, *ROLE_LABELS, *ATTENDEE_LABELS, *_PLAIN_LABELS, "status", "action items"}
 
+# "Decision 7: …", "Risk #12: …". Of more figures it is a year, or a ticket.
+_NUMBER = r"(?:#|(?:no|nr)\.?\s?)?[0-9]{1,3}(?:\.[0-9]{1,2})?"
+_NUMBERED = re.compile(rf"(?P<label>.+?)\s{{0,2}}{_NUMBER}", re.IGNORECASE)
 _EVENT_PREFIX = re.compile(
     r"\W{0,6}(?P<label>(?:"
     + "|".join(sorted(map(re.escape, _EVENTS), key=len, reverse=True))
-    + r")s?)"
+    + rf")s?)(?:\s{{0,2}}{_NUMBER})?"
     rf"\s{{0,2}}(?:[(\[]\s?(?P<who>{NAME}|{HANDLE}|[a-z][\w\-]{{1,30}})\s?[)\]]|(?P<at>{HANDLE}))?"
     r"\s{0,3}(?P<mark>:|-(?=\s))\s*",
     re.IGNORECASE,
@@ -109,6 +112,9 @@ class Label:
 
 def is_label(word: str) -> bool:
     word = word.lower().strip()
+    numbered = _NUMBERED.fullmatch(word)
+    if numbered and numbered["label"].removesuffix("s") in _EVENTS:
+        return True
     return word in _ALL or word.removesuffix("s") in _ALL or word.removesuffix("(s)") in _ALL
 
 

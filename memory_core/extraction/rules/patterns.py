@@ -36,3 +36,14 @@ def words(*alternatives: str) -> str:
 def word_set(*groups: str) -> frozenset[str]:
     """The given space-separated words, for looking up."""
     return frozenset(w for group in groups for w in group.split())
+
+
+# Parts of an organisation that act as one: "Engineering and design synced".
+DEPARTMENT = (
+    r"(?i:engineering|design|product|sales|marketing|legal|finance|support|operations|security|"
+    r"research|compliance|procurement|qa|hr|customer success|data science)"
+)
+DEPARTMENTS = (
+    rf"{DEPARTMENT}(?:, {DEPARTMENT}){{0,4}},? (?:(?i:and)|&) (?:(?i:the) )?{DEPARTMENT}"
+    r"(?: (?i:teams?))?"
+)

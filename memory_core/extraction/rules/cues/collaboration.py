@@ -5,7 +5,7 @@ from functools import partial
 from memory_core.extraction.model import Category
 from memory_core.extraction.rules.confidence import CLEAR, LIKELY, STRONG
 from memory_core.extraction.rules.cues.cue import ANYONE, AUX, GROUP, PERSON, build
-from memory_core.extraction.rules.patterns import NAME
+from memory_core.extraction.rules.patterns import DEPARTMENT, DEPARTMENTS, NAME, NAMES
 
 _EVENT = (
     r"(?i:call|meeting|sync|workshop|session|retro|retrospective|demo|interview|"
@@ -13,15 +13,28 @@ _EVENT = (
     r"brainstorm(?:ing)?|brown bag)"
 )
 
+_TALKED = (
+    r"(?i:met|synced|paired|spoke|talked|collaborated|aligned|caught up|sat down|partnered|"
+    r"brainstormed|liaised|worked together|consulted)"
+)
+
 cue = partial(build, Category.COLLABORATION)
 
 CUES = (
     cue(
         STRONG,
-        rf"{ANYONE}{AUX} (?i:met|synced|paired|spoke|talked|collaborated|aligned|"
-        r"caught up|sat down|partnered|brainstormed|liaised|worked together|"
-        r"consulted) (?i:with|on|about|together|through|over|to)\b",
+        rf"{ANYONE}{AUX} {_TALKED} (?i:with|on|about|together|through|over|to)\b",
         person=True,
+    ),
+    cue(
+        STRONG,
+        rf"(?P<who>{DEPARTMENTS}){AUX} {_TALKED} (?i:with|on|about|together|through|over|to)\b",
+    ),
+    cue(
+        STRONG,
+        # "Design met with criticism": the other side must be a person or a team.
+        rf"(?P<who>{DEPARTMENT}){AUX} {_TALKED} (?i:with|to) (?:(?i:the) )?"
+        rf"(?:{DEPARTMENT}\b|{NAMES}(?= (?i:about|on|over|to)\b))",
     ),
     cue(
         STRONG,

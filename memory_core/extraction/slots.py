@@ -1,0 +1,122 @@
+"""Slots for model calls, shared by all runs of a deployment.
+
+EXTRACT_CONCURRENCY promises how many calls are in flight, and several runs work at once, each in a
+process of its own. A slot is an advisory lock of Postgres that a connection of the run holds: a run
+that is killed gives its slots back at that moment, and no clean-up is needed.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from typing import Any
+
+import psycopg
+from psycopg.rows import dict_row
+
+from memory_core.database import Row, Session, postgres_faults
+from memory_core.errors import PostgresUnavailable
+
+# How long a run that found no free slot waits before it looks again; its own are taken at once.
+_LOOK_AGAIN_SECONDS = 0.1
+_CONNECT_SECONDS = 5
+
+
+# `async with slot(): …` around every call.
+Slot = Callable[[], AbstractAsyncContextManager[Any]]
+
+
+class SharedSlots:
+    def __init__(self, dsn: str, most: int) -> None:
+        self._dsn, self._most = dsn, most
+        # No more wait at Postgres than could ever be served.
+        self._local = asyncio.Semaphore(most)
+        self._taken: set[int] = set()
+        self._looking = asyncio.Lock()  # one of us at a time waits for a slot of another run
+        self._asking = asyncio.Lock()  # one statement at a time
+        self._given_back = asyncio.Event()
+        self._connection: psycopg.AsyncConnection[Row] | None = None
+
+    @asynccontextmanager
+    async def one(self) -> AsyncIterator[None]:
+        async with self._local:
+            slot = await self._take()
+            try:
+                yield
+            finally:
+                await asyncio.shield(self._give_back(slot))
+
+    async def close(self) -> None:
+        """Gives back all of them."""
+        if self._connection is not None:
+            await self._connection.close()
+            self._connection = None
+        self._taken.clear()
+
+    async def _take(self) -> int:
+        async with self._looking:
+            while True:
+                self._given_back.clear()
+                if (slot := await self._try()) is not None:
+                    return slot
+                try:
+                    await asyncio.wait_for(self._given_back.wait(), _LOOK_AGAIN_SECONDS)
+                except TimeoutError:
+                    continue
+
+    async def _try(self) -> int | None:
+        """A statement that was sent is waited for, also by a call that is cancelled: what it took
+        must be given back."""
+        asked = asyncio.ensure_future(self._ask_for_one())
+        try:
+            return await asyncio.shield(asked)
+        except asyncio.CancelledError:
+            slot = await asked
+            if slot is not None:
+                await self._give_back(slot)
+            raise
+
+    async def _ask_for_one(self) -> int | None:
+        async with self._asking:
+            was_connected = self._connection is not None
+            try:
+                row = await self._ask_first_free()
+            except PostgresUnavailable:
+                if not was_connected:
+                    raise
+                row = await self._ask_first_free()  # the server may have been restarted
+            if row is None:
+                return None
+            slot: int = row["slot"]
+            self._taken.add(slot)
+            return slot
+
+    async def _ask_first_free(self) -> Row | None:
+        return await self._one("take_call_slot", most=self._most, taken=list(self._taken))
+
+    async def _give_back(self, slot: int) -> None:
+        async with self._asking:
+            if slot in self._taken:
+                self._taken.discard(slot)
+                # Without its connection the slot is free already, and the call has its answer.
+                with suppress(PostgresUnavailable):
+                    await self._one("give_back_call_slot", slot=slot)
+        self._given_back.set()
+
+    async def _one(self, query: str, **parameters: object) -> Row | None:
+        with postgres_faults():
+            try:
+                if self._connection is None:
+                    self._connection = await psycopg.AsyncConnection.connect(
+                        self._dsn,
+                        autocommit=True,
+                        connect_timeout=_CONNECT_SECONDS,
+                        row_factory=dict_row,
+                    )
+                return await Session(self._connection).one(query, **parameters)
+            except psycopg.Error:
+                # Its locks are gone with it, or go now.
+                lost, self._connection = self._connection, None
+                self._taken.clear()
+                if lost is not None:
+                    await lost.close()
+                raise

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO
 
+from memory_core.child_environment import minimal_environment
 from memory_core.errors import InvalidInput
 
 # A repository's own configuration may name programs: none of them is run.
@@ -147,9 +148,12 @@ class Blobs:
 
 
 def _environment() -> dict[str, str]:
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     return {
-        **kept,
+        **minimal_environment(),
+        # Folders of other accounts that the user trusts stand in their configuration.
+        **{name: os.environ[name] for name in ("XDG_CONFIG_HOME",) if name in os.environ},
+        # Above every configuration, also a repository's own `protocol.ext.allow`.
+        "GIT_ALLOW_PROTOCOL": "none",
         "GIT_TERMINAL_PROMPT": "0",
         "GIT_OPTIONAL_LOCKS": "0",
         "GIT_NO_LAZY_FETCH": "1",

@@ -230,7 +230,8 @@ class History:
     async def _store(self, batch: list[tuple[Version, Document]]) -> None:
         """In order. A document that cannot be stored fails alone."""
         try:
-            results = await ingest_many(self._runtime, [document for _, document in batch])
+            documents = [document for _, document in batch]
+            results = await ingest_many(self._runtime, documents, relabel=False)
         except Exception as error:
             if isinstance(error, MemoryFault) and error.code not in OF_ONE_DOCUMENT:
                 raise

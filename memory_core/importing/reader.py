@@ -1,7 +1,6 @@
 """Reading one file: its bytes, what they are, and the documents they hold."""
 
 import hashlib
-import json
 import os
 import time
 from collections.abc import Generator, Mapping
@@ -12,7 +11,7 @@ from memory_core import ids
 from memory_core.artifacts.document import ArtifactType, Document
 from memory_core.errors import InvalidInput
 from memory_core.importing import files, formats, identity
-from memory_core.importing.formats import Format, mail, mbox, slack
+from memory_core.importing.formats import Format, mail, mbox, structured
 from memory_core.importing.item import Item, Unusable
 from memory_core.importing.limits import LIMITS
 from memory_core.importing.memo import Known, Memo
@@ -172,7 +171,7 @@ class Reader:
         relative = str(folder / "users.json")
         try:
             read = files.read(str(found.root.path), relative, lambda _: LIMITS.text_bytes)
-            return slack.names(json.loads(read.data))
+            return structured.read_users(read.data)
         except (Unusable, ValueError, RecursionError):
             return {}
 

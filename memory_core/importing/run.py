@@ -31,7 +31,7 @@ _SLOW = (".pdf", ".docx")
 # What opening and closing a file costs, beside its bytes: for the estimate of the remaining time.
 FILE_WEIGHT = 4_000
 
-# Told how much of the total weight is done.
+# Told how much of the total weight is done, also from threads that read.
 Advance = Callable[[int], None]
 
 
@@ -94,6 +94,7 @@ class Import:
     def __init__(self, runtime: Runtime, options: Options, stop: asyncio.Event) -> None:
         self._runtime, self._options, self._stop = runtime, options, stop
         self.report = Report(dry_run=options.dry_run)
+        self._advance: Advance = lambda _: None
         self._memos: dict[str, Memo] = {}
         self._reader = Reader(
             self._memos, options.artifact_type, options.within, reread=options.reread
@@ -111,6 +112,7 @@ class Import:
         return self._storing.seen
 
     async def run(self, found: Survey, advance: Advance = lambda _: None) -> Report:
+        self._advance = self._storing.advance = advance
         for passed in found.passed:
             self.report.add(passed.kind, Entry(passed.path, reason=passed.reason))
         self._open_memos(found.files)
@@ -118,8 +120,8 @@ class Import:
             async for group in self._groups(found.files):
                 for parsed in group:
                     if parsed.is_mailbox:
-                        await self._mailbox(parsed.found, advance)
-                await self._take([one for one in group if not one.is_mailbox], advance)
+                        await self._mailbox(parsed.found)
+                await self._take([one for one in group if not one.is_mailbox])
                 if self._stopping:
                     break
             await self._storing.finish(drop=self._stop.is_set())
@@ -157,10 +159,13 @@ class Import:
         for found in group:
             if self._stop.is_set():
                 break
-            parsed.append(self._reader.read(found))
+            one = self._reader.read(found)
+            parsed.append(one)
+            if not one.is_mailbox:  # which is read later, message by message
+                self._advance(_weight_of_reading(found))
         return parsed
 
-    async def _take(self, group: list[Parsed], advance: Advance) -> None:
+    async def _take(self, group: list[Parsed]) -> None:
         """Compare with what is stored, and store what differs."""
         known = await self._storing.latest([item.uid for parsed in group for item in parsed.items])
         for parsed in group:
@@ -173,12 +178,11 @@ class Import:
             if parsed.documents is None and differs:
                 parsed = await asyncio.to_thread(self._reader.read, parsed.found, afresh=True)
                 if parsed.is_mailbox:  # it has become one since it was looked at
-                    await self._mailbox(parsed.found, advance)
+                    await self._mailbox(parsed.found)
                     continue
-            await self._keep(parsed, known)
-            advance(parsed.found.size + FILE_WEIGHT)
+            await self._keep(parsed, known, _weight_of_storing(parsed.found))
 
-    async def _mailbox(self, found: Found, advance: Advance) -> None:
+    async def _mailbox(self, found: Found) -> None:
         messages = self._reader.messages(found)
         items: list[Known] = []
         stamp = ""
@@ -196,22 +200,25 @@ class Import:
             size = sum(len(d.content) for one in group for d in one.documents or [])
             step = min(size, found.size - share)
             share += step
-            advance(step)
+            self._advance(step)
         await asyncio.to_thread(messages.close)
         is_whole = (found.root.name, found.relative) not in self.doubtful
         if stamp and is_whole and len(items) <= _REMEMBERED_MESSAGES:
             # Not by its bytes: to look for those at another place may take long.
             self._memos[found.root.name].note(found.relative, "", items, stamp)
-        advance(found.size - share + FILE_WEIGHT)
+        self._advance(found.size - share + FILE_WEIGHT)
 
-    async def _keep(self, parsed: Parsed, known: dict[str, Stored]) -> None:
+    async def _keep(self, parsed: Parsed, known: dict[str, Stored], weight: int = 0) -> None:
+        """`weight`: what is left of the file's, for its documents."""
         for problem in parsed.problems:
             self.report.add(problem.kind, Entry(problem.path, reason=problem.reason))
         place = (parsed.found.root.name, parsed.found.relative)
         (self.doubtful if parsed.problems else self.understood).add(place)
+        share = weight // len(parsed.items) if parsed.items else 0
+        self._advance(weight - share * len(parsed.items))
         for number, item in enumerate(parsed.items):
             document = parsed.documents[number] if parsed.documents is not None else None
-            await self._storing.keep(parsed.found, item, document, known)
+            await self._storing.keep(parsed.found, item, document, known, share)
         if parsed.digest and (parsed.documents is not None or parsed.stamp):
             memo = self._memos[parsed.found.root.name]
             memo.note(parsed.found.relative, parsed.digest, parsed.items, parsed.stamp)
@@ -224,6 +231,15 @@ class Import:
     def _save_memos(self) -> None:
         for memo in self._memos.values():
             memo.save()
+
+
+def _weight_of_reading(found: Found) -> int:
+    """Half of a file's weight; the other half is for its documents to be stored."""
+    return (found.size + FILE_WEIGHT) // 2
+
+
+def _weight_of_storing(found: Found) -> int:
+    return found.size + FILE_WEIGHT - _weight_of_reading(found)
 
 
 def _next(messages: Iterator[Parsed]) -> list[Parsed]:

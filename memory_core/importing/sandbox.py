@@ -9,17 +9,24 @@ import subprocess
 import sys
 from typing import Any
 
+from memory_core.child_environment import minimal_environment
 from memory_core.importing.item import Skip, Unusable
 from memory_core.importing.limits import LIMITS
 
 _ANSWER_BYTES = 60_000_000
+# The distribution that pipx knows the program by.
+DISTRIBUTION = "mcp-proved-memory"
 _NEEDS = {"pdf": "pypdf", "docx": "python-docx"}
 
 
 def parse(kind: str, data: bytes) -> dict[str, Any]:
     """What the worker answers for this file. Blocks: call it beside the event loop."""
     with subprocess.Popen(
-        _command(kind), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        _command(kind),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=minimal_environment(),
     ) as process:
         try:
             answer, complaint = process.communicate(data, timeout=LIMITS.parser_seconds)
@@ -49,9 +56,14 @@ def _believed(kind: str, answer: bytes) -> dict[str, Any]:
     except ValueError as error:
         raise Unusable("cannot be read: its parser gave no answer") from error
     if missing := content.get("missing"):
-        raise Skip(f"{missing} files need `pip install 'mcp-memory[formats]'` ({_NEEDS[kind]})")
+        needs = _NEEDS[kind]
+        raise Skip(
+            f"{missing} files need {needs}: `pipx inject {DISTRIBUTION} {needs}`, or `pip install "
+            f"{needs}` into the environment of mcp-memory"
+        )
     if reason := content.get("unusable"):
-        raise Unusable(str(reason)[:300])
+        problem = Skip if content.get("kind") == Skip.kind else Unusable
+        raise problem(str(reason)[:300])
     return dict(content)
 
 

@@ -2,22 +2,26 @@
 
 import asyncio
 import logging
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from memory_core.artifacts.document import ArtifactType, Document
-from memory_core.artifacts.ingest import IngestResult, ingest_many
+from memory_core.artifacts.ingest import ingest_many
+from memory_core.artifacts.result import IngestResult
 from memory_core.database import Row
 from memory_core.errors import ErrorCode, MemoryFault
 from memory_core.importing import files, identity
 from memory_core.importing.memo import Known
 from memory_core.importing.presence import Presence
-from memory_core.importing.report import Entry, Outcome, Report
+from memory_core.importing.report import Entry, Report
 from memory_core.importing.roots import Registry
 from memory_core.importing.walking import Found
 from memory_core.runtime import Runtime
 
 log = logging.getLogger(__name__)
 
+# The first batch is small and each next one twice as large: the first documents are there soon.
+_FIRST_BATCH = 8
 _BATCH = 256
 _BATCH_CHARS = 4_000_000
 _AT_ONCE = 2
@@ -50,6 +54,13 @@ class Stored:
         return [identity.path_of(url) for url in ours]
 
 
+@dataclass(frozen=True, slots=True)
+class _Queued:
+    path: str
+    document: Document
+    weight: int
+
+
 class Storing:
     def __init__(
         self,
@@ -62,8 +73,11 @@ class Storing:
         """`artifact_type`: the one that was asked for."""
         self._runtime, self._report, self._dry_run = runtime, report, dry_run
         self._type = artifact_type
-        self._batch: list[tuple[str, Document]] = []
+        self._batch: list[_Queued] = []
+        self._batch_size = _FIRST_BATCH
         self._chars = 0
+        # Told the weight of documents when they are settled: stored, or known not to be.
+        self.advance: Callable[[int], None] = lambda _: None
         self._under_way: set[asyncio.Task[None]] = set()
         # The artifacts that were met; and by artifact, the file that counts in this import.
         self.seen: set[str] = set()
@@ -80,9 +94,25 @@ class Storing:
         return {row["artifact_uid"]: Stored.of(row) for row in rows}
 
     async def keep(
-        self, found: Found, item: Known, document: Document | None, known: dict[str, Stored]
+        self,
+        found: Found,
+        item: Known,
+        document: Document | None,
+        known: dict[str, Stored],
+        weight: int = 0,
     ) -> None:
         """Put it into the next batch, unless it is stored already."""
+        if not await self._queue(found, item, document, known, weight):
+            self.advance(weight)
+
+    async def _queue(
+        self,
+        found: Found,
+        item: Known,
+        document: Document | None,
+        known: dict[str, Stored],
+        weight: int,
+    ) -> bool:
         stored = known.get(item.uid)
         self.seen.add(item.uid)
         self._note_address(found, item, stored)
@@ -91,7 +121,7 @@ class Storing:
         if other is not None:
             reason = f"the same document as in {other}"
             self._report.add("skipped", replace(entry, reason=reason))
-            return
+            return False
         self._counts[item.uid] = found.path
         if stored is not None and stored.content_hash == item.content_hash:
             kept = self._kept_type(stored)
@@ -101,7 +131,9 @@ class Storing:
         elif self._dry_run:
             self._report.add("created" if stored is None else "revised", entry)
         else:
-            await self._add(found.path, document)
+            await self._add(_Queued(found.path, document, weight))
+            return True
+        return False
 
     def _kept_type(self, stored: Stored) -> str | None:
         if self._type is None or stored.artifact_type == self._type:
@@ -138,10 +170,11 @@ class Storing:
         for task in self._under_way:
             task.cancel()
 
-    async def _add(self, path: str, document: Document) -> None:
-        self._batch.append((path, document))
-        self._chars += len(document.content)
-        if len(self._batch) >= _BATCH or self._chars >= _BATCH_CHARS:
+    async def _add(self, queued: "_Queued") -> None:
+        self._batch.append(queued)
+        self._chars += len(queued.document.content)
+        if len(self._batch) >= self._batch_size or self._chars >= _BATCH_CHARS:
+            self._batch_size = min(2 * self._batch_size, _BATCH)
             await self._flush()
 
     async def _flush(self) -> None:
@@ -157,9 +190,10 @@ class Storing:
         for task in done:
             task.result()
 
-    async def _store(self, batch: list[tuple[str, Document]]) -> None:
+    async def _store(self, batch: list["_Queued"]) -> None:
         try:
-            results = await ingest_many(self._runtime, [document for _, document in batch])
+            documents = [queued.document for queued in batch]
+            results = await ingest_many(self._runtime, documents, relabel=False)
         except Exception as error:
             if isinstance(error, MemoryFault) and error.code not in OF_ONE_DOCUMENT:
                 self._report.stopped = self._report.stopped or error.message
@@ -171,8 +205,9 @@ class Storing:
                 if self._report.stopped is None:
                     await self._store(batch[middle:])
             return
-        for (path, document), result in zip(batch, results, strict=True):
-            self._record(path, document, result)
+        for queued, result in zip(batch, results, strict=True):
+            self._record(queued.path, queued.document, result)
+            self.advance(queued.weight)
 
     async def _store_addresses(self) -> None:
         met, self._met_elsewhere = self._met_elsewhere, []
@@ -185,8 +220,9 @@ class Storing:
                 addresses=[address for _, address in met],
             )
 
-    def _fail(self, one: tuple[str, Document], error: Exception) -> None:
-        path, document = one
+    def _fail(self, queued: "_Queued", error: Exception) -> None:
+        path, document = queued.path, queued.document
+        self.advance(queued.weight)
         if not isinstance(error, MemoryFault):
             log.error("%s could not be stored", path, exc_info=error)
         reason = error.message if isinstance(error, MemoryFault) else type(error).__name__
@@ -194,6 +230,8 @@ class Storing:
         self._report.failed.append(entry)
 
     def _record(self, path: str, document: Document, result: IngestResult) -> None:
-        outcome: Outcome = "revised" if result.status == "restored" else result.status
-        reason = "as it was before" if result.status == "restored" else None
-        self._report.add(outcome, Entry(path, document.source_id, result.artifact_uid, reason))
+        entry = Entry(path, document.source_id, result.artifact_uid)
+        if result.status == "restored" or result.status == "relabelled":
+            self._report.add("revised", replace(entry, reason="as it was before"))
+        else:
+            self._report.add(result.status, entry)

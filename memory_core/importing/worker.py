@@ -16,7 +16,7 @@ def main() -> None:
     try:
         answer = _parse(kind, data)
     except Unusable as error:
-        answer = {"unusable": str(error)}
+        answer = {"unusable": str(error), "kind": error.kind}
     except ModuleNotFoundError:
         answer = {"missing": kind.upper()}
     sys.stdout.write(json.dumps(answer))
@@ -49,6 +49,10 @@ def _parse(kind: str, data: bytes) -> dict[str, Any]:
         from memory_core.importing.formats import mail
 
         return mail.extract(data)
+    if kind in ("json", "subtitles", "users"):
+        from memory_core.importing.formats import structured
+
+        return structured.extract(kind, data)
     from memory_core.importing.formats import html
 
     text, title = html.parse(data.decode())

@@ -1,11 +1,9 @@
 """Formats: one module each. What a file is decides its content, where that says anything, and
 else its extension."""
 
-import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from enum import StrEnum
 from pathlib import PurePosixPath
-from typing import Any
 
 from memory_core.artifacts.document import ArtifactType
 from memory_core.importing import charset
@@ -18,10 +16,9 @@ from memory_core.importing.formats import (
     messenger,
     pdf,
     prose,
-    slack,
-    telegram,
-    transcript,
+    structured,
 )
+from memory_core.importing.formats.structured import Users
 from memory_core.importing.item import Item, Skip
 from memory_core.importing.limits import LIMITS
 
@@ -55,8 +52,6 @@ _OTHER_PROGRAMS = (
     (b"\x7fELF", "a program"), (b"MZ\x90", "a program"), (b"\x1f\x8b", "an archive"),
     (b"SQLite format 3", "a database"), (b"{\\rtf", "RTF: save it as DOCX or PDF"),
 )  # fmt: skip
-
-Users = Callable[[], Mapping[str, str]]
 
 
 def recognise(head: bytes, path: PurePosixPath, *, maildir: bool = False) -> Format:
@@ -129,42 +124,13 @@ def _parse_text(
             raise Skip("a page without text")
         yield Item(ArtifactType.DOC, "files", words + "\n", title=title or path.stem)
     elif form is Format.SUBTITLES:
-        yield transcript.parse(text, path)
+        yield from structured.read_subtitles(text, path)
     elif form is Format.JSON:
-        yield from _parse_json(text, path, users, folder)
+        yield from structured.read_json(text, path, users, folder)
     elif path.suffix.lower() in ("", ".txt", ".text") and messenger.looks_like(text):
         yield from messenger.parse(text, path, folder)
     else:
         yield prose.parse(text, path)
-
-
-def _parse_json(text: str, path: PurePosixPath, users: Users, folder: str) -> Iterator[Item]:
-    """An export of a chat, or a file like any other."""
-    content = _json(text)
-    if slack.looks_like(content):
-        yield from slack.parse(content, path, users, folder)
-    elif telegram.looks_like(content):
-        yield from telegram.parse(content)
-    elif messenger.looks_like_json(content):
-        yield from messenger.parse_json(content, path, folder)
-    elif path.name in slack.DIRECTORY_FILES and isinstance(content, list):
-        raise Skip("the directory of a Slack export: used for its names")
-    else:
-        yield prose.parse(text, path)
-
-
-def _json(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except RecursionError:
-        return None
-    except ValueError:
-        pass
-    lines = [line for line in text.splitlines() if line.strip()]
-    try:
-        return [json.loads(line) for line in lines] if len(lines) > 1 else None
-    except (ValueError, RecursionError):
-        return None
 
 
 def _begins_like_mail(start: bytes) -> bool:

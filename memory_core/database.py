@@ -2,7 +2,7 @@
 
 import asyncio
 import select
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 
@@ -13,7 +13,7 @@ from psycopg.types.json import set_json_loads
 from psycopg_pool import AsyncConnectionPool, PoolClosed, PoolTimeout
 
 from memory_core import queries
-from memory_core.errors import PostgresUnavailable
+from memory_core.errors import Conflict, PostgresUnavailable
 
 Row = DictRow
 _CONNECT_SECONDS = 5.0
@@ -24,6 +24,7 @@ class Session:
 
     def __init__(self, connection: psycopg.AsyncConnection[Row]) -> None:
         self.connection = connection
+        self.appended = False  # to the log, in this transaction
 
     async def all(self, query: str, /, **parameters: Any) -> list[Row]:
         cursor = await self.connection.execute(queries.get(query), parameters)
@@ -49,6 +50,9 @@ class Session:
 
 class Database:
     def __init__(self, dsn: str, *, max_connections: int = 10) -> None:
+        self.dsn = dsn
+        # Called after each commit that appended to the log.
+        self.on_append: list[Callable[[], None]] = []
         # Belongs, like the pool, to the event loop that first has to wait for it.
         self._long = asyncio.Semaphore(max(max_connections // 2, 1))
         self._pool: AsyncConnectionPool[psycopg.AsyncConnection[Row]] = AsyncConnectionPool(
@@ -73,13 +77,22 @@ class Database:
         """A connection in autocommit: for single statements."""
         with postgres_faults():
             async with self._pool.connection() as connection:
-                yield Session(connection)
+                session = Session(connection)
+                yield session
+        self._tell(session)
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[Session]:
         with postgres_faults():
             async with self._pool.connection() as connection, connection.transaction():
-                yield Session(connection)
+                session = Session(connection)
+                yield session
+        self._tell(session)
+
+    def _tell(self, session: Session) -> None:
+        if session.appended:
+            for told in self.on_append:
+                told()
 
     @asynccontextmanager
     async def long_transaction(self) -> AsyncIterator[Session]:
@@ -113,6 +126,12 @@ def postgres_faults() -> Iterator[None]:
         raise PostgresUnavailable(
             "Postgres takes no writes now (its disk is full, or it is read-only); nothing was "
             "written. Reading still works. Make room or switch it back, then try again.",
+            details={"cause": type(error).__name__},
+        ) from error
+    except psycopg.errors.SerializationFailure as error:
+        raise Conflict(
+            "Another change to the same document or memory came first; nothing was written. "
+            "Read it again and try again.",
             details={"cause": type(error).__name__},
         ) from error
     except (PoolTimeout, PoolClosed, psycopg.OperationalError, psycopg.InterfaceError) as error:

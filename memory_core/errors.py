@@ -4,8 +4,12 @@ Code that understands a failure raises one of these. The edges (MCP tools, CLI, 
 them into their own shape in one place each.
 """
 
+import errno
 from enum import StrEnum
 from typing import Any
+
+# What the system says of a full disk, or of a full quota.
+FULL_DISK = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 
 class ErrorCode(StrEnum):
@@ -96,6 +100,12 @@ class EmbeddingMismatch(MemoryFault):
     code = ErrorCode.EMBEDDING_MISMATCH
 
 
+class ForeignCollection(MemoryFault):
+    """A collection has one of our names and was not made by us."""
+
+    code = ErrorCode.CONFIGURATION_ERROR
+
+
 class ProviderFault(MemoryFault):
     """The model provider failed. `retry_after` is its own wish, in seconds."""
 
@@ -111,3 +121,7 @@ class ProviderFault(MemoryFault):
     ) -> None:
         super().__init__(message, code=code, details=details)
         self.retry_after = retry_after
+
+
+# Without these there is no search by meaning; words are found all the same.
+MEANING_AWAY = (ChromaUnavailable, EmbeddingMismatch, ProviderFault)

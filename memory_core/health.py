@@ -6,10 +6,11 @@ from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal, TypeVar
 
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from memory_core.database import Database
 from memory_core.errors import MemoryFault
+from memory_core.log.lag import read_lags
 
 State = Literal["up", "down", "unknown"]
 C = TypeVar("C", bound="Check")
@@ -35,30 +36,50 @@ class DaemonCheck(Check):
     last_heartbeat: datetime | None = None
 
 
+class LogCheck(Check):
+    """How far what is derived from the log is behind it."""
+
+    lag_changes: int = 0
+    lag_seconds: float = 0.0
+    dead_letters: int = 0
+    projections: dict[str, str] = Field(default_factory=dict)
+
+
 class Health(BaseModel):
-    """`down`: a store is missing and tools fail. `degraded`: tools work, extraction does not."""
+    """`down`: Postgres is missing and tools fail. `degraded`: tools work, but nothing is extracted,
+    or searches go by words alone since Chroma is missing."""
 
     status: Literal["ok", "degraded", "down"]
     postgres: Check
     chroma: Check
     queue: QueueCheck
     daemon: DaemonCheck
+    log: LogCheck
 
 
 async def check_health(
     database: Database, chroma_heartbeat: Callable[[], Awaitable[Any]]
 ) -> Health:
-    postgres, chroma, queue, daemon = await asyncio.gather(
+    postgres, chroma, queue, daemon, log = await asyncio.gather(
         _timed(Check, _postgres(database)),
         _timed(Check, _chroma(chroma_heartbeat)),
         _timed(QueueCheck, _queue(database)),
         _timed(DaemonCheck, _daemon(database)),
+        _timed(LogCheck, _log(database)),
     )
-    if "down" in {postgres.state, chroma.state}:
+    if postgres.state == "down":
         status: Literal["ok", "degraded", "down"] = "down"
     else:
-        status = "ok" if daemon.state == "up" and queue.state == "up" else "degraded"
-    return Health(status=status, postgres=postgres, chroma=chroma, queue=queue, daemon=daemon)
+        working = {chroma.state, daemon.state, queue.state, log.state} == {"up"}
+        status = "ok" if working else "degraded"
+    return Health(
+        status=status, postgres=postgres, chroma=chroma, queue=queue, daemon=daemon, log=log
+    )
+
+
+async def check_daemon(database: Database) -> DaemonCheck:
+    """Whether Dagster's sensor daemon shows signs of life."""
+    return await _timed(DaemonCheck, _daemon(database))
 
 
 async def _timed(kind: type[C], question: Awaitable[dict[str, Any]]) -> C:
@@ -91,6 +112,22 @@ async def _queue(database: Database) -> dict[str, Any]:
     async with database.session() as session:
         rows = await session.all("count_jobs_by_status")
     return {row["status"].lower(): row["jobs"] for row in rows}
+
+
+async def _log(database: Database) -> dict[str, Any]:
+    lags = await read_lags(database)
+    late = [lag for lag in lags if lag.is_late]
+    return {
+        "state": "down" if late else "up",
+        "lag_changes": max((lag.changes for lag in lags), default=0),
+        "lag_seconds": round(max((lag.seconds for lag in lags), default=0.0), 3),
+        "dead_letters": sum(lag.dead_letters for lag in lags),
+        "projections": {lag.point.name: lag.point.status for lag in lags},
+        "detail": "; ".join(
+            f"{lag.point.name} is behind: {lag.reason or 'it is at work'}" for lag in late
+        )
+        or None,
+    }
 
 
 async def _daemon(database: Database) -> dict[str, Any]:

@@ -6,6 +6,8 @@ from typing import Literal
 from memory_core.artifacts.document import refuse_unstorable
 from memory_core.database import Row
 from memory_core.errors import Conflict
+from memory_core.log.appending import append as append_change
+from memory_core.log.change import ChangeType, of_conversation
 from memory_core.runtime import Runtime
 
 
@@ -30,6 +32,10 @@ async def append(
             content=content,
         )
         if inserted:
+            change = of_conversation(
+                ChangeType.HISTORY_APPENDED, conversation_id, turn_index=turn_index
+            )
+            await append_change(session, [change])
             return "created"
         kept = await session.one("get_turn", conversation_id=conversation_id, turn_index=turn_index)
     if kept is not None and kept["role"] == role.value and kept["content"] == content:

@@ -7,8 +7,12 @@ and in `mcp-memory doctor`.
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
-from memory_core import agreement, indexed, jobs
-from memory_core.database import Row
+from memory_core import jobs
+from memory_core.database import Row, Session
+from memory_core.index import comparing
+from memory_core.log.appending import append
+from memory_core.log.change import ChangeType, of_artifact
+from memory_core.log.lag import read_lags
 from memory_core.runtime import Runtime
 
 OFFENDERS_SHOWN = 20
@@ -58,6 +62,11 @@ def _finding(rows: list[Row], *columns: str) -> Finding:
     )
 
 
+async def _texts(runtime: Runtime) -> Finding:
+    rows = await _rows(runtime, "find_revisions_without_text", limit=OFFENDERS_SHOWN)
+    return _finding(rows, "artifact_uid", "revision_id")
+
+
 async def _quotes(runtime: Runtime) -> Finding:
     rows = await _rows(runtime, "find_broken_evidence", limit=OFFENDERS_SHOWN)
     return _finding(rows, "event_id", "artifact_uid", "revision_id")
@@ -105,13 +114,10 @@ async def _leases(runtime: Runtime) -> Finding:
 
 
 async def _index(runtime: Runtime) -> Finding:
-    counts: dict[str, int] = {}
-    offenders: list[str] = []
-    for shelf in indexed.SHELVES:
-        name = shelf.collection.value
-        found = await agreement.look(runtime, shelf, SAMPLE)
-        counts |= {f"postgres_{name}": found.postgres, f"chroma_{name}": found.chroma}
-        offenders += [f"{name}: {told}" for told in found.difference.told()]
+    found = await comparing.compare(runtime, sample=SAMPLE)
+    counts = {f"postgres_{name}": number for name, number in found.postgres.items()}
+    counts |= {f"chroma_{name}": number for name, number in found.chroma.items()}
+    offenders = list(found.told())
     return Finding(len(offenders), offenders[:OFFENDERS_SHOWN], counts)
 
 
@@ -124,20 +130,39 @@ async def _extract_again(runtime: Runtime) -> Repair:
         lost = await session.all("revisions_without_text", **_named(broken))
         for row in lost:
             broken.pop((row["artifact_uid"], row["revision_id"]), None)
+        request = {
+            "max_attempts": runtime.settings.event_max_attempts,
+            "requested_by": "repair",
+        }
         await session.run(
             "ensure_jobs_of_revisions",
             **_named(broken),
-            max_attempts=runtime.settings.event_max_attempts,
-            requested_by="repair",
+            **request,
         )
-        await session.run("reenqueue_revisions", **_named(broken), requested_by="repair")
+        await session.run("reenqueue_revisions", **_named(broken), **request)
+        await append(
+            session,
+            [
+                of_artifact(ChangeType.JOB_REQUESTED, uid, revision_id=revision)
+                for uid, revision in broken
+            ],
+        )
     return Repair(
         awaited=len(broken),
-        beyond=[
-            f"the text of {row['artifact_uid']} {row['revision_id']} is gone: delete the artifact "
-            "and ingest it again"
-            for row in lost
-        ],
+        beyond=[_lost_text(row) for row in lost],
+    )
+
+
+async def _name_lost_texts(runtime: Runtime) -> Repair:
+    rows = await _rows(runtime, "find_revisions_without_text", limit=None)
+    return Repair(beyond=[_lost_text(row) for row in rows])
+
+
+def _lost_text(row: Row) -> str:
+    source = " ".join(filter(None, (row["source_system"], row["source_id"])))
+    return (
+        f"the text of {row['artifact_uid']} {row['revision_id']} ({source}) is gone: ingest the "
+        "same content from the same source again, or restore a backup of Postgres"
     )
 
 
@@ -156,15 +181,21 @@ async def _newest_is_latest(runtime: Runtime) -> Repair:
         # First down, then up: at no time are there two.
         await session.run("supersede_all_but_newest", uids=uids)
         await session.run("make_newest_latest", uids=uids)
-    for uid in uids:
-        await agreement.mend_artifact(runtime, uid)
+        await _append_repairs(session, uids)
     return Repair(len(uids))
 
 
 async def _into_step(runtime: Runtime) -> Repair:
     async with runtime.database.transaction() as session:
-        names = ("bring_events_into_step", "drop_superseded_chunks", "enter_missing_chunks")
-        return Repair(sum([await session.run(name) for name in names]))
+        rows = await session.all("bring_events_into_step")
+        names = ("drop_superseded_chunks", "enter_missing_chunks")
+        mended = len(rows) + sum([await session.run(name) for name in names])
+        await _append_repairs(session, sorted({row["artifact_uid"] for row in rows}))
+    return Repair(mended)
+
+
+async def _append_repairs(session: Session, uids: list[str]) -> None:
+    await append(session, [of_artifact(ChangeType.ARTIFACT_REPAIRED, uid) for uid in uids])
 
 
 async def _reindex_words(runtime: Runtime) -> Repair:
@@ -182,13 +213,43 @@ async def _release(runtime: Runtime) -> Repair:
 
 
 async def _mend_index(runtime: Runtime) -> Repair:
-    return Repair(sum([await agreement.mend(runtime, shelf) for shelf in indexed.SHELVES]))
+    return Repair(await comparing.repair(runtime))
+
+
+async def _projections(runtime: Runtime) -> Finding:
+    lags = await read_lags(runtime.database)
+    late = [
+        f"{lag.point.name} is {lag.changes} changes and {lag.seconds:.0f} s behind: "
+        f"{lag.reason or 'it is at work'}"
+        for lag in lags
+        if lag.is_late
+    ]
+    letters = [
+        f"{lag.point.name} has {lag.dead_letters} dead letters" for lag in lags if lag.dead_letters
+    ]
+    counts = {f"lag_{lag.point.name}": lag.changes for lag in lags}
+    return Finding(len(late) + len(letters), [*late, *letters][:OFFENDERS_SHOWN], counts)
+
+
+async def _left_to_people(runtime: Runtime) -> Repair:
+    found = await _projections(runtime)
+    advice = "`mcp-memory projections status` and `mcp-memory deadletters list` say more"
+    return Repair(beyond=[f"{offender}; {advice}" for offender in found.offenders])
 
 
 CHECKS = (
     Check(
+        "every_revision_has_its_text",
+        "The text and the chunks of every revision are in Postgres.",
+        "Only the source has the text: ingest the same content again, which also extracts its "
+        "events again, or restore a backup of Postgres.",
+        "55 2 * * *",
+        _texts,
+        _name_lost_texts,
+    ),
+    Check(
         "every_quote_is_exact",
-        "Every stored quote equals the text at its offsets and has at most 25 words.",
+        "Every quote is exactly the document's text at its place, and has at most 25 words.",
         "The revisions are extracted again.",
         "0 3 * * *",
         _quotes,
@@ -196,7 +257,7 @@ CHECKS = (
     ),
     Check(
         "every_event_has_evidence",
-        "No event is without evidence.",
+        "Every event has at least one quote as its evidence.",
         "The revisions are extracted again.",
         "15 3 * * *",
         _evidence,
@@ -204,7 +265,7 @@ CHECKS = (
     ),
     Check(
         "one_latest_revision",
-        "Every artifact has exactly one latest revision.",
+        "Every document has exactly one latest revision.",
         "The newest revision becomes the latest.",
         "30 3 * * *",
         _latest,
@@ -212,34 +273,40 @@ CHECKS = (
     ),
     Check(
         "events_follow_their_revision",
-        "Searches go through events and chunks as those of a latest revision exactly when their "
-        "revision is one.",
-        "They are marked as their revisions are.",
+        "Searches see the events and chunks of latest revisions, and no others.",
+        "Events and chunks are marked again as latest or superseded.",
         "40 3 * * *",
         _steps,
         _into_step,
     ),
     Check(
         "words_lead_to_texts",
-        "Searches by words find what has them: a random sample of chunks and events.",
-        "The indexes of words are built anew.",
+        "Chunks and events are found by their own words (a random sample).",
+        "The word indexes are rebuilt.",
         "45 3 * * *",
         _words,
         _reindex_words,
     ),
     Check(
         "no_abandoned_jobs",
-        "No job is PROCESSING without a live lease.",
-        "Their jobs become PENDING again.",
+        "No job is PROCESSING after its run has died.",
+        "The jobs become PENDING again.",
         "*/10 * * * *",
         _leases,
         _release,
     ),
     Check(
+        "projections_keep_up",
+        "What is derived from the log is at most a minute behind it, and no change was set aside.",
+        "Start a worker, or retry the dead letters.",
+        "2-59/10 * * * *",
+        _projections,
+        _left_to_people,
+    ),
+    Check(
         "index_agrees",
-        "Chroma has an entry for everything that Postgres says is indexed, with its text, and no "
-        "others: counts, and a random sample of either side.",
-        "What is missing is added, what differs is written again, what nobody knows is deleted.",
+        "Chroma holds what Postgres says it should hold (all counts, and a random sample).",
+        "Missing entries are added, different ones written again, unknown ones deleted.",
         "50 3 * * *",
         _index,
         _mend_index,

@@ -5,6 +5,7 @@ Whoever lost the lease (it expired, was revoked by a forced re-extraction, or th
 deleted) must not write: the final transaction checks that it still holds it.
 """
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -15,6 +16,8 @@ from memory_core.database import Database, Row, Session
 from memory_core.errors import ErrorCode, MemoryFault, ProviderFault
 from memory_core.extraction.versions import Versions
 from memory_core.text.printable import printable
+
+log = logging.getLogger(__name__)
 
 LEASE_SECONDS = 60
 HEARTBEAT_SECONDS = 15.0
@@ -86,19 +89,27 @@ async def claim(
     redo_as: str | None = None,
     fresh: bool = False,
     versions: Versions | None = None,
+    max_attempts: int | None = None,
 ) -> list[Job]:
     """Claim what can be claimed of these revisions' jobs.
 
     From the queue: what is due, and what a dead run left. With `redo_as` (a person or a backfill
     asked for it): DONE and FAILED ones as well, as a new request; `fresh` if known answers will
     not do for it. With `versions`, only what a deployment of these may work on: an old one would
-    undo what a newer one made or is asked for.
+    undo what a newer one made or is asked for. `max_attempts`, where it is given, counts also for
+    jobs from before.
     """
     async with database.transaction() as session:
         keys = list(partition_keys)
+        if max_attempts is not None:
+            await session.run(
+                "limit_attempts", keys=keys, max_attempts=max_attempts, lease=LEASE_SECONDS
+            )
         await session.run("fail_exhausted_jobs", keys=keys, lease=LEASE_SECONDS)
         if redo_as is not None:
-            await session.run("ensure_jobs", keys=keys, requested_by=redo_as)
+            await session.run(
+                "ensure_jobs", keys=keys, max_attempts=max_attempts, requested_by=redo_as
+            )
             await session.run(
                 "reopen_jobs", keys=keys, requested_by=redo_as, fresh=fresh, lease=LEASE_SECONDS
             )
@@ -109,6 +120,9 @@ async def claim(
             lease=LEASE_SECONDS,
             **reach(versions, by_hand=redo_as is not None),
         )
+        await session.run("forget_requests", job_ids=[row["job_id"] for row in rows])
+        await session.run("tell_of_waiting_jobs")
+    log.info("claimed run_id=%s jobs=%d of=%d", run_id, len(rows), len(keys))
     return [Job(**row, run_id=run_id) for row in rows]
 
 
@@ -156,21 +170,6 @@ async def fail(database: Database, job: Job, error: MemoryFault) -> Failure | No
     return None if row is None else Failure(row["status"], code, message)
 
 
-async def postpone(
-    database: Database, partition_keys: Sequence[str], fault: MemoryFault
-) -> list[Row]:
-    """Something that every job needs is away: those that are due wait, and say why. No attempt is
-    counted, so that no outage is long enough to make them fail."""
-    async with database.session() as session:
-        return await session.all(
-            "postpone_jobs",
-            keys=list(partition_keys),
-            wait=BACKOFF_FIRST_SECONDS,
-            code=fault.code.value,
-            message=printable(fault.message, _MESSAGE_LIMIT),
-        )
-
-
 async def release_run(database: Database, run_id: str, reason: str) -> list[Row]:
     """Give back at once what a dead run held."""
     async with database.session() as session:
@@ -198,10 +197,24 @@ async def stored_by(database: Database, run_id: str) -> list[Row]:
 async def claimable(
     database: Database, limit: int, *, versions: Versions | None = None
 ) -> list[Row]:
-    """What the sensor may request runs for: oldest first, those of backfills last."""
+    """What the sensor may request runs for: oldest first, those of backfills last. With the run
+    that was asked for it, and how long ago, where one was."""
     async with database.session() as session:
         return await session.all(
             "claimable_jobs", lease=LEASE_SECONDS, limit=limit, **reach(versions)
+        )
+
+
+async def remember_requests(database: Database, asked: Sequence[tuple[Row, str]]) -> None:
+    """Of each row of `claimable`, the key of the run that was asked for it: the next look at the
+    queue sees it, until the job is claimed."""
+    async with database.session() as session:
+        await session.run(
+            "remember_requests",
+            job_ids=[row["job_id"] for row, _ in asked],
+            generations=[row["generation"] for row, _ in asked],
+            attempts=[row["attempts"] for row, _ in asked],
+            run_keys=[run_key for _, run_key in asked],
         )
 
 

@@ -1,5 +1,6 @@
 """Short memories: what an assistant keeps about its user."""
 
+import logging
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Literal
@@ -7,12 +8,20 @@ from typing import Any, Literal
 from memory_core import ids
 from memory_core.artifacts.document import refuse_unstorable
 from memory_core.database import Row
-from memory_core.errors import InvalidInput, NotFound
+from memory_core.errors import MEANING_AWAY, InvalidInput, NotFound
+from memory_core.index.generation import CollectionName
+from memory_core.log.appending import append
+from memory_core.log.change import ChangeType, Position, of_memory
 from memory_core.runtime import Runtime
-from memory_core.vectors import CollectionName, Entry
+from memory_core.typed import understand
+
+log = logging.getLogger(__name__)
 
 # Entries that Postgres does not know any more fall away, so ask for some more than wanted.
 _SPARE_HITS = 10
+# Without Chroma: the number of words looked for, and of memories ranked by them.
+_WORDS = 32
+_FOUND_BY_WORDS = 200
 
 
 class MemoryType(StrEnum):
@@ -26,6 +35,7 @@ class MemoryType(StrEnum):
 class Stored:
     memory_id: str
     status: Literal["created", "updated"]
+    position: Position
 
 
 async def store(
@@ -46,16 +56,8 @@ async def store(
         )
     digest = ids.sha256(" ".join(content.split()))
     memory_id = ids.memory_id(memory_type.value, digest)
-    [vector] = await runtime.embedder.embed([content])
-    async with runtime.database.long_transaction() as session:
+    async with runtime.database.transaction() as session:
         await session.run("lock_artifact", uid=memory_id)
-        entry = Entry(
-            id=memory_id,
-            vector=vector,
-            document=content,
-            metadata={"type": memory_type.value, "confidence": confidence},
-        )
-        await runtime.vectors.upsert(CollectionName.MEMORY, [entry])
         row = await session.one(
             "store_memory",
             id=memory_id,
@@ -65,8 +67,9 @@ async def store(
             confidence=confidence,
             conversation_id=conversation_id,
         )
+        [position] = await append(session, [of_memory(ChangeType.MEMORY_STORED, memory_id)])
     assert row is not None
-    return Stored(memory_id, "created" if row["created"] else "updated")
+    return Stored(memory_id, "created" if row["created"] else "updated", position)
 
 
 async def search(
@@ -77,7 +80,26 @@ async def search(
     min_confidence: float,
     memory_type: MemoryType | None,
 ) -> list[tuple[Row, float]]:
-    """Memories and their similarity (1 is the same), best first."""
+    """Memories and their similarity (1 is the same), best first. While Chroma or the embedder is
+    away: those with words of the query, whose similarity is the share of its words they have."""
+    try:
+        similar = await _by_meaning(runtime, query, limit, min_confidence, memory_type)
+    except MEANING_AWAY as fault:
+        log.warning("memories are searched by words alone: %s", fault.message)
+        similar = await _by_words(runtime, query)
+    async with runtime.database.session() as session:
+        rows = await session.all("memories_by_id", ids=list(similar), letters=None)
+    by_id = {row["memory_id"]: row for row in rows if _passes(row, min_confidence, memory_type)}
+    return [(by_id[id_], likeness) for id_, likeness in similar.items() if id_ in by_id][:limit]
+
+
+async def _by_meaning(
+    runtime: Runtime,
+    query: str,
+    limit: int,
+    min_confidence: float,
+    memory_type: MemoryType | None,
+) -> dict[str, float]:
     [vector] = await runtime.embedder.embed([query])
     hits = await runtime.vectors.query(
         CollectionName.MEMORY,
@@ -85,11 +107,27 @@ async def search(
         limit=limit + _SPARE_HITS,
         where=_where(min_confidence, memory_type),
     )
+    return {hit.id: 1.0 - hit.distance for hit in hits}
+
+
+async def _by_words(runtime: Runtime, query: str) -> dict[str, float]:
     async with runtime.database.session() as session:
-        rows = await session.all("memories_by_id", ids=[hit.id for hit in hits], letters=None)
-    by_id = {row["memory_id"]: row for row in rows}
-    found = [(by_id[hit.id], 1.0 - hit.distance) for hit in hits if hit.id in by_id]
-    return found[:limit]
+        asked = await understand(session, query, counting="count_words_of_chunks", literally=False)
+        words = list(asked.every_word[:_WORDS])
+        if not words:
+            return {}
+        rows = await session.all(
+            "best_memories",
+            words=" | ".join(f"({word})" for word in words),
+            each_word=words,
+            limit=_FOUND_BY_WORDS,
+        )
+    return {row["memory_id"]: row["found"] / len(words) for row in rows}
+
+
+def _passes(row: Row, min_confidence: float, memory_type: MemoryType | None) -> bool:
+    """Postgres has the last word: the index may be a moment behind."""
+    return row["confidence"] >= min_confidence and memory_type in (None, row["type"])
 
 
 async def list_newest(
@@ -104,8 +142,8 @@ async def list_newest(
     return rows, int(total["memories"])
 
 
-async def delete(runtime: Runtime, memory_id: str) -> None:
-    async with runtime.database.long_transaction() as session:
+async def delete(runtime: Runtime, memory_id: str) -> Position:
+    async with runtime.database.transaction() as session:
         await session.run("lock_artifact", uid=memory_id)
         if not await session.run("delete_memory", id=memory_id):
             raise NotFound(
@@ -113,7 +151,9 @@ async def delete(runtime: Runtime, memory_id: str) -> None:
                 "memory_search give the ids.",
                 details={"memory_id": memory_id},
             )
-        await runtime.vectors.delete(CollectionName.MEMORY, [memory_id])
+        await session.run("forget_embeddings", owners=[memory_id])
+        [position] = await append(session, [of_memory(ChangeType.MEMORY_DELETED, memory_id)])
+    return position
 
 
 def _where(min_confidence: float, memory_type: MemoryType | None) -> dict[str, Any] | None:

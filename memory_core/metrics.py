@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from memory_core.database import Database
+from memory_core.log.lag import read_lags
 from memory_core.prices import Price
 
 
@@ -22,6 +23,9 @@ class Metrics:
     pending: int
     failed: int
     oldest_pending_seconds: float
+    log_lag_changes: int  # of the projection that is farthest behind
+    log_lag_seconds: float
+    dead_letters: int
 
 
 async def read_metrics(database: Database, prices: dict[str, Price]) -> Metrics:
@@ -38,8 +42,17 @@ async def read_metrics(database: Database, prices: dict[str, Price]) -> Metrics:
         prices[row["model"]].of(row["prompt_tokens"], row["completion_tokens"]) for row in known
     )
     # Where a model in use has no price, a sum would be too low: none is told.
+    lags = await read_lags(database)
     cost = round(sum(costs, 0.0), 4) if prices and len(known) == len(spent) else None
-    return Metrics(**work, **calls, **queue, cost_per_day=cost)
+    return Metrics(
+        **work,
+        **calls,
+        **queue,
+        cost_per_day=cost,
+        log_lag_changes=max((lag.changes for lag in lags), default=0),
+        log_lag_seconds=round(max((lag.seconds for lag in lags), default=0.0), 3),
+        dead_letters=sum(lag.dead_letters for lag in lags),
+    )
 
 
 async def oldest_pending_seconds(database: Database) -> float:
@@ -48,3 +61,8 @@ async def oldest_pending_seconds(database: Database) -> float:
         queue = await session.one("metrics_of_queue")
     assert queue is not None
     return float(queue["oldest_pending_seconds"])
+
+
+async def any_document_is_done(database: Database) -> bool:
+    async with database.session() as session:
+        return await session.one("first_job_done") is not None

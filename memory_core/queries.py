@@ -29,10 +29,12 @@ def _all() -> dict[str, bytes]:
             if name in statements or name in fragments:
                 raise ValueError(f"query {name!r} is defined twice; the second is in {file.name}")
             (statements if kind == "name" else fragments)[name] = text
-    return {
-        name: _INCLUDE.sub(lambda match: fragments[match[1]], text).encode()
-        for name, text in statements.items()
-    }
+    return {name: _complete(text, fragments).encode() for name, text in statements.items()}
+
+
+def _complete(text: str, fragments: dict[str, str]) -> str:
+    """With its fragments, and theirs."""
+    return _INCLUDE.sub(lambda match: _complete(fragments[match[1]], fragments), text)
 
 
 def _parse(text: str) -> list[tuple[str, str, str]]:

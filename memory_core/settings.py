@@ -8,18 +8,42 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 from urllib.parse import urlsplit, urlunsplit
 
+import platformdirs
 from dotenv import dotenv_values
 from pydantic import Field, SecretStr, ValidationError, field_validator, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from memory_core.errors import ConfigurationFault
 from memory_core.prices import Price, parse_prices
+from memory_core.web.admission import Admission, Authority
 
 Port = Annotated[int, Field(ge=0, le=65535)]
 PositiveInt = Annotated[int, Field(ge=1)]
 
+# In the environment of a child process: the settings there are a whole hand-over of its parent's.
+# Its value names the fields that the user chose; all others are defaults that the parent resolved.
+HANDED_OVER = "MCP_MEMORY_CHOSEN"
+
+ENV_FILE = Path(".env")
+
 # Read by docker-compose.yml from the same `.env`, not by the program.
 COMPOSE_ONLY = frozenset({"POSTGRES_PASSWORD", "COMPOSE_PROJECT_NAME", "MCP_MEMORY_IMAGE"})
+
+
+# The tools of the MCP server, in sets that can be switched on: TOOLSETS.
+TOOLSETS = ("core", "events", "admin")
+
+
+def default_data_dir() -> Path:
+    """The user's own folder, whatever the working directory: ~/.local/share/mcp-memory on Linux."""
+    return platformdirs.user_data_path("mcp-memory", appauthor=False)
+
+
+# Variables of an earlier design that a `.env` may still hold: what does their work now.
+SUPERSEDED = {
+    "WORKER_ID": "each Dagster run names itself as the holder of its jobs",
+    "POLL_INTERVAL_MS": "a Dagster sensor looks for jobs",
+}
 
 
 class Settings(BaseSettings):
@@ -29,7 +53,7 @@ class Settings(BaseSettings):
     """
 
     model_config = SettingsConfigDict(
-        env_file=".env",
+        env_file=ENV_FILE,
         env_file_encoding="utf-8",
         env_ignore_empty=True,
         extra="ignore",
@@ -59,6 +83,7 @@ class Settings(BaseSettings):
     single_piece_max_tokens: PositiveInt = 1200
     chunk_target_tokens: Annotated[int, Field(ge=36)] = 900
     chunk_overlap_tokens: Annotated[int, Field(ge=0)] = 100
+    ranking: Literal["scores", "rrf"] = "scores"
     rrf_constant: PositiveInt = 60
 
     # Jobs and pipeline
@@ -73,17 +98,29 @@ class Settings(BaseSettings):
 
     # Operating
     freshness_minutes: Annotated[int, Field(ge=1)] = 30
+    # How long a call that changes the memory waits until the index has its change; 0: not at all.
+    index_wait_ms: Annotated[int, Field(ge=0, le=600_000)] = 2000
     history_days: Annotated[int, Field(ge=1, le=36_500)] = 30
+    # How many whole months of the log stay in Postgres; 0: all.
+    log_months: Annotated[int, Field(ge=0, le=1200)] = 0
+    # Whether webhooks may go to private and local addresses, and over plain http.
+    webhook_allow_private: bool = False
     cache_days: Annotated[int, Field(ge=1, le=36_500)] = 90
     model_prices: str = ""
 
     # Serving
     mcp_host: str = "127.0.0.1"
     mcp_port: Port = 3000
+    dagster_host: str = "127.0.0.1"
     dagster_port: Port = 3001
-    data_dir: Path = Path(".data")
+    # Names by which the servers are reached, and pages that may ask them, separated by commas.
+    allowed_hosts: str = ""
+    allowed_origins: str = ""
+    data_dir: Path = Field(default_factory=default_data_dir, validate_default=True)
     # Folders that artifact_ingest_file may read, separated as PATH is; empty: none.
     ingest_roots: str = ""
+    # Which tools the MCP server offers: names of TOOLSETS, separated by commas.
+    toolsets: str = "core,events"
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"
 
     @field_validator("data_dir")
@@ -108,6 +145,33 @@ class Settings(BaseSettings):
         for part in filter(None, value.split(os.pathsep)):
             if not Path(part).expanduser().is_absolute():
                 raise ValueError(f"{part!r} must be an absolute path")
+        return value
+
+    @field_validator("allowed_hosts")
+    @classmethod
+    def _authorities(cls, value: str) -> str:
+        for part in _listed(value):
+            if Authority.parse(part) is None:
+                raise ValueError(f"{part!r} must be a name or an address, with or without a port")
+        return value
+
+    @field_validator("allowed_origins")
+    @classmethod
+    def _origins(cls, value: str) -> str:
+        for part in _listed(value):
+            if not re.fullmatch(r"[a-z][a-z0-9+.-]*://[^/?#\s]+/?", part.lower()):
+                raise ValueError(f"{part!r} must be of the form https://host or https://host:port")
+        return value
+
+    @field_validator("toolsets")
+    @classmethod
+    def _known_toolsets(cls, value: str) -> str:
+        names = _listed(value.lower())
+        for name in names:
+            if name not in TOOLSETS:
+                raise ValueError(f"{name!r} must be one of {', '.join(TOOLSETS)}")
+        if not names:
+            raise ValueError(f"name at least one of {', '.join(TOOLSETS)}")
         return value
 
     @field_validator("log_level", mode="before")
@@ -159,6 +223,15 @@ class Settings(BaseSettings):
         parts = filter(None, self.ingest_roots.split(os.pathsep))
         return tuple(Path(part).expanduser().resolve() for part in parts)
 
+    def admission(self, bound_to: str, *, local_pages: bool = False) -> Admission:
+        """Who may ask a server that listens on that address."""
+        hosts, origins = _listed(self.allowed_hosts), _listed(self.allowed_origins)
+        return Admission.of(bound_to, hosts, origins, local_pages=local_pages)
+
+    @property
+    def chosen_toolsets(self) -> frozenset[str]:
+        return frozenset(_listed(self.toolsets.lower()))
+
     @property
     def uses_openai_extractor(self) -> bool:
         return self._uses_openai(self.extractor)
@@ -176,6 +249,14 @@ class Settings(BaseSettings):
         return parse_prices(self.model_prices)
 
     @property
+    def chroma_address(self) -> str | None:
+        """For people: `host:port`, a URL without its password, or `unix:` and a socket's path."""
+        host = self.chroma_host
+        if host is None or host.startswith("unix:"):
+            return host
+        return redact_dsn(host) if "://" in host else f"{host}:{self.chroma_port}"
+
+    @property
     def dsn(self) -> str:
         """The Postgres DSN. The embedded server's is filled in by `memory_core.stack`."""
         if self.events_db_dsn is None:
@@ -186,8 +267,12 @@ class Settings(BaseSettings):
         return self.events_db_dsn.get_secret_value()
 
     def environment(self) -> dict[str, str]:
-        """These settings as environment variables, for a child process. Holds secrets."""
-        variables = {}
+        """All settings as environment variables, for a child process. Holds secrets.
+
+        The child needs no `.env`, no home directory and no working directory to read them, and
+        still knows which of them the user chose.
+        """
+        variables = {HANDED_OVER: ",".join(sorted(self.model_fields_set))}
         for name in type(self).model_fields:
             value = getattr(self, name)
             if isinstance(value, SecretStr):
@@ -196,18 +281,44 @@ class Settings(BaseSettings):
         return variables
 
 
+def _listed(text: str) -> list[str]:
+    return [part.strip() for part in text.split(",") if part.strip()]
+
+
 SECRET_FIELDS = frozenset({"openai_api_key", "events_db_dsn"})
 _PASSWORD_OPTION = re.compile(r"\b((?:ssl)?password)=[^&]*")
 
 
 def load_settings(**overrides: Any) -> Settings:
     """Read the environment. Raises ConfigurationFault with one line per fault."""
+    chosen = os.environ.get(HANDED_OVER)
+    if chosen is not None:
+        overrides = {"_env_file": None, **overrides}
     try:
         settings = Settings(**overrides)
     except ValidationError as error:
         raise ConfigurationFault(_one_line_each(error)) from None
-    _refuse_unknown_names(Path(".env"))
+    if chosen is not None:
+        return _with_chosen(settings, {*chosen.split(","), *overrides})
+    _refuse_unknown_names()
     return settings
+
+
+def superseded_notice() -> str | None:
+    """One line about variables in `.env` that have no effect any more; None without any."""
+    if HANDED_OVER in os.environ:
+        return None
+    found = [name for name in _names_in(ENV_FILE) if name in SUPERSEDED]
+    if not found:
+        return None
+    told = "; ".join(f"{name} ({SUPERSEDED[name]})" for name in found)
+    return f"{ENV_FILE} sets what has no effect any more: {told}. Delete the lines."
+
+
+def _with_chosen(settings: Settings, names: set[str]) -> Settings:
+    """The same values, of which only those names count as set by the user."""
+    chosen = names & Settings.model_fields.keys()
+    return Settings.model_construct(chosen, **dict(settings))
 
 
 @cache
@@ -251,14 +362,16 @@ def _describe(fault: Any) -> str:
     return f"{field.upper()}={shown} is not allowed: {reason[:1].lower()}{reason[1:]}"
 
 
-def _refuse_unknown_names(env_file: Path) -> None:
+def _refuse_unknown_names() -> None:
     """A misspelt name in `.env` would silently leave its default in force."""
-    if not env_file.is_file():
-        return
-    known = variable_names() | COMPOSE_ONLY
-    for name in dotenv_values(env_file, interpolate=False):
+    known = variable_names() | COMPOSE_ONLY | SUPERSEDED.keys()
+    for name in _names_in(ENV_FILE):
         if name.upper() in known or name in os.environ:
             continue
         close = difflib.get_close_matches(name.upper(), known, n=1)
         hint = f"did you mean {close[0]}?" if close else "see .env.example for the known names."
-        raise ConfigurationFault(f"{name} in {env_file} is not a known variable: {hint}")
+        raise ConfigurationFault(f"{name} in {ENV_FILE} is not a known variable: {hint}")
+
+
+def _names_in(env_file: Path) -> list[str]:
+    return list(dotenv_values(env_file, interpolate=False)) if env_file.is_file() else []

@@ -33,3 +33,8 @@ def parse_until(parameter: str, value: str | None) -> datetime | None:
 
 def as_utc(value: datetime) -> datetime:
     return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+
+
+def utc_text(value: datetime) -> str:
+    """As every answer writes it: 2026-03-15T14:30:00Z."""
+    return as_utc(value).isoformat().replace("+00:00", "Z")

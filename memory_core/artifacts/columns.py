@@ -3,31 +3,59 @@
 import json
 from typing import Any
 
+from memory_core.artifacts import labels
+from memory_core.artifacts.document import Document
 from memory_core.artifacts.revision import Draft, count_tokens
+
+# Of a text longer than this, the chunks are stored as well: to cut one out of it, Postgres reads it
+# from its beginning.
+_LONG_CHARS = 50_000
 
 
 def revision_columns(drafts: list[Draft]) -> dict[str, list[Any]]:
     revisions = [draft.revision for draft in drafts]
-    documents = [revision.document for revision in revisions]
     return {
         "uids": [revision.uid for revision in revisions],
         "revisions": [revision.id for revision in revisions],
         "artifact_ids": [revision.artifact_id for revision in revisions],
-        "artifact_types": [document.artifact_type.value for document in documents],
-        "source_systems": [document.source_system for document in documents],
-        "source_ids": [document.source_id or "" for document in documents],
-        "source_tss": [document.ts for document in documents],
-        "source_urls": [document.source_url for document in documents],
-        "titles": [document.title for document in documents],
-        "authors": [document.author for document in documents],
-        "participants": [json.dumps(document.participants) for document in documents],
+        "source_systems": [revision.document.source_system for revision in revisions],
+        "source_ids": [revision.document.source_id or "" for revision in revisions],
         "content_hashes": [revision.content_hash for revision in revisions],
+        "partition_keys": [revision.partition_key for revision in revisions],
+        **size_columns(drafts),
+        **label_columns([revision.document for revision in revisions]),
+    }
+
+
+def size_columns(drafts: list[Draft]) -> dict[str, list[int]]:
+    return {
         "token_counts": [count_tokens(draft.pieces) for draft in drafts],
         "chunk_counts": [len(draft.pieces) if draft.is_chunked else 0 for draft in drafts],
-        "sensitivities": [document.sensitivity.value for document in documents],
-        "visibility_scopes": [document.visibility_scope.value for document in documents],
-        "retention_policies": [document.retention_policy.value for document in documents],
-        "partition_keys": [revision.partition_key for revision in revisions],
+    }
+
+
+def label_columns(documents: list[Document]) -> dict[str, list[Any]]:
+    stored = [labels.columns(document) for document in documents]
+    return {
+        "artifact_types": [row["artifact_type"] for row in stored],
+        "source_tss": [row["source_ts"] for row in stored],
+        "source_urls": [row["source_url"] for row in stored],
+        "titles": [row["title"] for row in stored],
+        "authors": [row["author"] for row in stored],
+        "participants": [json.dumps(row["participants"]) for row in stored],
+        "sensitivities": [row["sensitivity"] for row in stored],
+        "visibility_scopes": [row["visibility_scope"] for row in stored],
+        "retention_policies": [row["retention_policy"] for row in stored],
+    }
+
+
+def text_columns(drafts: list[Draft]) -> dict[str, list[str]]:
+    revisions = [draft.revision for draft in drafts]
+    return {
+        "uids": [revision.uid for revision in revisions],
+        "revisions": [revision.id for revision in revisions],
+        "contents": [revision.text for revision in revisions],
+        "nul_positions": [json.dumps(revision.nul_positions) for revision in revisions],
     }
 
 
@@ -48,4 +76,5 @@ def chunk_columns(drafts: list[Draft]) -> dict[str, list[Any]]:
         "tokens": [piece.chunk.token_count for _, piece in placed],
         "hashes": [piece.content_hash for _, piece in placed],
         "texts": [piece.chunk.text for _, piece in placed],
+        "long": [len(revision.text) > _LONG_CHARS for revision, _ in placed],
     }

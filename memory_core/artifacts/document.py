@@ -7,6 +7,10 @@ from enum import StrEnum
 from memory_core.errors import InvalidInput
 
 MAX_CONTENT_CHARS = 10_000_000
+# Of source_system and source_id together, as UTF-8: what an index of Postgres holds.
+MAX_SOURCE_BYTES = 2_600
+# A name, or a name and its address.
+MAX_PARTICIPANT_CHARS = 1_000
 
 
 class ArtifactType(StrEnum):
@@ -48,9 +52,10 @@ class Document:
     author: str | None = None
     participants: tuple[str, ...] = ()
     ts: datetime | None = None
-    sensitivity: Sensitivity = Sensitivity.NORMAL
-    visibility_scope: VisibilityScope = VisibilityScope.ME
-    retention_policy: RetentionPolicy = RetentionPolicy.FOREVER
+    # None: not given. A new document is normal, for me, forever; a known one stays what it is.
+    sensitivity: Sensitivity | None = None
+    visibility_scope: VisibilityScope | None = None
+    retention_policy: RetentionPolicy | None = None
 
     def __post_init__(self) -> None:
         refuse_unstorable("content", self.content, allow_nul=True)
@@ -58,6 +63,15 @@ class Document:
             refuse_unstorable(name, getattr(self, name))
         for participant in self.participants:
             refuse_unstorable("participants", participant)
+            if len(participant) > MAX_PARTICIPANT_CHARS:
+                raise InvalidInput(
+                    f"A participant has {len(participant):,} characters; at most "
+                    f"{MAX_PARTICIPANT_CHARS:,} are allowed. Give one name or address each.",
+                    details={
+                        "parameter": "participants",
+                        "allowed": f"{MAX_PARTICIPANT_CHARS} characters each",
+                    },
+                )
         if not self.content or self.content.isspace():
             raise InvalidInput(
                 "content is empty or only white space: there is nothing to remember.",
@@ -68,6 +82,13 @@ class Document:
                 f"content has {len(self.content):,} characters; at most {MAX_CONTENT_CHARS:,} are "
                 "allowed. Split the document and ingest the parts with a source_id each.",
                 details={"parameter": "content", "allowed": f"1 to {MAX_CONTENT_CHARS} characters"},
+            )
+        source_bytes = len(f"{self.source_system}{self.source_id or ''}".encode())
+        if source_bytes > MAX_SOURCE_BYTES:
+            raise InvalidInput(
+                f"source_system and source_id take {source_bytes:,} bytes together; at most "
+                f"{MAX_SOURCE_BYTES:,} are allowed. Give a shorter id, such as a hash of this one.",
+                details={"parameter": "source_id", "allowed": f"{MAX_SOURCE_BYTES} bytes"},
             )
         if not self.source_system.strip():
             raise InvalidInput(

@@ -19,6 +19,17 @@ _ASSETS = [
     )
 ]
 
+# All that Dagster logs of an asset and a partition.
+EVENT_TYPES = [
+    "ASSET_MATERIALIZATION_PLANNED",
+    "ASSET_MATERIALIZATION",
+    "ASSET_FAILED_TO_MATERIALIZE",
+    "ASSET_OBSERVATION",
+    "ASSET_CHECK_EVALUATION_PLANNED",
+    "ASSET_CHECK_EVALUATION",
+    "FRESHNESS_STATE_CHANGE",
+]
+
 
 async def forget(session: Session, artifact_uid: str) -> int:
     """Before the revisions are deleted. Returns how many entries of the event log are gone."""
@@ -32,6 +43,33 @@ async def forget(session: Session, artifact_uid: str) -> int:
     # A trial's page tells of many documents, each by its uid.
     await session.run("delete_trial_pages", asset=json.dumps(["prompt_trial"]), uid=artifact_uid)
     await session.run("delete_lineage_previews", keys=keys)
-    await session.run("delete_lineage_tags", assets=_ASSETS, keys=keys)
+    entries = {"assets": _ASSETS, "types": EVENT_TYPES, "keys": keys}
+    runs = await session.all("runs_of_document", uid=artifact_uid, **entries)
+    await session.run("delete_lineage_tags", **entries)
     await session.run("delete_lineage_partitions", keys=keys)
-    return await session.run("delete_lineage_events", assets=_ASSETS, keys=keys)
+    deleted = await session.run("delete_lineage_events", **entries)
+    await _forget_names(session, artifact_uid, keys, [row["run_id"] for row in runs])
+    return deleted
+
+
+async def _forget_names(
+    session: Session, artifact_uid: str, keys: list[str], runs: list[str]
+) -> None:
+    """Runs, ticks and backfills stay, without the titles in the names of partitions and in tags."""
+    rows = await session.all("titles_of_artifact", uid=artifact_uid)
+    names = {key: f"deleted:{key.rpartition(':')[2]}" for key in keys}
+    # In JSON a letter beyond ASCII may stand escaped; a title is a whole value there.
+    names |= {_escaped(key): name for key, name in names.items()}
+    for row in rows:
+        names |= {f'"{row["title"]}"': '"deleted"', f'"{_escaped(row["title"])}"': '"deleted"'}
+    told = {"names": list(names), "instead": list(names.values())}
+    await session.run("forget_title_tags", uid=artifact_uid)
+    for query in ("forget_in_run_tags", "forget_in_runs", "forget_in_events_of_runs"):
+        await session.run(query, runs=runs, **told)
+    for query in ("forget_in_ticks", "forget_in_sensors", "forget_in_backfills"):
+        await session.run(query, **told)
+    await session.run("forget_cached_partitions", names=told["names"])
+
+
+def _escaped(text: str) -> str:
+    return json.dumps(text)[1:-1]

@@ -5,6 +5,7 @@ what can be added in one place.
 """
 
 from dataclasses import dataclass
+from datetime import datetime
 
 from memory_core.database import Row, Session
 from memory_core.errors import InvalidInput, NotFound
@@ -26,9 +27,13 @@ async def get_revision(
     artifact_uid: str | None = None,
     revision_id: str | None = None,
     include_content: bool = True,
+    as_of: datetime | None = None,
 ) -> StoredRevision:
+    """`as_of`: the revision that was the latest at that moment."""
     async with runtime.database.session() as session:
         uid, revision = await _resolve(session, artifact_id, artifact_uid, revision_id)
+        if as_of is not None:
+            revision = await _as_of(session, uid, revision, as_of)
         row = await session.one("get_revision", uid=uid, revision=revision)
         if row is None:
             raise _not_found(uid, revision)
@@ -38,10 +43,58 @@ async def get_revision(
     return StoredRevision(row=row, chunks=chunks, content=content)
 
 
-async def list_revisions(runtime: Runtime, artifact_uid: str) -> list[Row]:
+@dataclass(frozen=True, slots=True)
+class DocumentPage:
+    documents: list[Row]
+    total: int
+
+
+async def list_documents(
+    runtime: Runtime,
+    *,
+    words: str | None = None,
+    artifact_type: str | None = None,
+    source_system: str | None = None,
+    limit: int,
+    offset: int = 0,
+) -> DocumentPage:
+    """Those first that changed last. `words`: as they stand in the title or the source's id."""
+    async with runtime.database.session() as session:
+        rows = await session.all(
+            "list_documents",
+            words=words or None,
+            artifact_type=artifact_type,
+            source_system=source_system,
+            limit=limit,
+            offset=offset,
+        )
+    total = rows[0]["total"] if rows else 0
+    return DocumentPage([{k: v for k, v in row.items() if k != "total"} for row in rows], total)
+
+
+async def _as_of(session: Session, uid: str, named: str | None, as_of: datetime) -> str:
+    if named is not None:
+        raise InvalidInput(
+            "as_of is for artifact_uid alone: a revision is the same at any time.",
+            details={"parameter": "as_of"},
+        )
+    row = await session.one("revision_as_of", uid=uid, as_of=as_of)
+    if row is None:
+        raise NotFound(
+            f"At {as_of.isoformat()} there was no artifact {uid!r}; artifact_history says since "
+            "when there is one.",
+            details={"artifact_uid": uid},
+        )
+    revision: str = row["revision_id"]
+    return revision
+
+
+async def list_revisions(
+    runtime: Runtime, artifact_uid: str, as_of: datetime | None = None
+) -> list[Row]:
     """Oldest first."""
     async with runtime.database.session() as session:
-        rows = await session.all("list_revisions", uid=artifact_uid)
+        rows = await session.all("list_revisions", uid=artifact_uid, as_of=as_of)
     if not rows:
         raise _not_found(artifact_uid, None)
     return rows

@@ -6,7 +6,6 @@ from itertools import pairwise
 
 from memory_core import ids
 from memory_core.artifacts.document import Document
-from memory_core.embedding import Vector
 from memory_core.settings import Settings
 from memory_core.text import chunking
 from memory_core.text.chunk import Chunk
@@ -38,9 +37,10 @@ class Revision:
     nul_positions: list[int]
 
     @classmethod
-    def of(cls, document: Document) -> "Revision":
+    def of(cls, document: Document, uid: str | None = None) -> "Revision":
+        """`uid`: the artifact's, where it is known to differ from the usual one."""
         content_hash = ids.sha256(document.content)
-        uid = ids.artifact_uid(document.source_system, document.source_id)
+        uid = uid or ids.artifact_uid(document.source_system, document.source_id)
         revision_id = ids.revision_id(content_hash)
         text, nul_positions = to_storable(document.content)
         return cls(
@@ -65,7 +65,6 @@ class Draft:
 
     revision: Revision
     pieces: list[Piece] = field(default_factory=list)
-    vectors: list[Vector] = field(default_factory=list)
 
     @property
     def uid(self) -> str:

@@ -13,6 +13,8 @@ from memory_core.database import Database, Row, Session
 from memory_core.errors import InvalidInput, NotFound
 from memory_core.extraction.versions import current
 from memory_core.jobs import LEASE_SECONDS
+from memory_core.log.appending import append
+from memory_core.log.change import ChangeType, of_backfill
 from memory_core.runtime import Runtime
 from memory_core.settings import Settings
 
@@ -56,7 +58,7 @@ async def start(
 ) -> Started:
     """Takes the first step at once; the schedule takes the others."""
     plan = await make_plan(runtime, chosen, other_models=other_models)
-    async with runtime.database.session() as session:
+    async with runtime.database.transaction() as session:
         if await session.one("open_backfill") is not None:
             raise _one_is_open()
         if not plan.revisions:
@@ -69,8 +71,9 @@ async def start(
             requested_by=requested_by,
             estimate=Jsonb(plan.as_json()),
         )
-    if row is None:
-        raise _one_is_open()
+        if row is None:
+            raise _one_is_open()
+        await append(session, [of_backfill(ChangeType.BACKFILL_STARTED, row["backfill_id"])])
     return Started(plan, await tick(runtime))
 
 
@@ -134,12 +137,14 @@ async def _status(session: Session, row: Row) -> Status:
 
 async def pause(runtime: Runtime) -> Status:
     """What is in the queue goes back; what a run holds is finished."""
-    return await _change(runtime, "PAUSED", "paused by a person")
+    return await _change(runtime, "PAUSED", "paused by a person", ChangeType.BACKFILL_PAUSED)
 
 
 async def cancel(runtime: Runtime) -> Status:
     """As pause, for good. What is renewed stays renewed."""
-    return await _change(runtime, "CANCELLED", "cancelled by a person")
+    return await _change(
+        runtime, "CANCELLED", "cancelled by a person", ChangeType.BACKFILL_CANCELLED
+    )
 
 
 async def resume(runtime: Runtime) -> Status:
@@ -155,11 +160,12 @@ async def resume(runtime: Runtime) -> Status:
             status="RUNNING",
             reason=None,
         )
+        await append(session, [of_backfill(ChangeType.BACKFILL_RESUMED, row["backfill_id"])])
     await tick(runtime)
     return await status(runtime, row["backfill_id"])
 
 
-async def _change(runtime: Runtime, wanted: str, reason: str) -> Status:
+async def _change(runtime: Runtime, wanted: str, reason: str, change: ChangeType) -> Status:
     async with runtime.database.transaction() as session:
         row = await session.one("lock_open_backfill")
         if row is None:
@@ -169,7 +175,9 @@ async def _change(runtime: Runtime, wanted: str, reason: str) -> Status:
         )
         assert changed is not None
         await session.run("withdraw_waiting", lease=LEASE_SECONDS)
-        return await _status(session, changed)
+        shown = await _status(session, changed)
+        await append(session, [of_backfill(change, row["backfill_id"])])
+    return shown
 
 
 def _one_is_open() -> InvalidInput:

@@ -52,8 +52,9 @@ def _documents(trial: Trial) -> str:
             counts = [f"failed: {_cell(row['error'])}", "", "", ""]
         rejected = f"{row['rejected_before']} → {row['rejected']}"
         tokens = row["prompt_tokens"] + row["completion_tokens"]
-        # The key is in it so that deleting the document finds this page.
-        name = f"{_cell(row['title'] or '(untitled)')} | `{row['partition_key']}`"
+        # The uid is in it so that deleting the document finds this page.
+        whose = f"`{row['partition_key']}` `{row['artifact_uid']}`"
+        name = f"{_cell(row['title'] or '(untitled)')} | {whose}"
         lines.append(f"| {name} | {' | '.join(counts)} | {rejected} | {tokens:,} |")
     return "\n".join(lines)
 

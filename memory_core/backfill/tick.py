@@ -14,12 +14,15 @@ from memory_core.backfill.scope import Scope
 from memory_core.database import Row, Session
 from memory_core.extraction.versions import Versions, current
 from memory_core.jobs import LEASE_SECONDS, reach
+from memory_core.log.appending import append
+from memory_core.log.change import ChangeType, of_backfill
 from memory_core.runtime import Runtime
 from memory_core.settings import Settings
 
 # When of the last so many half failed, something is wrong that more of the same will not mend.
 _LAST_ENDINGS = 20
 _ENOUGH_ENDINGS = 10
+_ENDS = {"PAUSED": ChangeType.BACKFILL_PAUSED, "DONE": ChangeType.BACKFILL_FINISHED}
 # A step looks past so many pages of revisions that are too large for a day.
 _PAGES = 20
 
@@ -64,6 +67,8 @@ async def tick(runtime: Runtime, *, now: datetime | None = None) -> Tick:
         step = _Step(session, runtime.settings, backfill, Scope.of(backfill), now)
         asked, note, status = await _advance(step, current(runtime.settings))
         await session.run("note_tick", backfill_id=step.id, note=note)
+        if status in _ENDS and status != backfill["status"]:
+            await append(session, [of_backfill(_ENDS[status], step.id)])
     return Tick(note, step.id, asked, withdrawn, status)
 
 

@@ -1,5 +1,6 @@
 """Commitments: what was promised, by whom, due when, and whether it was done."""
 
+import asyncio
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Literal
@@ -7,12 +8,20 @@ from uuid import UUID
 
 from memory_core.database import Row, Session
 from memory_core.events.filters import actor_facets
-from memory_core.events.fulfilment import Statement, keeps, kept, words_of_reports, words_of_rivals
+from memory_core.events.fulfilment import (
+    Promises,
+    Statement,
+    kept,
+    words_of_reports,
+    words_of_rivals,
+)
 from memory_core.events.names import Person, resolve_name
 from memory_core.events.reading import evidence_of
 from memory_core.runtime import Runtime
 
-Status = Literal["open", "done", "overdue", "unknown"]
+Status = Literal["open", "done", "overdue"]
+# What can be asked for: `unknown` is the part of the open ones that has no due date.
+WantedStatus = Literal["open", "done", "overdue", "unknown"]
 # Whether a promise was kept is worked out here: with a status to look for, more promises are read
 # than are wanted, so many at once and in all.
 _READ_AT_ONCE = 50
@@ -45,7 +54,7 @@ async def list_commitments(
     actor: str | None,
     due_from: datetime | None,
     due_to: datetime | None,
-    status: Status | None,
+    status: WantedStatus | None,
     limit: int,
     now: datetime | None = None,
 ) -> CommitmentPage:
@@ -53,10 +62,12 @@ async def list_commitments(
     moment = now or datetime.now(UTC)
     async with runtime.database.session() as session:
         keys: list[str] | None = None
+        candidates: list[Person] = []
         if actor:
             resolution = await resolve_name(session, actor)
-            if resolution.candidates:
-                return CommitmentPage([], {}, resolution.candidates)
+            candidates = resolution.candidates
+            if not resolution.keys:
+                return CommitmentPage([], {}, candidates)
             keys = resolution.keys
         rows = await session.all(
             "list_promises",
@@ -75,7 +86,7 @@ async def list_commitments(
         while read < len(ids) and len(found) <= limit:
             at_once = ids[read : read + _READ_AT_ONCE]
             judged = await _judge(session, at_once, moment)
-            found += [one for one in judged if status is None or one.status == status]
+            found += [one for one in judged if _is_wanted(one, status)]
             read += len(at_once)
         shown = found[:limit]
         events = [item.event for item in shown]
@@ -86,7 +97,7 @@ async def list_commitments(
     else:
         total = len(found) if read == promised else None
     truncated = total is None or total > len(shown)
-    return CommitmentPage(shown, evidence, [], total, truncated)
+    return CommitmentPage(shown, evidence, candidates, total, truncated)
 
 
 async def _judge(session: Session, ids: list[UUID], now: datetime) -> list[Commitment]:
@@ -94,19 +105,22 @@ async def _judge(session: Session, ids: list[UUID], now: datetime) -> list[Commi
     rows = {row["event_id"]: row for row in await session.all("statements_by_id", ids=ids)}
     promises = [Statement.of(row) for row in rows.values()]
     by_id = {row["event_id"]: row for row in await _reports(session, promises)}
-    reports = [
-        report
-        for report in map(Statement.of, by_id.values())
-        if any(keeps(report, promise) for promise in promises)
-    ]
+    # Beside the event loop: there may be thousands of reports.
+    reports = await asyncio.to_thread(_telling, promises, list(by_id.values()))
     # A report keeps one promise only, which need not be one of these.
     rivals = await _rivals(session, reports, without=ids)
-    done = kept([*promises, *rivals], reports)
+    done = await asyncio.to_thread(kept, [*promises, *rivals], reports)
     return [
         _commitment(rows[id_], by_id[done[id_]] if id_ in done else None, now)
         for id_ in ids
         if id_ in rows
     ]
+
+
+def _telling(promises: list[Statement], rows: list[Row]) -> list[Statement]:
+    """The reports that tell of one of the promises."""
+    wanted = Promises(promises)
+    return [report for report in map(Statement.of, rows) if wanted.kept_by(report)]
 
 
 async def _reports(session: Session, promises: list[Statement]) -> list[Row]:
@@ -137,11 +151,19 @@ def _commitment(row: Row, fulfilment: Row | None, now: datetime) -> Commitment:
     status: Status
     if fulfilment is not None:
         status = "done"
-    elif due is None:
-        status = "unknown"
     else:
-        status = "overdue" if _is_over(due, now) else "open"
+        status = "overdue" if due is not None and _is_over(due, now) else "open"
     return Commitment(row, status, fulfilment)
+
+
+def _is_wanted(item: Commitment, status: WantedStatus | None) -> bool:
+    match status:
+        case None:
+            return True
+        case "unknown":
+            return item.status == "open" and item.event["event_time"] is None
+        case _:
+            return item.status == status
 
 
 def _is_over(due: datetime, now: datetime) -> bool:

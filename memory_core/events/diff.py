@@ -23,6 +23,8 @@ _SAME_OCCURRENCE_BY_QUOTE = 92.0
 _COMPARED_EVENTS = 3_000
 # Of one event with those that quote the same.
 _COMPARED_BY_QUOTE = 100
+# Of each kind: added, removed, changed, kept.
+_SHOWN = 300
 _COMPARED_FIELDS = ("narrative", "event_time", "subject_json", "actors_json", "confidence")
 _CONTEXT_LINES = 2
 _DIFF_LINES = 400
@@ -82,14 +84,37 @@ async def diff_revisions(
     if not (_is_extracted(before) and _is_extracted(after)):
         return diff
     # Thousands of events take seconds, in which others are answered.
-    pairs, removed, added = await asyncio.to_thread(match, before, after)
+    return _bounded(await asyncio.to_thread(_compare, diff, before, after))
+
+
+def _compare(diff: EventDiff, before: RevisionEvents, after: RevisionEvents) -> EventDiff:
+    pairs, removed, added = match(before, after)
+    changed: list[ChangedEvent] = []
+    kept: list[Row] = []
     for old, new in pairs:
         fields = differences(old, new, before, after)
         if fields:
-            diff.changed.append(ChangedEvent(old, new, fields))
+            changed.append(ChangedEvent(old, new, fields))
         else:
-            diff.kept.append(new)
-    return replace(diff, added=added, removed=removed)
+            kept.append(new)
+    return replace(diff, added=added, removed=removed, changed=changed, kept=kept)
+
+
+def _bounded(diff: EventDiff) -> EventDiff:
+    """An answer that a reader can take in; it says what it leaves out."""
+    parts: dict[str, Any] = {
+        name: getattr(diff, name) for name in ("added", "removed", "changed", "kept")
+    }
+    left_out = [
+        f"Of {len(found)} events {name} the first {_SHOWN} are shown."
+        for name, found in parts.items()
+        if len(found) > _SHOWN
+    ]
+    if not left_out:
+        return diff
+    explanation = " ".join(filter(None, [diff.explanation, *left_out]))
+    shown = {name: found[:_SHOWN] for name, found in parts.items()}
+    return replace(diff, **shown, explanation=explanation)
 
 
 async def _events(runtime: Runtime, uid: str, revision_id: str) -> RevisionEvents:

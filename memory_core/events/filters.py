@@ -17,6 +17,8 @@ class EventFilters:
     artifact_type: str | None = None
     source_system: str | None = None
     include_superseded: bool = False
+    # Of the revisions that were the latest at that moment.
+    as_of: datetime | None = None
 
     def for_sql(self, actor_keys: list[str] | None) -> dict[str, Any]:
         return {
@@ -27,7 +29,8 @@ class EventFilters:
             "time_to": self.time_to,
             "subject": self.subject,
             "min_confidence": self.min_confidence,
-            "include_superseded": self.include_superseded,
+            "include_superseded": self.include_superseded or self.as_of is not None,
+            "as_of": self.as_of,
         }
 
     def _facets(self) -> list[str]:

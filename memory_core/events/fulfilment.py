@@ -6,9 +6,11 @@ numbers and the kind of act, be told later, and it keeps one promise only.
 """
 
 import re
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cached_property
 from itertools import combinations
 from uuid import UUID
 
@@ -115,9 +117,10 @@ _AUXILIARIES = {"have", "be"}
 _ACTS = frozenset().union(*_MAKING, *_OTHER_ACTS)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Statement:
-    """A promise or a report, as far as the two are compared."""
+    """A promise or a report, as far as the two are compared. What follows from its words is worked
+    out once: it is compared with many others."""
 
     event_id: UUID
     document: tuple[str, str]
@@ -145,15 +148,20 @@ class Statement:
             spelled=frozenset(_spelled(f"{row['narrative']} {row['quotes']}")),
         )
 
-    @property
+    @cached_property
     def numbers(self) -> frozenset[str]:
         """Words with digits that say what is promised: Q1 of "the Q1 report", not of "by Q1"."""
         return frozenset(_numbers(self.narrative, self.time))
 
-    @property
+    @cached_property
+    def act(self) -> str | None:
+        """The verb of a promise, if it can be told."""
+        return _act(self.narrative.lower())
+
+    @cached_property
     def matter(self) -> frozenset[str]:
         """The words for what is promised, without the act."""
-        act = _act(self.narrative.lower()) or ""
+        act = self.act or ""
         return frozenset(
             word for word in self.words if word not in _PROMISING and not _is_stem(word, act)
         )
@@ -199,14 +207,31 @@ def keeps(report: Statement, promise: Statement) -> float:
     return 2 * (shared + len(numbers)) / (len(promise.words) + len(numbers) + len(report.told))
 
 
+class Promises:
+    """Promises by their words: a report is compared only with those that it shares enough with."""
+
+    def __init__(self, promises: Iterable[Statement]) -> None:
+        self._promises = list(promises)
+        self._places: dict[str, list[int]] = {}
+        for place, promise in enumerate(self._promises):
+            for word in promise.words:
+                self._places.setdefault(word, []).append(place)
+
+    def kept_by(self, report: Statement) -> list[tuple[float, Statement]]:
+        """Those that the report fits, with how well, in their own order."""
+        shared = Counter(place for word in report.told for place in self._places.get(word, ()))
+        near = sorted(place for place, words in shared.items() if words >= _SHARED_AT_LEAST)
+        fits = ((keeps(report, self._promises[place]), self._promises[place]) for place in near)
+        return [(score, promise) for score, promise in fits if score]
+
+
 def kept(promises: Iterable[Statement], reports: Iterable[Statement]) -> dict[UUID, UUID]:
     """Which report keeps which promise. Each report keeps the promise that it fits best, and the
     same promise where it was repeated."""
-    promises = list(promises)
+    known_promises = Promises(promises)
     best: dict[UUID, tuple[float, UUID]] = {}
     for report in reports:
-        scores = [(keeps(report, promise), promise) for promise in promises]
-        fits = [(score, promise) for score, promise in scores if score]
+        fits = known_promises.kept_by(report)
         if not fits:
             continue
         score, chosen = max(fits, key=lambda fit: (fit[0], -_apart(report, fit[1]), fit[1].said_at))
@@ -253,7 +278,7 @@ def _same_act(report: Statement, promise: Statement) -> bool:
     unfinished = _UNFINISHED.search(said)
     if unfinished and unfinished[0] not in promised:
         return False
-    act = _act(promised)
+    act = promise.act
     if act is None:
         return True
     families = [family for family in (*_MAKING, *_OTHER_ACTS) if act in family]

@@ -14,9 +14,10 @@ from memory_core.database import Row
 from memory_core.embedding import Vector
 from memory_core.events.filters import EventFilters
 from memory_core.events.matching import Matches, Parameters
+from memory_core.index.generation import CollectionName
+from memory_core.index.store import Hit
 from memory_core.runtime import Runtime
 from memory_core.typed import Asked
-from memory_core.vectors import CollectionName, Hit
 
 _DENSE_HITS = 60
 # Filters should leave these; as many of the nearest are asked for as that should take, and so many
@@ -108,7 +109,7 @@ class Meaning:
 
     async def _nearest(self, number: int) -> list[Hit]:
         return await self._runtime.vectors.query(
-            CollectionName.EVENTS, await self._vector, limit=number, superseded=self._superseded
+            CollectionName.EVENTS, await self._vector, limit=number
         )
 
     async def _may_be_more(self) -> bool:
@@ -131,7 +132,7 @@ class Meaning:
 
     async def _named(self, asked: Asked, filters: Parameters) -> Passing | None:
         """The nearest of all that pass the filters; None if these are very many, or some have no
-        vector. Superseded ones are in two places."""
+        vector, as superseded ones."""
         if self._superseded or self._likely is None or self._likely > _NAMED:
             return None
         self._likely = None  # once is enough
@@ -148,9 +149,7 @@ class Meaning:
         return None if hits is None else await self._those_that_pass(hits, asked, filters)
 
     async def _compare(self, ids: list[str]) -> list[Hit]:
-        return await self._runtime.vectors.compare(
-            CollectionName.EVENTS, await self._vector, ids, superseded=self._superseded
-        )
+        return await self._runtime.vectors.compare(CollectionName.EVENTS, await self._vector, ids)
 
     async def _few(self, asked: Asked, filters: Parameters) -> tuple[dict[str, Row] | None, int]:
         """What passes the filters, by id, if it is little; and of how many of the nearest enough

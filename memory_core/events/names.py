@@ -1,19 +1,18 @@
 """Who is meant by a name.
 
-A person is a full name. A document may say that "AC" or "Alice" is Alice Chen; then, and as long as
-nobody else goes by them, those names are hers: they find her, and her name finds what was done
-under them. Two people are never taken for one because their first names match.
+A person is a full name. A document may say that "AC" is Alice Chen: then "AC" finds her, as long
+as nothing is done under that name. What is done under a name stays with it. One document cannot
+give it to another person: whom it equates the name with is a candidate, shown with that document.
+Two people are never taken for one because their first names match.
 """
 
 from dataclasses import dataclass, field
 
-from memory_core.database import Session
+from memory_core.database import Row, Session
+from memory_core.extraction.naming import TITLES, is_full_name
 from memory_core.runtime import Runtime
 
 _CANDIDATES = 10
-_TITLES = {
-    *("dr", "mr", "mrs", "ms", "miss", "mx", "prof", "professor", "sir", "dame", "herr", "frau"),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,11 +22,12 @@ class Person:
     aliases: list[str]
     # How to ask for exactly them: a name that is also a part of others stands in quotes.
     asked_as: str
+    said_in: str | None  # the document that equates the name asked for with this one
 
 
 @dataclass(frozen=True, slots=True)
 class Resolution:
-    """Either the keys to look for, or the people who might be meant."""
+    """The keys to look for, and who else might be meant. Without keys, nothing is guessed."""
 
     keys: list[str] = field(default_factory=list)
     candidates: list[Person] = field(default_factory=list)
@@ -35,7 +35,7 @@ class Resolution:
 
 async def resolve_name(session: Session, name: str) -> Resolution:
     """The name itself; else who goes by it as an alias; else who has it as a part of their name.
-    In double quotes it is nobody else's."""
+    In double quotes it is that name and no other."""
     exactly = _unquoted(name)
     if exactly is not None:
         return Resolution([await _key(session, exactly)])
@@ -47,82 +47,69 @@ async def resolve_name(session: Session, name: str) -> Resolution:
 
 
 async def names_looked_for(runtime: Runtime, name: str | None) -> list[str] | None:
-    """The names, as written, whose events a name finds: the person's own first, none if nobody is
-    called so. None when no name is given or it may mean several people."""
+    """The names, as written, whose events a name finds: the person's own first, none if no event or
+    document has it. None when no name is given or it may mean several people."""
     if name is None:
         return None
     async with runtime.database.session() as session:
         resolution = await resolve_name(session, name)
-        if resolution.candidates:
+        if not resolution.keys:
             return None
         rows = await session.all("shown_names", keys=resolution.keys)
     return [row["name"] for row in rows if row["name"] is not None]
 
 
 async def _resolve(session: Session, name: str) -> Resolution | None:
-    """None when nobody is known by it."""
+    """None when the name is not known."""
     known = await session.one("known_name", name=name)
     assert known is not None
     key: str = known["key"]
-    stated = await _named_by(session, [key])
-    people = stated.get(key, [])
-    if " " in key and not people and (known["is_actor"] or known["is_entity"]):
-        return await _person(session, key)
-    if known["is_org"] and known["is_actor"] and not people:
-        return await _person(session, key)
-    if " " not in key or not people:
-        # Somebody else may be called so as well, whatever a document says.
-        people = _without_titles([*people, *await _with_part(session, key)])
-    if not people:
-        known_at_all = known["is_actor"] or known["is_entity"]
-        return await _person(session, key) if known_at_all else None
-    if len(people) == 1 and (key in stated or not known["is_actor"]):
-        return await _person(session, people[0])
-    also = [key] if known["is_actor"] and key not in people else []
-    return Resolution(candidates=await _people(session, [*also, *people][:_CANDIDATES], key))
+    claims = await _claims(session, key)
+    if known["is_actor"] and (" " in key or known["is_org"]):
+        return await _person(session, key, claims)
+    parts = _without_titles([one for one in await _with_part(session, key) if one not in claims])
+    if known["is_actor"]:
+        if not parts:
+            return await _person(session, key, claims)
+        return await _unclear(session, [key, *claims, *parts], key, claims)
+    people = [*claims, *parts]
+    if len(people) == 1 and not (claims and is_full_name(key, people[0])):
+        return await _person(session, people[0], {})
+    if people:
+        return await _unclear(session, people, key, claims)
+    return await _person(session, key, {}) if known["is_entity"] else None
+
+
+async def _unclear(
+    session: Session, keys: list[str], asked: str, claims: dict[str, str]
+) -> Resolution:
+    return Resolution(candidates=await _people(session, keys[:_CANDIDATES], {asked}, claims))
 
 
 async def _with_part(session: Session, key: str) -> list[str]:
-    """Who has the name as a part of theirs; aliases stand for whoever goes by them."""
+    """Who has the name as a part of theirs."""
     rows = await session.all("names_with_word", key=key, limit=_CANDIDATES + 1)
-    found = [row["name_key"] for row in rows if row["name_key"] != key]
-    owners = await _named_by(session, found)
-    return [owners[one][0] if len(owners.get(one, [])) == 1 else one for one in found]
+    return [row["name_key"] for row in rows if row["name_key"] != key]
 
 
-async def _named_by(session: Session, keys: list[str]) -> dict[str, list[str]]:
-    """For each alias the full names that documents state it for."""
-    named: dict[str, list[str]] = {}
-    for row in await session.all("names_by_alias", keys=keys) if keys else []:
-        named.setdefault(row["alias_key"], []).append(row["name_key"])
-    return named
+async def _claims(session: Session, key: str) -> dict[str, str]:
+    """The full names that documents state this alias for, each with such a document."""
+    rows: list[Row] = await session.all("names_by_alias", key=key)
+    return {row["name_key"]: row["said_in"] for row in rows}
 
 
-async def _person(session: Session, key: str) -> Resolution:
-    """One person, under all names that are theirs alone."""
+async def _person(session: Session, key: str, claims: dict[str, str]) -> Resolution:
+    """One person, with and without titles; and, as candidates, the other names that act and that
+    documents equate with this one."""
     same = [key]
     if " " in key:
         rows = await session.all("names_with_word", key=_plain(key), limit=_CANDIDATES)
         same += [row["name_key"] for row in rows if _plain(row["name_key"]) == _plain(key)]
-    rows = await session.all("aliases_in_use", key=key)
-    aliases = {row["alias_key"] for row in rows}
-    for row in rows:
-        others = {other for other in row["others"] if _plain(other) != _plain(key)}
-        if not others - aliases:
-            same.append(row["alias_key"])
-    return Resolution(list(dict.fromkeys(same)))
-
-
-async def owners_of(session: Session, keys: list[str]) -> dict[str, str]:
-    """Of these names those that are somebody's alias, and theirs alone, with whose."""
-    named = await _named_by(session, keys)
-    owners = {one for people in named.values() if len(people) == 1 for one in people}
-    found: dict[str, str] = {}
-    for owner in sorted(owners):
-        for key in (await _person(session, owner)).keys:
-            if key != owner:
-                found[key] = owner
-    return {key: found[key] for key in keys if key in found}
+    rows = await session.all("aliases_in_use", key=key, limit=_CANDIDATES)
+    equated = claims | {row["alias_key"]: row["said_in"] for row in rows}
+    others = [one for one in equated if one not in same][:_CANDIDATES]
+    candidates = await _people(session, others, set(others) - claims.keys(), equated)
+    return Resolution(list(dict.fromkeys(same)), candidates)
 
 
 async def _key(session: Session, name: str) -> str:
@@ -132,14 +119,17 @@ async def _key(session: Session, name: str) -> str:
     return key
 
 
-async def _people(session: Session, keys: list[str], asked: str) -> list[Person]:
-    rows = await session.all("people_by_key", keys=keys)
+async def _people(
+    session: Session, keys: list[str], quoted: set[str], said_in: dict[str, str]
+) -> list[Person]:
+    rows = await session.all("people_by_key", keys=keys) if keys else []
     return [
         Person(
             row["name"],
             row["events"],
             row["aliases"],
-            f'"{row["name"]}"' if row["name_key"] == asked else row["name"],
+            f'"{row["name"]}"' if row["name_key"] in quoted else row["name"],
+            said_in.get(row["name_key"]),
         )
         for row in rows
     ]
@@ -163,7 +153,7 @@ def _plain(name: str) -> str:
     if comma and first.strip() and "," not in first:
         name = f"{first.strip()} {last.strip()}"
     words = name.split()
-    while len(words) > 1 and words[0].rstrip(".").lower() in _TITLES:
+    while len(words) > 1 and words[0].rstrip(".").lower() in TITLES:
         words = words[1:]
     return " ".join(words)
 

@@ -3,9 +3,11 @@
 from dataclasses import dataclass
 from uuid import UUID
 
-from memory_core.database import Row
+from memory_core.database import Row, Session
 from memory_core.errors import NotFound
 from memory_core.events.reading import revision_not_found
+from memory_core.log.appending import append
+from memory_core.log.change import ChangeType, of_artifact
 from memory_core.runtime import Runtime
 
 
@@ -34,6 +36,7 @@ async def reextract(
             )
             job = await session.one("lock_job_of_revision", **key)
             assert job is not None
+            await _append(session, job)
             return Reextraction(job, "Re-extraction job enqueued.")
         if not force and job["status"] in {"PENDING", "PROCESSING"}:
             return Reextraction(
@@ -44,11 +47,39 @@ async def reextract(
                 job, "The events are extracted already; force=true extracts them again."
             )
         reset = await session.one(
-            "reset_job", job_id=job["job_id"], requested_by="tool", bypass_cache=force
+            "reset_job",
+            job_id=job["job_id"],
+            max_attempts=runtime.settings.event_max_attempts,
+            requested_by="tool",
+            bypass_cache=force,
         )
         assert reset is not None
+        await _append(session, reset)
     why = "forced" if force else "it had failed"
     return Reextraction(reset, f"The job was reset and enqueued again ({why}).")
+
+
+async def reextract_failed(runtime: Runtime, code: str | None, *, fresh: bool) -> int:
+    """Enqueue every failed job again, or those that failed with this code. Returns how many."""
+    async with runtime.database.transaction() as session:
+        jobs = await session.all(
+            "reset_failed_jobs", code=code, requested_by="tool", bypass_cache=fresh
+        )
+        await _append(session, *jobs)
+    return len(jobs)
+
+
+async def _append(session: Session, *jobs: Row) -> None:
+    changes = [
+        of_artifact(
+            ChangeType.JOB_REQUESTED,
+            job["artifact_uid"],
+            revision_id=job["revision_id"],
+            job_id=str(job["job_id"]),
+        )
+        for job in jobs
+    ]
+    await append(session, changes)
 
 
 async def job_status(

@@ -5,13 +5,16 @@ makes one ranking of them. Postgres has the last word on what exists.
 """
 
 import asyncio
-from dataclasses import dataclass, field
+import logging
+from collections.abc import Awaitable
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from heapq import merge
-from typing import Literal
+from typing import Literal, TypeVar
 from uuid import UUID
 
 from memory_core.database import Row, Session
+from memory_core.errors import MEANING_AWAY
 from memory_core.events import matching
 from memory_core.events.filters import EventFilters
 from memory_core.events.matching import Matches
@@ -21,6 +24,9 @@ from memory_core.fusion import ranking
 from memory_core.runtime import Runtime
 from memory_core.typed import Asked, understand
 
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
 Sort = Literal["relevance", "time"]
 
 
@@ -29,7 +35,7 @@ class EventPage:
     events: list[Row]
     total: int
     evidence: dict[UUID, list[Row]] = field(default_factory=dict)
-    # When `actor` may mean several people: who. Nothing is guessed, so there are no events then.
+    # Who else `actor` may mean. Where it means no one in particular, there are no events.
     candidates: list[Person] = field(default_factory=list)
 
 
@@ -48,26 +54,21 @@ async def search_events(
     if query is None or not query.strip():
         async with runtime.database.session() as session:
             resolution = await _actor(session, filters)
-            if resolution.candidates:
+            if _is_unclear(filters, resolution):
                 return EventPage([], 0, candidates=resolution.candidates)
             parameters = filters.for_sql(_keys(filters, resolution))
             total = await matching.count(session, parameters)
             newest = await matching.newest(session, parameters, total, limit, offset)
             ids = [row["event_id"] for row in newest]
-            return await _page(session, ids, total, include_evidence=include_evidence)
-    meaning = Meaning(runtime, query, filters, farthest)
-    try:
-        resolution, asked = await _understand(runtime, query, filters)
-        if resolution.candidates:
-            return EventPage([], 0, candidates=resolution.candidates)
-        parameters = filters.for_sql(_keys(filters, resolution))
-        matches, passing = await asyncio.gather(
-            matching.match(runtime, asked, parameters, rank=sort == "relevance"),
-            meaning.passing(asked, parameters),
-        )
-        meant = await meaning.meant(passing, matches)
-    finally:
-        meaning.cancel()
+            page = await _page(session, ids, total, include_evidence=include_evidence)
+            return replace(page, candidates=resolution.candidates)
+    if filters.as_of is not None:
+        found = await _by_words(runtime, query, filters, rank=sort == "relevance")
+    else:
+        found = await _by_both(runtime, query, filters, farthest, rank=sort == "relevance")
+    if isinstance(found, EventPage):
+        return found
+    resolution, matches, meant = found
     total = matches.total + sum(not row["has_words"] for row in meant)
     async with runtime.database.session() as session:
         if sort == "time":
@@ -75,7 +76,47 @@ async def search_events(
         else:
             constant = runtime.settings.rrf_constant
             ids = await _by_relevance(session, matches, meant, constant, total, limit, offset)
-        return await _page(session, ids, total, include_evidence=include_evidence)
+        page = await _page(session, ids, total, include_evidence=include_evidence)
+    return replace(page, candidates=resolution.candidates)
+
+
+async def _by_words(
+    runtime: Runtime, query: str, filters: EventFilters, *, rank: bool
+) -> EventPage | tuple[Resolution, Matches, list[Row]]:
+    """Superseded revisions are found by their words alone: only latest ones are indexed."""
+    resolution, asked = await _understand(runtime, query, filters)
+    if _is_unclear(filters, resolution):
+        return EventPage([], 0, candidates=resolution.candidates)
+    parameters = filters.for_sql(_keys(filters, resolution))
+    return resolution, await matching.match(runtime, asked, parameters, rank=rank), []
+
+
+async def _by_both(
+    runtime: Runtime, query: str, filters: EventFilters, farthest: float | None, *, rank: bool
+) -> EventPage | tuple[Resolution, Matches, list[Row]]:
+    meaning = Meaning(runtime, query, filters, farthest)
+    try:
+        resolution, asked = await _understand(runtime, query, filters)
+        if _is_unclear(filters, resolution):
+            return EventPage([], 0, candidates=resolution.candidates)
+        parameters = filters.for_sql(_keys(filters, resolution))
+        matches, passing = await asyncio.gather(
+            matching.match(runtime, asked, parameters, rank=rank),
+            _as_far_as_it_is_there(meaning.passing(asked, parameters)),
+        )
+        meant = await _as_far_as_it_is_there(meaning.meant(passing, matches))
+        return resolution, matches, meant
+    finally:
+        meaning.cancel()
+
+
+async def _as_far_as_it_is_there(meaning: Awaitable[list[T]]) -> list[T]:
+    """Nothing by meaning while Chroma or the embedder is away: the words find what they find."""
+    try:
+        return await meaning
+    except MEANING_AWAY as fault:
+        log.warning("events are searched by words alone: %s", fault.message)
+        return []
 
 
 async def _understand(
@@ -87,13 +128,17 @@ async def _understand(
             session,
             query,
             counting="count_words_of_events",
-            include_superseded=filters.include_superseded,
+            include_superseded=filters.include_superseded or filters.as_of is not None,
         )
         return resolution, asked
 
 
 async def _actor(session: Session, filters: EventFilters) -> Resolution:
     return await resolve_name(session, filters.actor) if filters.actor else Resolution()
+
+
+def _is_unclear(filters: EventFilters, resolution: Resolution) -> bool:
+    return bool(filters.actor) and not resolution.keys
 
 
 def _keys(filters: EventFilters, resolution: Resolution) -> list[str] | None:

@@ -7,7 +7,6 @@ from uuid import UUID
 
 from memory_core.database import Row
 from memory_core.events.filters import EventFilters
-from memory_core.events.names import owners_of
 from memory_core.events.reading import evidence_of
 from memory_core.events.search import search_events
 from memory_core.runtime import Runtime
@@ -15,8 +14,6 @@ from memory_core.runtime import Runtime
 # How many events are looked at: the best matches of a question, or the newest of all.
 _MATCHES_CONSIDERED = 300
 _EVENTS_CONSIDERED = 5_000
-# How many names are looked up, whether they are somebody's alias.
-_NAMES_LOOKED_UP = 500
 _EXAMPLES = 3
 # Who was involved shows in events that are about the matter in a wider sense.
 _FARTHEST = 0.8
@@ -63,14 +60,10 @@ async def stakeholders(
         if ids is None:
             counted = await session.one("count_events", **filters.for_sql(None))
             total = counted["total"] if counted else 0
-        names = await session.all("names_involved", limit=_NAMES_LOOKED_UP, **parameters)
-        owners = await owners_of(session, [row["name_key"] for row in names])
         rows = await session.all(
             "stakeholders",
             limit=limit,
             examples=_EXAMPLES,
-            aliases=list(owners),
-            owners=list(owners.values()),
             **parameters,
         )
         examples = await session.all(

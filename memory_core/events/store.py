@@ -1,6 +1,6 @@
 """Replace on success: the events of a revision change in one transaction, or not at all."""
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
 from uuid import UUID
 
@@ -11,6 +11,9 @@ from memory_core.database import Database, Session
 from memory_core.events.identity import event_id
 from memory_core.extraction.ledger import taken, write
 from memory_core.extraction.model import Entity
+from memory_core.log.appending import append
+from memory_core.log.change import ChangeType, NewChange, of_artifact
+from memory_core.log.origin import Origin, current
 
 if TYPE_CHECKING:
     from memory_core.extraction.pipeline import Engine, Extraction
@@ -29,14 +32,31 @@ async def replace_events(
             await session.run("lock_artifact", uid=job.artifact_uid)
             await jobs.hold(session, job)
             rows = await session.all("delete_events_of_revision", **_revision(extraction))
-            extraction.replaced = {str(row["event_id"]) for row in rows}
             ids = await _insert_events(session, extraction)
             await _insert_evidence(session, extraction, ids)
             await _replace_entities(session, extraction)
             await _record(session, engine, extraction)
             await write(session, calls)
             await jobs.complete(session, job)
+            change = _replaced(extraction, {row["event_id"] for row in rows}, set(ids))
+            [extraction.position] = await append(session, [change], by=_origin(extraction))
     return ids
+
+
+def _origin(extraction: "Extraction") -> Origin:
+    job = extraction.job
+    return replace(current(), source=f"run {job.run_id}", correlation_id=str(job.job_id))
+
+
+def _replaced(extraction: "Extraction", old: set[UUID], new: set[UUID]) -> NewChange:
+    return of_artifact(
+        ChangeType.EVENTS_REPLACED,
+        extraction.job.artifact_uid,
+        revision_id=extraction.job.revision_id,
+        added=sorted(map(str, new - old)),
+        removed=sorted(map(str, old - new)),
+        kept=sorted(map(str, old & new)),
+    )
 
 
 def _revision(extraction: "Extraction") -> dict[str, str]:
@@ -46,7 +66,7 @@ def _revision(extraction: "Extraction") -> dict[str, str]:
 async def _insert_events(session: Session, extraction: "Extraction") -> list[UUID]:
     job, events = extraction.job, extraction.events
     ids = [event_id(job.artifact_uid, job.revision_id, event) for event in events]
-    stored = await session.one(
+    await session.run(
         "insert_events",
         **_revision(extraction),
         job_id=job.job_id,
@@ -60,10 +80,6 @@ async def _insert_events(session: Session, extraction: "Extraction") -> list[UUI
         confidences=[event.confidence for event in events],
         quotes=["\n".join(evidence.quote for evidence in event.evidence) for event in events],
     )
-    if stored is not None:
-        extraction.stored_as_latest = stored["is_latest"]
-        opened_in = extraction.revision["index_generation"]
-        extraction.index_is_new = stored["index_generation"] != opened_in
     return ids
 
 
@@ -120,6 +136,7 @@ async def _record(session: Session, engine: "Engine", extraction: "Extraction") 
         chunks=len(extraction.chunks),
         cache_hits=extraction.cache_hits,
         events=len(extraction.events),
+        unasked_merges=extraction.ledger.unasked_merges,
         rejections=Jsonb([asdict(item) for item in extraction.rejections]),
         refusals=Jsonb(extraction.refusals),
         seconds=Jsonb(extraction.seconds),

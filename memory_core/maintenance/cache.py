@@ -1,4 +1,4 @@
-"""Cached answers that nothing can ask for again."""
+"""Cached answers and vectors that nothing can ask for again."""
 
 from memory_core.database import Database
 from memory_core.extraction import prompts
@@ -25,3 +25,9 @@ async def sweep(database: Database, settings: Settings, *, most: int) -> int:
             if gone < _BATCH:
                 break
     return dropped
+
+
+async def sweep_embeddings(database: Database, days: int) -> int:
+    """Drops vectors that were not used for `days` and that the index does not hold."""
+    async with database.session() as session:
+        return await session.run("sweep_embeddings", days=days)

@@ -78,7 +78,8 @@ WITH wrong AS (
     FOR SHARE OF r
 )
 UPDATE semantic_event e SET is_latest = wrong.is_latest
-FROM wrong WHERE e.event_id = wrong.event_id;
+FROM wrong WHERE e.event_id = wrong.event_id
+RETURNING e.artifact_uid;
 
 -- name: find_chunks_out_of_step
 -- Chunks of latest revisions that no text search goes through, and of others that it does.
@@ -190,9 +191,21 @@ UPDATE event_jobs SET status = 'PENDING', locked_at = NULL, next_run_at = now()
 WHERE status = 'PROCESSING'
   AND (locked_at IS NULL OR locked_at < now() - make_interval(secs => %(lease)s));
 
+-- name: find_revisions_without_text
+-- Nor are they whole without their chunks.
+SELECT r.artifact_uid, r.revision_id, r.source_system, r.source_id, count(*) OVER () AS total
+FROM artifact_revision r
+LEFT JOIN revision_text t USING (artifact_uid, revision_id)
+LEFT JOIN (SELECT artifact_uid, revision_id, count(*) AS chunks
+           FROM revision_chunk GROUP BY 1, 2) c USING (artifact_uid, revision_id)
+WHERE t.artifact_uid IS NULL OR coalesce(c.chunks, 0) <> greatest(r.chunk_count, 1)
+ORDER BY r.artifact_uid, r.revision_id
+LIMIT %(limit)s;
+
 -- name: revisions_without_text
-SELECT w.artifact_uid, w.revision_id
+SELECT r.artifact_uid, r.revision_id, r.source_system, r.source_id
 FROM unnest(%(uids)s::text[], %(revisions)s::text[]) AS w (artifact_uid, revision_id)
+JOIN artifact_revision r USING (artifact_uid, revision_id)
 WHERE NOT EXISTS (SELECT 1 FROM revision_text t
                   WHERE t.artifact_uid = w.artifact_uid AND t.revision_id = w.revision_id);
 
@@ -207,8 +220,9 @@ ON CONFLICT (artifact_uid, revision_id, job_type) DO NOTHING;
 -- What waits or is at work already will replace the events anyway. Answers are reused: it is not
 -- they that are broken.
 UPDATE event_jobs j
-SET status = 'PENDING', attempts = 0, generation = j.generation + 1, next_run_at = now(),
-    locked_at = NULL, locked_by = NULL, requested_by = %(requested_by)s, bypass_cache = false
+SET status = 'PENDING', attempts = 0, max_attempts = %(max_attempts)s,
+    generation = j.generation + 1, next_run_at = now(), locked_at = NULL, locked_by = NULL,
+    requested_by = %(requested_by)s, bypass_cache = false
 FROM unnest(%(uids)s::text[], %(revisions)s::text[]) AS w (artifact_uid, revision_id)
 WHERE j.artifact_uid = w.artifact_uid AND j.revision_id = w.revision_id
   AND j.job_type = 'extract_events' AND j.status IN ('DONE', 'FAILED');

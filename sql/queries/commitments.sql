@@ -8,7 +8,8 @@ FROM (
       AND (%(due_from)s::timestamptz IS NULL OR s.event_time >= %(due_from)s)
       AND (%(due_to)s::timestamptz IS NULL OR s.event_time <= %(due_to)s)
       AND CASE %(status)s::text
-              WHEN 'open' THEN s.event_time >= %(now)s OR s.event_time = %(today)s
+              WHEN 'open' THEN s.event_time IS NULL
+                  OR s.event_time >= %(now)s OR s.event_time = %(today)s
               WHEN 'overdue' THEN s.event_time < %(now)s AND s.event_time <> %(today)s
               WHEN 'unknown' THEN s.event_time IS NULL
               ELSE true END
@@ -32,7 +33,8 @@ LIMIT %(limit)s;
        WHERE (a.does OR NOT a.some_do)
 
 -- name: statements_by_id
--- Promises and reports with all that they are compared by.
+-- Promises and reports with all that they are compared by. Their words are not parsed again: those
+-- of the narrative have the weight A in the stored ones, those of the quotes C.
 SELECT m.event_id, m.artifact_uid, m.revision_id, m.category, m.event_time, m.narrative,
        m.subject_json, m.actors_json, m.confidence, m.created_at, m.quotes,
        r.title, r.artifact_type, r.source_system, coalesce(r.source_ts, r.ingested_at) AS said_at,
@@ -41,7 +43,7 @@ SELECT m.event_id, m.artifact_uid, m.revision_id, m.category, m.event_time, m.na
        -- include: doers
        ) AS who,
        ARRAY(SELECT DISTINCT w.lexeme
-             FROM unnest(to_tsvector('english', m.narrative)) AS w
+             FROM unnest(ts_filter(m.words, '{a}')) AS w
              WHERE w.lexeme ~ '^[[:alpha:]]{3,}$'
                AND w.lexeme NOT IN ('januari', 'februari', 'march', 'april', 'may', 'june', 'juli',
                                     'august', 'septemb', 'octob', 'novemb', 'decemb', 'jan', 'feb',
@@ -51,7 +53,7 @@ SELECT m.event_id, m.artifact_uid, m.revision_id, m.category, m.event_time, m.na
                    SELECT n.lexeme FROM event_actor d
                    CROSS JOIN LATERAL unnest(to_tsvector('english', d.ref)) AS n
                    WHERE d.event_id = m.event_id)) AS own_words,
-       tsvector_to_array(to_tsvector('english', m.narrative || ' ' || m.quotes)) AS told_words
+       tsvector_to_array(ts_filter(m.words, '{a,c}')) AS told_words
 FROM semantic_event m
 JOIN artifact_revision r USING (artifact_uid, revision_id)
 WHERE m.event_id = ANY(%(ids)s);

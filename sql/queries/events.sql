@@ -91,11 +91,22 @@ WHERE j.job_id = %(job_id)s;
 -- name: reset_job
 -- A new request: a run that is in flight loses its lease, since the generation moves on.
 UPDATE event_jobs
-SET status = 'PENDING', attempts = 0, generation = generation + 1, next_run_at = now(),
-    locked_at = NULL, locked_by = NULL, last_error_code = NULL, last_error_message = NULL,
+SET status = 'PENDING', attempts = 0, max_attempts = %(max_attempts)s,
+    generation = generation + 1, next_run_at = now(), locked_at = NULL, locked_by = NULL, last_error_code = NULL, last_error_message = NULL,
     requested_by = %(requested_by)s, bypass_cache = %(bypass_cache)s
 WHERE job_id = %(job_id)s
 RETURNING *;
+
+-- name: reset_failed_jobs
+-- The same for all that failed, or that failed for one reason.
+UPDATE event_jobs
+SET status = 'PENDING', attempts = 0, generation = generation + 1, next_run_at = now(),
+    locked_at = NULL, locked_by = NULL, last_error_code = NULL, last_error_message = NULL,
+    requested_by = %(requested_by)s, bypass_cache = %(bypass_cache)s
+WHERE status = 'FAILED' AND job_type = 'extract_events'
+  AND (%(code)s::text IS NULL OR last_error_code = %(code)s
+       OR starts_with(substring(last_error_message FROM 'Last cause: (.*)'), %(code)s || ':'))
+RETURNING job_id, artifact_uid, revision_id;
 
 -- name: lock_job_of_revision
 SELECT * FROM event_jobs
@@ -150,6 +161,10 @@ SELECT set_config('TimeZone', 'UTC', false),
   AND (%(time_from)s::timestamptz IS NULL OR s.event_time >= %(time_from)s)
   AND (%(time_to)s::timestamptz IS NULL OR s.event_time <= %(time_to)s)
   AND (%(min_confidence)s = 0 OR s.confidence >= %(min_confidence)s)
+  AND (%(as_of)s::timestamptz IS NULL OR EXISTS (
+           SELECT 1 FROM semantic_event o JOIN revision_period p USING (artifact_uid, revision_id)
+           WHERE o.event_id = s.event_id
+             AND p.since <= %(as_of)s AND (p.until IS NULL OR p.until > %(as_of)s)))
   AND (%(words)s::tsquery IS NULL OR words_of_event(s.event_id) @@ %(words)s::tsquery)
   AND (%(facets)s::text[] IS NULL OR facets_of_event(s.event_id) @> %(facets)s::text[])
   AND (%(actor_facets)s::text[] IS NULL
@@ -305,19 +320,6 @@ LIMIT %(limit)s;
 -- About how many there are.
 SELECT greatest(reltuples, 0)::bigint AS events FROM pg_class WHERE oid = 'event_entry'::regclass;
 
--- name: event_ids_of_revisions
-SELECT e.event_id FROM semantic_event e
-JOIN unnest(%(uids)s::text[], %(revisions)s::text[]) AS wanted (uid, revision)
-  ON e.artifact_uid = wanted.uid AND e.revision_id = wanted.revision;
-
--- name: count_all_events
-SELECT count(*) AS events FROM semantic_event;
-
--- name: events_to_index
--- For `reindex`: a page of events in key order.
-SELECT event_id, artifact_uid, revision_id, category, narrative, document_title, is_latest
-FROM semantic_event WHERE event_id > %(after)s ORDER BY event_id LIMIT %(limit)s;
-
 -- name: list_jobs
 SELECT j.job_id, j.status, j.attempts, j.max_attempts, j.last_error_code, j.last_error_message,
        j.updated_at, j.requested_by, j.artifact_uid, j.revision_id, r.title
@@ -329,3 +331,9 @@ FROM (
 ) j
 LEFT JOIN artifact_revision r USING (artifact_uid, revision_id)
 ORDER BY j.updated_at DESC, j.job_id;
+
+-- name: events_by_prefix
+-- Events whose id begins with what a person typed.
+SELECT event_id AS id, left(narrative, 60) AS name FROM semantic_event
+WHERE event_id BETWEEN %(low)s AND %(high)s
+ORDER BY event_id LIMIT %(limit)s;

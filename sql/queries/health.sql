@@ -11,3 +11,6 @@ SELECT to_regclass('dagster.daemon_heartbeats') IS NOT NULL AS exists;
 -- name: daemon_last_heartbeat
 -- The sensor daemon is the one that starts extraction.
 SELECT max(timestamp) AS last_heartbeat FROM dagster.daemon_heartbeats WHERE daemon_type = 'SENSOR';
+
+-- name: server_version
+SELECT current_setting('server_version') AS version;

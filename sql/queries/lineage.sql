@@ -11,18 +11,22 @@ FROM artifact_revision WHERE artifact_uid = %(uid)s AND partition_key IS NOT NUL
 
 -- name: delete_lineage_tags
 DELETE FROM dagster.asset_event_tags t USING dagster.event_logs l
-WHERE l.id = t.event_id AND l.asset_key = ANY(%(assets)s) AND l.partition = ANY(%(keys)s);
+WHERE l.id = t.event_id AND l.asset_key = ANY(%(assets)s)
+  AND l.dagster_event_type = ANY(%(types)s) AND l.partition = ANY(%(keys)s);
 
 -- name: delete_lineage_events
 -- Materialisations carry a preview of the events with their quotes. Dagster itself cannot forget
--- one partition.
-DELETE FROM dagster.event_logs WHERE asset_key = ANY(%(assets)s) AND partition = ANY(%(keys)s);
+-- one partition. The type stands between asset and partition in the index.
+DELETE FROM dagster.event_logs
+WHERE asset_key = ANY(%(assets)s) AND dagster_event_type = ANY(%(types)s)
+  AND partition = ANY(%(keys)s);
 
 -- name: delete_lineage_previews
--- Each asset also keeps a copy of its last materialisation.
+-- Each asset also keeps a copy of its last materialisation. Letters beyond ASCII are escaped in it:
+-- the digits at the end of a key find it.
 UPDATE dagster.asset_keys SET last_materialization = NULL
 WHERE EXISTS (SELECT 1 FROM unnest(%(keys)s::text[]) AS key
-              WHERE position(key IN last_materialization) > 0);
+              WHERE position(split_part(key, ':', -1) IN last_materialization) > 0);
 
 -- name: delete_lineage_partitions
 DELETE FROM dagster.dynamic_partitions WHERE partition = ANY(%(keys)s);
@@ -39,3 +43,55 @@ WITH page AS (
     WHERE asset_key = %(asset)s AND position(%(uid)s IN last_materialization) > 0
 )
 DELETE FROM dagster.event_logs l USING page p WHERE l.id = p.id;
+
+-- name: titles_of_artifact
+SELECT DISTINCT title FROM artifact_revision WHERE artifact_uid = %(uid)s AND title <> '';
+
+-- name: runs_of_document
+-- The runs that worked on it, or name it. Before its entries are deleted.
+SELECT run_id FROM dagster.run_tags WHERE key = 'artifact' AND value = %(uid)s
+UNION
+SELECT run_id FROM dagster.run_tags
+WHERE key IN ('dagster/partition', 'dagster/asset_partition_range_start',
+              'dagster/asset_partition_range_end')
+  AND value = ANY(%(keys)s)
+UNION
+SELECT run_id FROM dagster.event_logs
+WHERE asset_key = ANY(%(assets)s) AND dagster_event_type = ANY(%(types)s)
+  AND partition = ANY(%(keys)s);
+
+-- name: forget_title_tags
+DELETE FROM dagster.run_tags t USING dagster.run_tags a
+WHERE a.key = 'artifact' AND a.value = %(uid)s AND t.run_id = a.run_id AND t.key = 'title';
+
+-- name: forget_in_run_tags
+UPDATE dagster.run_tags SET value = replace_all(value, %(names)s, %(instead)s)
+WHERE run_id = ANY(%(runs)s) AND value <> replace_all(value, %(names)s, %(instead)s);
+
+-- name: forget_in_runs
+UPDATE dagster.runs SET run_body = replace_all(run_body, %(names)s, %(instead)s),
+                        partition = replace_all(partition, %(names)s, %(instead)s)
+WHERE run_id = ANY(%(runs)s);
+
+-- name: forget_in_events_of_runs
+UPDATE dagster.event_logs SET event = replace_all(event, %(names)s, %(instead)s)
+WHERE run_id = ANY(%(runs)s) AND event <> replace_all(event, %(names)s, %(instead)s);
+
+-- name: forget_in_ticks
+UPDATE dagster.job_ticks SET tick_body = replace_all(tick_body, %(names)s, %(instead)s)
+WHERE tick_body <> replace_all(tick_body, %(names)s, %(instead)s);
+
+-- name: forget_in_sensors
+UPDATE dagster.instigators
+SET instigator_body = replace_all(instigator_body, %(names)s, %(instead)s)
+WHERE instigator_body <> replace_all(instigator_body, %(names)s, %(instead)s);
+
+-- name: forget_in_backfills
+UPDATE dagster.bulk_actions SET body = replace_all(body, %(names)s, %(instead)s)
+WHERE body <> replace_all(body, %(names)s, %(instead)s);
+
+-- name: forget_cached_partitions
+-- A cache: Dagster makes it again.
+UPDATE dagster.asset_keys SET cached_status_data = NULL
+WHERE EXISTS (SELECT 1 FROM unnest(%(names)s::text[]) AS name
+              WHERE position(name IN cached_status_data) > 0);

@@ -7,6 +7,10 @@ ON CONFLICT (type, content_hash) DO UPDATE
         conversation_id = coalesce(excluded.conversation_id, memory.conversation_id)
 RETURNING xmax = 0 AS created;
 
+-- name: date_memory
+-- When it was first said, if that was earlier.
+UPDATE memory SET created_at = least(created_at, %(at)s) WHERE memory_id = %(id)s;
+
 -- name: list_memories
 SELECT memory_id, type, content, confidence, conversation_id, created_at, updated_at
 FROM memory
@@ -20,15 +24,14 @@ SELECT count(*) AS memories FROM memory WHERE %(type)s::text IS NULL OR type = %
 -- name: delete_memory
 DELETE FROM memory WHERE memory_id = %(id)s;
 
--- name: memories_to_index
--- For `reindex`: a page of memories in key order.
-SELECT memory_id, type, content, confidence FROM memory
-WHERE memory_id > %(after)s ORDER BY memory_id LIMIT %(limit)s;
-
 -- name: append_turn
 INSERT INTO history_turn (conversation_id, turn_index, role, content)
 VALUES (%(conversation_id)s, %(turn_index)s, %(role)s, %(content)s)
 ON CONFLICT DO NOTHING;
+
+-- name: date_turn
+UPDATE history_turn SET created_at = least(created_at, %(at)s)
+WHERE conversation_id = %(conversation_id)s AND turn_index = %(turn_index)s;
 
 -- name: get_turn
 SELECT role, content FROM history_turn

@@ -39,3 +39,6 @@ SELECT count(*) FILTER (WHERE status = 'PENDING') AS pending,
                         AND backfill_id IS NULL),
                 0)::float8 AS oldest_pending_seconds
 FROM event_jobs;
+
+-- name: first_job_done
+SELECT 1 AS done FROM event_jobs WHERE status = 'DONE' LIMIT 1;

@@ -12,46 +12,27 @@ CROSS JOIN LATERAL (
 ) n;
 
 -- name: names_by_alias
--- Full names for which documents, as they are now, state one of these aliases. OFFSET 0: of each
--- alias there are few, however many are asked for.
-SELECT DISTINCT k.key AS alias_key, name_key(n.name) AS name_key
-FROM unnest(%(keys)s::text[]) AS k (key)
-CROSS JOIN LATERAL (
-    SELECT e.name, e.artifact_uid, e.revision_id FROM revision_entity e
-    WHERE name_keys(e.aliases) @> ARRAY[k.key] AND e.type IN ('person', 'org')
-      AND name_key(e.name) <> k.key
-    OFFSET 0
-) n
-CROSS JOIN LATERAL (
-    SELECT 1 FROM artifact_revision r
-    WHERE r.artifact_uid = n.artifact_uid AND r.revision_id = n.revision_id AND r.is_latest
-    OFFSET 0
-) latest;
+-- Full names for which documents, as they are now, state this alias, each with one that does.
+SELECT name_key(e.name) AS name_key, min(e.artifact_uid) AS said_in
+FROM revision_entity e
+JOIN artifact_revision r USING (artifact_uid, revision_id)
+WHERE name_keys(e.aliases) @> ARRAY[%(key)s] AND e.type IN ('person', 'org')
+  AND name_key(e.name) <> %(key)s AND r.is_latest
+GROUP BY name_key(e.name)
+ORDER BY name_key(e.name);
 
 -- name: aliases_in_use
 -- The aliases that documents, as they are now, state for a name and that events go by, each with
--- the other names that have it as a part or as an alias.
-SELECT k.alias_key,
-       ARRAY(SELECT a.name_key FROM actor_name a
-             WHERE a.words @> array_remove(
-                       regexp_split_to_array(k.alias_key, '[^[:alnum:]]+'), '')
-               AND k.alias_key ~ '[[:alnum:]]' AND k.alias_key !~ ' '
-               AND a.name_key NOT IN (k.alias_key, %(key)s)
-               AND EXISTS (SELECT 1 FROM event_actor e WHERE e.name_key = a.name_key)
-             LIMIT 20)
-       || ARRAY(SELECT DISTINCT name_key(o.name) FROM revision_entity o
-                JOIN artifact_revision r USING (artifact_uid, revision_id)
-                WHERE name_keys(o.aliases) @> ARRAY[k.alias_key] AND o.type IN ('person', 'org')
-                  AND r.is_latest AND name_key(o.name) NOT IN (k.alias_key, %(key)s)) AS others
-FROM (
-    SELECT DISTINCT alias.alias_key
-    FROM revision_entity n
-    JOIN artifact_revision r USING (artifact_uid, revision_id)
-    CROSS JOIN LATERAL unnest(name_keys(n.aliases)) AS alias (alias_key)
-    WHERE name_key(n.name) = %(key)s AND n.type IN ('person', 'org') AND r.is_latest
-) k
-WHERE EXISTS (SELECT 1 FROM event_actor e WHERE e.name_key = k.alias_key)
-ORDER BY k.alias_key;
+-- one such document.
+SELECT alias.alias_key, min(n.artifact_uid) AS said_in
+FROM revision_entity n
+JOIN artifact_revision r USING (artifact_uid, revision_id)
+CROSS JOIN LATERAL unnest(name_keys(n.aliases)) AS alias (alias_key)
+WHERE name_key(n.name) = %(key)s AND n.type IN ('person', 'org') AND r.is_latest
+  AND EXISTS (SELECT 1 FROM event_actor e WHERE e.name_key = alias.alias_key)
+GROUP BY alias.alias_key
+ORDER BY alias.alias_key
+LIMIT %(limit)s;
 
 -- name: names_with_word
 -- Actors who have these as words of their name.
@@ -100,27 +81,8 @@ SELECT k.key AS name_key,
                  WHERE name_key(n.name) = k.key AND r.is_latest), '{}') AS aliases
 FROM unnest(%(keys)s::text[]) AS k (key);
 
--- name: names_involved
--- Who took part in these events, or in the newest that pass the filters, by the names that events
--- go by, most involved first. OFFSET 0 looks the actors of each up: all actors are far more.
-SELECT a.name_key
-FROM (
-    SELECT s.event_id, s.event_time, s.confidence
-    FROM event_entry s
-    WHERE (%(ids)s::uuid[] IS NULL OR s.event_id = ANY(%(ids)s)) AND
-    -- include: entry_filters
-    ORDER BY s.event_time DESC NULLS LAST, s.created_at DESC, s.event_id
-    LIMIT %(considered)s
-) c
-CROSS JOIN LATERAL (
-    SELECT d.name_key FROM event_actor d WHERE d.event_id = c.event_id OFFSET 0
-) a
-GROUP BY a.name_key
-ORDER BY count(*) DESC, a.name_key
-LIMIT %(limit)s;
-
 -- name: stakeholders
--- Who took part in the same events, most involved first, with what was done under an alias.
+-- Who took part in the same events, most involved first, by the names that events go by.
 WITH considered AS MATERIALIZED (
     SELECT s.event_id, s.event_time, s.confidence
     FROM event_entry s
@@ -129,22 +91,19 @@ WITH considered AS MATERIALIZED (
     ORDER BY s.event_time DESC NULLS LAST, s.created_at DESC, s.event_id
     LIMIT %(considered)s
 ), involved AS (
-    SELECT coalesce(o.owner, a.name_key) AS name_key, a.ref, a.role, c.*,
-           CASE WHEN o.owner IS NULL THEN a.ref END AS own_ref
+    SELECT a.name_key, a.ref, a.role, c.*
     FROM considered c
     CROSS JOIN LATERAL (
         SELECT d.name_key, d.ref, d.role FROM event_actor d
         WHERE d.event_id = c.event_id OFFSET 0
     ) a
-    LEFT JOIN unnest(%(aliases)s::text[], %(owners)s::text[]) AS o (alias, owner)
-           ON o.alias = a.name_key
 ), roles AS (
     SELECT name_key, jsonb_object_agg(role, times) AS roles
     FROM (SELECT name_key, role, count(DISTINCT event_id) AS times
           FROM involved GROUP BY name_key, role) r
     GROUP BY name_key
 ), people AS (
-    SELECT name_key, coalesce(max(own_ref), max(ref)) AS name,
+    SELECT name_key, max(ref) AS name,
            count(DISTINCT event_id)::int AS events,
            min(event_time) AS first_time, max(event_time) AS last_time, count(*) OVER ()::int AS total
     FROM involved

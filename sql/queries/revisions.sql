@@ -1,39 +1,22 @@
--- fragment: among_writers
--- Shared by all who write to both stores, and taken before any artifact. A key of two numbers: those
--- of artifacts are single ones, and can be any.
-pg_advisory_xact_lock_shared(hashtext('mcp-memory'), hashtext('index')) AS among_writers
-
 -- name: lock_artifact
 -- One writer per artifact at a time, until the end of the transaction. Covers artifacts that do
 -- not exist yet, which a row lock cannot.
-SELECT pg_advisory_xact_lock(hashtextextended(%(uid)s, 0))
-FROM
--- include: among_writers
-;
+SELECT pg_advisory_xact_lock(hashtextextended(%(uid)s, 0));
 
 -- name: lock_artifacts
 -- The same for many, always in the same order, so that no two wait for each other.
 SELECT pg_advisory_xact_lock(key)
-FROM
--- include: among_writers
-, (SELECT DISTINCT hashtextextended(uid, 0) AS key FROM unnest(%(uids)s::text[]) AS u (uid)
-   ORDER BY key) AS keys;
-
--- name: outwait_writers
--- Whoever has begun to write is done then; whoever comes waits until the end of the transaction.
-SELECT pg_advisory_xact_lock(hashtext('mcp-memory'), hashtext('index'));
-
--- name: be_patient
--- For so long, with whoever holds a lock, until the end of the transaction.
-SELECT set_config('lock_timeout', %(milliseconds)s, true);
-
--- name: begin_index_generation
-UPDATE index_generation SET generation = generation + 1;
+FROM (SELECT DISTINCT hashtextextended(uid, 0) AS key FROM unnest(%(uids)s::text[]) AS u (uid)
+      ORDER BY key) AS keys;
 
 -- name: find_revisions
--- Revisions by their content, with their jobs and the ids of their chunks.
+-- Revisions by their content, with their labels, their jobs and the ids of their chunks.
 SELECT r.artifact_uid, r.revision_id, r.artifact_id, r.is_latest, r.is_chunked, r.chunk_count,
+       r.artifact_type, r.source_ts, r.source_url, r.title, r.author, r.participants,
+       r.sensitivity, r.visibility_scope, r.retention_policy, r.ingested_at,
        j.job_id, j.status AS job_status,
+       EXISTS (SELECT 1 FROM revision_text t WHERE t.artifact_uid = r.artifact_uid
+                                               AND t.revision_id = r.revision_id) AS has_text,
        ARRAY(SELECT c.chunk_id FROM revision_chunk c
              WHERE c.artifact_uid = r.artifact_uid AND c.revision_id = r.revision_id
              ORDER BY c.chunk_index) AS chunk_ids
@@ -43,11 +26,7 @@ LEFT JOIN event_jobs j ON j.artifact_uid = r.artifact_uid AND j.revision_id = r.
                       AND j.job_type = 'extract_events';
 
 -- name: find_latest_revisions
-SELECT r.artifact_uid, r.revision_id, r.artifact_id, r.is_chunked,
-       ARRAY(SELECT c.chunk_id FROM revision_chunk c
-             WHERE c.artifact_uid = r.artifact_uid AND c.revision_id = r.revision_id
-             ORDER BY c.chunk_index) AS chunk_ids
-FROM artifact_revision r
+SELECT r.artifact_uid, r.revision_id FROM artifact_revision r
 WHERE r.artifact_uid = ANY (%(uids)s::text[]) AND r.is_latest;
 
 -- name: supersede_revisions
@@ -58,6 +37,60 @@ WHERE artifact_uid = ANY (%(uids)s::text[]) AND is_latest;
 UPDATE artifact_revision r SET is_latest = true, latest_since = clock_timestamp()
 FROM unnest(%(uids)s::text[], %(revisions)s::text[]) AS wanted (uid, revision)
 WHERE r.artifact_uid = wanted.uid AND r.revision_id = wanted.revision;
+
+-- name: find_artifact_sources
+SELECT artifact_uid, source_system, source_id FROM artifact_source
+WHERE artifact_uid = ANY (%(uids)s::text[]);
+
+-- name: relabel_revisions
+UPDATE artifact_revision r
+SET artifact_type = n.artifact_type, source_ts = n.source_ts, source_url = n.source_url,
+    title = n.title, author = n.author,
+    participants = ARRAY(SELECT json_array_elements_text(n.participants)),
+    sensitivity = n.sensitivity, visibility_scope = n.visibility_scope,
+    retention_policy = n.retention_policy
+FROM unnest(%(uids)s::text[], %(revisions)s::text[], %(artifact_types)s::text[],
+            %(source_tss)s::timestamptz[], %(source_urls)s::text[], %(titles)s::text[],
+            %(authors)s::text[], %(participants)s::json[], %(sensitivities)s::text[],
+            %(visibility_scopes)s::text[], %(retention_policies)s::text[])
+     AS n (uid, revision, artifact_type, source_ts, source_url, title, author, participants,
+           sensitivity, visibility_scope, retention_policy)
+WHERE r.artifact_uid = n.uid AND r.revision_id = n.revision;
+
+-- name: resize_revisions
+UPDATE artifact_revision r
+SET token_count = n.token_count, is_chunked = n.chunk_count > 0, chunk_count = n.chunk_count
+FROM unnest(%(uids)s::text[], %(revisions)s::text[], %(token_counts)s::int[],
+            %(chunk_counts)s::int[]) AS n (uid, revision, token_count, chunk_count)
+WHERE r.artifact_uid = n.uid AND r.revision_id = n.revision;
+
+-- name: restore_revision_texts
+INSERT INTO revision_text (artifact_uid, revision_id, content, nul_positions)
+SELECT n.uid, n.revision, n.content,
+       ARRAY(SELECT json_array_elements_text(n.nul_positions)::int)
+FROM unnest(%(uids)s::text[], %(revisions)s::text[], %(contents)s::text[],
+            %(nul_positions)s::json[]) AS n (uid, revision, content, nul_positions)
+ON CONFLICT (artifact_uid, revision_id)
+    DO UPDATE SET content = excluded.content, nul_positions = excluded.nul_positions;
+
+-- name: delete_chunks_of_revisions
+DELETE FROM revision_chunk c
+USING unnest(%(uids)s::text[], %(revisions)s::text[]) AS n (uid, revision)
+WHERE c.artifact_uid = n.uid AND c.revision_id = n.revision;
+
+-- name: request_extraction
+-- A new request, whatever became of the last: a run in flight read what is out of date now, and
+-- loses its lease since the generation moves on.
+INSERT INTO event_jobs AS j (artifact_uid, revision_id, max_attempts, requested_by)
+SELECT n.uid, n.revision, %(max_attempts)s, %(requested_by)s
+FROM unnest(%(uids)s::text[], %(revisions)s::text[]) AS n (uid, revision)
+ORDER BY n.uid, n.revision
+ON CONFLICT (artifact_uid, revision_id, job_type) DO UPDATE
+    SET status = 'PENDING', attempts = 0, max_attempts = excluded.max_attempts,
+        generation = j.generation + 1, next_run_at = now(), locked_at = NULL, locked_by = NULL,
+        last_error_code = NULL, last_error_message = NULL, requested_by = excluded.requested_by,
+        bypass_cache = false
+RETURNING artifact_uid, job_id, status AS job_status;
 
 -- name: insert_revisions
 -- clock_timestamp: two revisions that waited for each other's lock keep their order.
@@ -95,16 +128,17 @@ FROM unnest(%(uids)s::text[], %(revisions)s::text[], %(contents)s::text[],
 -- All chunks of all revisions in one statement. The title comes with the opening alone.
 INSERT INTO revision_chunk (
     artifact_uid, revision_id, chunk_index, chunk_id, start_char, end_char, token_count,
-    content_hash, words
+    content_hash, text, words
 )
 SELECT c.uid, c.revision, c.index, c.id, c.start_char, c.end_char, c.tokens, c.hash,
+       CASE WHEN c.long THEN c.text END,
        CASE WHEN c.title IS NOT NULL
             THEN setweight(to_tsvector('english', c.title), 'A') || to_tsvector('english', c.text)
             ELSE to_tsvector('english', c.text) END
 FROM unnest(%(uids)s::text[], %(revisions)s::text[], %(titles)s::text[], %(indexes)s::int[],
             %(ids)s::text[], %(starts)s::int[], %(ends)s::int[], %(tokens)s::int[],
-            %(hashes)s::text[], %(texts)s::text[])
-     AS c (uid, revision, title, index, id, start_char, end_char, tokens, hash, text);
+            %(hashes)s::text[], %(texts)s::text[], %(long)s::bool[])
+     AS c (uid, revision, title, index, id, start_char, end_char, tokens, hash, text, long);
 
 -- name: insert_jobs
 INSERT INTO event_jobs (artifact_uid, revision_id, max_attempts, requested_by)
@@ -129,6 +163,12 @@ WHERE r.artifact_uid = %(uid)s
   AND CASE WHEN %(revision)s::text IS NULL THEN r.is_latest
            ELSE r.revision_id = %(revision)s END;
 
+-- name: revision_as_of
+-- The one that was the latest at a moment.
+SELECT revision_id FROM revision_period
+WHERE artifact_uid = %(uid)s AND since <= %(as_of)s AND (until IS NULL OR until > %(as_of)s)
+ORDER BY since DESC LIMIT 1;
+
 -- name: find_by_artifact_id
 SELECT artifact_uid, revision_id FROM artifact_revision WHERE artifact_id = %(artifact_id)s;
 
@@ -143,8 +183,9 @@ WHERE artifact_uid = %(uid)s AND revision_id = %(revision)s
 ORDER BY chunk_index;
 
 -- name: list_revisions
--- The history of one artifact, oldest first.
-SELECT r.revision_id, r.artifact_id, r.is_latest, r.ingested_at, r.latest_since, r.source_ts,
+-- The history of one artifact, oldest first: now, or as it was at a moment.
+SELECT r.revision_id, r.artifact_id, coalesce(p.is_latest, r.is_latest) AS is_latest,
+       r.ingested_at, r.latest_since, r.source_ts,
        r.title, r.token_count, r.chunk_count, j.job_id, j.status AS job_status,
        x.extractor, x.model, x.extract_version AS prompt_version, x.merge_version, x.requested_by,
        x.finished_at AS extracted_at,
@@ -154,18 +195,14 @@ FROM artifact_revision r
 LEFT JOIN event_jobs j ON j.artifact_uid = r.artifact_uid AND j.revision_id = r.revision_id
                       AND j.job_type = 'extract_events'
 LEFT JOIN extraction x ON x.artifact_uid = r.artifact_uid AND x.revision_id = r.revision_id
+LEFT JOIN LATERAL (
+    SELECT bool_or(v.until IS NULL OR v.until > %(as_of)s) AS is_latest FROM revision_period v
+    WHERE v.artifact_uid = r.artifact_uid AND v.revision_id = r.revision_id
+      AND v.since <= %(as_of)s::timestamptz
+) p ON %(as_of)s::timestamptz IS NOT NULL
 WHERE r.artifact_uid = %(uid)s
+  AND (%(as_of)s::timestamptz IS NULL OR p.is_latest IS NOT NULL)
 ORDER BY r.ingested_at, r.revision_id;
-
--- name: artifact_vector_ids
--- Everything of an artifact that has a vector.
-SELECT r.revision_id, r.artifact_id, r.is_chunked,
-       ARRAY(SELECT c.chunk_id FROM revision_chunk c
-             WHERE c.artifact_uid = r.artifact_uid AND c.revision_id = r.revision_id) AS chunk_ids
-FROM artifact_revision r WHERE r.artifact_uid = %(uid)s;
-
--- name: artifact_event_ids
-SELECT event_id FROM semantic_event WHERE artifact_uid = %(uid)s;
 
 -- name: delete_unshared_cache
 -- Cached answers for passages that no other artifact holds. Before the chunks are deleted.
@@ -181,6 +218,16 @@ DELETE FROM event_evidence WHERE artifact_uid = %(uid)s;
 -- name: delete_events_of_artifact
 DELETE FROM semantic_event WHERE artifact_uid = %(uid)s;
 
+-- name: names_in_artifact
+SELECT DISTINCT a.name_key FROM semantic_event e JOIN event_actor a USING (event_id)
+WHERE e.artifact_uid = %(uid)s ORDER BY a.name_key;
+
+-- name: forget_names
+-- Of these, those that no event bears any more.
+DELETE FROM actor_name n
+WHERE n.name_key = ANY (%(names)s::text[])
+  AND NOT EXISTS (SELECT 1 FROM event_actor a WHERE a.name_key = n.name_key);
+
 -- name: delete_jobs_of_artifact
 DELETE FROM event_jobs WHERE artifact_uid = %(uid)s;
 
@@ -192,27 +239,13 @@ DELETE FROM revision_chunk WHERE artifact_uid = %(uid)s;
 WITH addresses AS (DELETE FROM import_address WHERE artifact_uid = %(uid)s)
 DELETE FROM artifact_revision WHERE artifact_uid = %(uid)s;
 
--- name: chunks_to_index
--- For `reindex`: a page of chunks with their text and what searches filter by, in key order.
-SELECT c.artifact_uid, c.revision_id, c.chunk_index, c.chunk_id, c.start_char, c.end_char,
-       r.artifact_id, r.artifact_type, r.source_system, r.is_latest, r.is_chunked, r.chunk_count,
-       coalesce(r.source_ts, r.ingested_at) AS time,
-       substr(t.content, c.start_char + 1, c.end_char - c.start_char) AS text,
-       CASE WHEN c.chunk_index = 0 THEN left(t.content, %(preview)s) END AS opening
-FROM revision_chunk c
-JOIN artifact_revision r USING (artifact_uid, revision_id)
-JOIN revision_text t USING (artifact_uid, revision_id)
-WHERE (c.artifact_uid, c.revision_id, c.chunk_index)
-    > (%(after_uid)s, %(after_revision)s, %(after_index)s)
-ORDER BY c.artifact_uid, c.revision_id, c.chunk_index
-LIMIT %(limit)s;
-
--- name: count_chunks
-SELECT count(*) AS chunks FROM revision_chunk;
-
 -- name: latest_hashes
--- For importing: is a document as it was, and where was it met?
-SELECT r.artifact_uid, r.content_hash, r.artifact_type, r.source_system, r.source_url,
+-- For importing: is a document as it was, and where was it met? One whose text is lost is not.
+SELECT r.artifact_uid,
+       CASE WHEN EXISTS (SELECT 1 FROM revision_text t WHERE t.artifact_uid = r.artifact_uid
+                                                         AND t.revision_id = r.revision_id)
+            THEN r.content_hash ELSE '' END AS content_hash,
+       r.artifact_type, r.source_system, r.source_url,
        coalesce(a.addresses, '{}') AS addresses
 FROM artifact_revision r
 LEFT JOIN (
@@ -230,9 +263,10 @@ WHERE EXISTS (SELECT 1 FROM artifact_revision r WHERE r.artifact_uid = n.uid)
 ON CONFLICT DO NOTHING;
 
 -- name: revision_hashes
--- For importing history: every revision that is stored, and which one is the latest.
-SELECT artifact_uid, content_hash, is_latest FROM artifact_revision
-WHERE artifact_uid = ANY (%(uids)s::text[]);
+-- For importing history: every revision that is stored with its text, and which one is the latest.
+SELECT r.artifact_uid, r.content_hash, r.is_latest
+FROM artifact_revision r JOIN revision_text t USING (artifact_uid, revision_id)
+WHERE r.artifact_uid = ANY (%(uids)s::text[]);
 
 -- name: is_imported
 SELECT EXISTS (SELECT 1 FROM artifact_revision
@@ -255,3 +289,43 @@ WHERE r.is_latest AND starts_with(r.source_url, 'import:')
        OR r.artifact_uid IN (SELECT a.artifact_uid FROM import_address a
                              WHERE starts_with(a.address, %(prefix)s)))
 ORDER BY r.source_url;
+
+-- name: artifacts_by_prefix
+-- Documents whose id begins with what a person typed.
+SELECT artifact_uid AS id, title AS name FROM artifact_revision
+WHERE is_latest AND artifact_uid BETWEEN %(low)s AND %(high)s
+ORDER BY artifact_uid LIMIT %(limit)s;
+
+-- name: artifacts_by_revision_prefix
+-- The same by an artifact_id of one of their revisions.
+SELECT DISTINCT artifact_uid AS id, title AS name FROM artifact_revision
+WHERE artifact_id BETWEEN %(low)s AND %(high)s
+ORDER BY artifact_uid LIMIT %(limit)s;
+
+-- name: revisions_by_prefix
+SELECT revision_id AS id, to_char(ingested_at AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI') AS name
+FROM artifact_revision
+WHERE artifact_uid = %(uid)s AND starts_with(revision_id, %(prefix)s)
+ORDER BY ingested_at, revision_id;
+
+-- name: list_documents
+-- Documents as they are now, those first that changed last; with how many there are.
+SELECT r.artifact_uid, r.revision_id, r.title, r.artifact_type, r.source_system, r.source_id,
+       r.source_ts, r.latest_since, r.token_count, r.total, j.status AS job_status,
+       (SELECT count(*) FROM artifact_revision o
+        WHERE o.artifact_uid = r.artifact_uid) AS revision_count,
+       (SELECT count(*) FROM semantic_event e
+        WHERE e.artifact_uid = r.artifact_uid AND e.revision_id = r.revision_id) AS event_count
+FROM (
+    SELECT *, count(*) OVER () AS total FROM artifact_revision
+    WHERE is_latest
+      AND (%(artifact_type)s::text IS NULL OR artifact_type = %(artifact_type)s)
+      AND (%(source_system)s::text IS NULL OR source_system = %(source_system)s)
+      AND (%(words)s::text IS NULL
+           OR position(lower(%(words)s) IN lower(coalesce(title, '') || ' ' || source_id)) > 0)
+    ORDER BY latest_since DESC, artifact_uid
+    LIMIT %(limit)s OFFSET %(offset)s
+) r
+LEFT JOIN event_jobs j ON j.artifact_uid = r.artifact_uid AND j.revision_id = r.revision_id
+                      AND j.job_type = 'extract_events'
+ORDER BY r.latest_since DESC, r.artifact_uid;

@@ -1,0 +1,68 @@
+"""Labels: what is said of a revision beside its content. They may change while the content stays.
+
+A label that a document leaves out, or leaves empty, keeps the value that is stored. So a second
+ingest can replace a label but not remove it.
+"""
+
+from dataclasses import replace
+from typing import Any
+
+from memory_core.artifacts.document import (
+    ArtifactType,
+    Document,
+    RetentionPolicy,
+    Sensitivity,
+    VisibilityScope,
+)
+from memory_core.database import Row
+
+# A model or the rules are told these: when one of them changes, the events may change as well.
+READ_BY_EXTRACTION = frozenset({"artifact_type", "title", "author", "participants", "source_ts"})
+
+
+def columns(document: Document) -> dict[str, Any]:
+    """By the names of their columns, as they are stored; a new document gets the defaults."""
+    return {
+        "artifact_type": document.artifact_type.value,
+        "source_ts": document.ts,
+        "source_url": document.source_url,
+        "title": document.title,
+        "author": document.author,
+        "participants": list(document.participants),
+        "sensitivity": (document.sensitivity or Sensitivity.NORMAL).value,
+        "visibility_scope": (document.visibility_scope or VisibilityScope.ME).value,
+        "retention_policy": (document.retention_policy or RetentionPolicy.FOREVER).value,
+    }
+
+
+def merged(stored: Row, document: Document) -> Document:
+    """The document with what it leaves out taken from the stored revision."""
+    return replace(
+        document,
+        ts=document.ts or stored["source_ts"],
+        source_url=document.source_url or stored["source_url"],
+        title=document.title or stored["title"],
+        author=document.author or stored["author"],
+        participants=document.participants or tuple(stored["participants"]),
+        sensitivity=document.sensitivity or Sensitivity(stored["sensitivity"]),
+        visibility_scope=document.visibility_scope or VisibilityScope(stored["visibility_scope"]),
+        retention_policy=document.retention_policy or RetentionPolicy(stored["retention_policy"]),
+    )
+
+
+def unlabelled(stored: Row, document: Document) -> Document:
+    """The document as the stored revision describes it, whatever the document says itself."""
+    return merged(
+        stored,
+        Document(
+            artifact_type=ArtifactType(stored["artifact_type"]),
+            source_system=document.source_system,
+            content=document.content,
+            source_id=document.source_id,
+        ),
+    )
+
+
+def changed(stored: Row, document: Document) -> set[str]:
+    """The names of the labels in which a merged document differs from the stored revision."""
+    return {name for name, value in columns(document).items() if value != stored[name]}

@@ -1,0 +1,63 @@
+"""What an ingest says of a document."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from memory_core.artifacts.known import Known
+from memory_core.artifacts.revision import Draft
+from memory_core.database import Row
+from memory_core.log.change import Position
+
+IngestStatus = Literal["created", "revised", "restored", "relabelled", "unchanged"]
+
+
+@dataclass(frozen=True, slots=True)
+class IngestResult:
+    artifact_id: str
+    artifact_uid: str
+    revision_id: str
+    is_chunked: bool
+    num_chunks: int
+    stored_ids: list[str]
+    job_id: str | None
+    job_status: str
+    status: IngestStatus
+    position: Position | None = None  # of its change in the log; None: nothing changed
+
+
+def of_new(draft: Draft, job_id: str, *, revised: bool) -> IngestResult:
+    chunk_ids = [piece.id for piece in draft.pieces] if draft.is_chunked else []
+    return IngestResult(
+        artifact_id=draft.revision.artifact_id,
+        artifact_uid=draft.uid,
+        revision_id=draft.revision.id,
+        is_chunked=draft.is_chunked,
+        num_chunks=len(chunk_ids),
+        stored_ids=[draft.revision.artifact_id, *chunk_ids],
+        job_id=job_id,
+        job_status="PENDING",
+        status="revised" if revised else "created",
+    )
+
+
+def of_known(known: Known, job: Row | None = None) -> IngestResult:
+    """`job`: the one that it takes to extract its events again."""
+    row, draft = known.row, known.draft
+    if known.is_whole:
+        chunk_ids = list(row["chunk_ids"]) if row["is_chunked"] else []
+    else:
+        chunk_ids = [piece.id for piece in draft.pieces] if draft.is_chunked else []
+    # A revision that is the latest again brings its own job along.
+    if job is None and known.status == "restored":
+        job = row
+    return IngestResult(
+        artifact_id=row["artifact_id"],
+        artifact_uid=row["artifact_uid"],
+        revision_id=row["revision_id"],
+        is_chunked=bool(chunk_ids),
+        num_chunks=len(chunk_ids),
+        stored_ids=[row["artifact_id"], *chunk_ids],
+        job_id=str(job["job_id"]) if job and job["job_id"] else None,
+        job_status=(job["job_status"] if job else None) or "N/A",
+        status=known.status,
+    )

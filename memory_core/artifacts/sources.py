@@ -1,0 +1,37 @@
+"""Which artifact a source's document belongs to. Two sources never share one."""
+
+from collections.abc import Sequence
+
+from memory_core import ids
+from memory_core.artifacts.document import Document
+from memory_core.database import Session
+
+
+async def artifact_uids(session: Session, documents: Sequence[Document]) -> list[str]:
+    """The artifact of each document: the one its source has already, else a free id.
+
+    An artifact keeps its id: one that was stored while names with a colon were joined like all
+    others still has that id, and the source that would have met it there gets another.
+    """
+    sources = [(document.source_system, document.source_id) for document in documents]
+    rows = await session.all(
+        "find_artifact_sources",
+        uids=[uid for system, id_ in sources if id_ for uid in _possible(system, id_)],
+    )
+    owners = {row["artifact_uid"]: (row["source_system"], row["source_id"]) for row in rows}
+    return [_uid(system, id_, owners) for system, id_ in sources]
+
+
+def _possible(source_system: str, source_id: str) -> tuple[str, str]:
+    return ids.joined_uid(source_system, source_id), ids.separated_uid(source_system, source_id)
+
+
+def _uid(source_system: str, source_id: str | None, owners: dict[str, tuple[str, str]]) -> str:
+    preferred = ids.artifact_uid(source_system, source_id)
+    if not source_id:
+        return preferred
+    possible = _possible(source_system, source_id)
+    for uid in possible:
+        if owners.get(uid) == (source_system, source_id):
+            return uid
+    return next((uid for uid in (preferred, *possible[1:]) if uid not in owners), possible[1])

@@ -4,12 +4,12 @@ import re
 from collections.abc import Awaitable, Callable
 
 from mcp.server.mcpserver import MCPServer
-from mcp.server.mcpserver.exceptions import ResourceError, ResourceNotFoundError
 
+from mcp_server.failures import protocol_error
 from memory_core import ids
 from memory_core.artifacts import reading
 from memory_core.database import Row
-from memory_core.errors import MemoryFault, NotFound
+from memory_core.errors import MemoryFault
 from memory_core.events import reading as events
 from memory_core.events.filters import EventFilters
 from memory_core.events.timeline import timeline
@@ -58,13 +58,13 @@ async def _answer(runtime: Runtime, read: Callable[[], Awaitable[str]]) -> str:
     try:
         await runtime.open()
         return await read()
-    except NotFound as fault:
-        raise ResourceNotFoundError(fault.message) from fault
     except MemoryFault as fault:
-        raise ResourceError(fault.message) from fault
+        raise protocol_error(fault) from fault
 
 
 async def _text(runtime: Runtime, artifact_uid: str, revision_id: str | None) -> str:
+    ids.refuse_impossible("artifact_uid", artifact_uid)
+    ids.refuse_impossible("revision_id", revision_id or "")
     stored = await reading.get_revision(runtime, artifact_uid=artifact_uid, revision_id=revision_id)
     return stored.content or ""
 
@@ -97,6 +97,7 @@ def _quoted(item: Row) -> str:
 
 
 async def _timeline(runtime: Runtime, artifact_uid: str) -> str:
+    ids.refuse_impossible("artifact_uid", artifact_uid)
     await reading.list_revisions(runtime, artifact_uid)  # says so when there is no such document
     found = await timeline(
         runtime, None, EventFilters(artifact_uid=artifact_uid), limit=_TIMELINE_EVENTS

@@ -1,20 +1,31 @@
-"""How a function becomes a tool, and how every failure becomes the same structured answer."""
+"""How a function becomes a tool, and how every failure becomes the same answer."""
 
-import json
+import inspect
 import logging
+import re
+import time
+import traceback
 from collections.abc import Callable
-from typing import Any, get_args, get_origin
+from dataclasses import dataclass
+from typing import Any
 
 from mcp.server.mcpserver import Context, MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp.server.mcpserver.tools import Tool
-from mcp.server.mcpserver.utilities.func_metadata import FuncMetadata
-from mcp_types import CallToolResult, InputRequiredResult, TextContent, ToolAnnotations
+from mcp_types import CallToolResult, GetPromptResult, InputRequiredResult, ToolAnnotations
 from pydantic import ValidationError
-from pydantic.fields import FieldInfo
 
-from memory_core.artifacts.document import refuse_unstorable
-from memory_core.errors import ErrorCode, InvalidInput, MemoryFault
+from mcp_server import schemas
+from mcp_server.arguments import (
+    Arguments,
+    describe,
+    is_about_arguments,
+    refuse_what_validation_lets_pass,
+    shorten,
+)
+from mcp_server.failures import error_in, failed_call, protocol_error
+from memory_core.errors import OUTAGES, ErrorCode, InvalidInput, MemoryFault, NotFound
+from memory_core.log.origin import acting
 
 log = logging.getLogger(__name__)
 
@@ -38,44 +49,84 @@ def write_tool(
 
 
 def _tool(title: str, fn: Callable[..., Any], annotations: ToolAnnotations) -> Tool:
-    tool = Tool.from_function(fn, title=title, annotations=annotations)
-    tool.fn_metadata = _Arguments(**dict(tool.fn_metadata))
-    # Clients see it too: a misspelt parameter is an error, not silently ignored.
-    tool.parameters["additionalProperties"] = False
+    words = " ".join((inspect.getdoc(fn) or "").split())
+    tool = Tool.from_function(fn, title=title, description=words, annotations=annotations)
+    full, metadata = tool.parameters, tool.fn_metadata
+    tool.parameters = schemas.of_arguments(full)
+    assert metadata.output_schema is not None
+    spelled = frozenset() if fn.__name__ == _SPELLS_OUT_EVENTS else _EVENTS
+    answers = schemas.of_answers(metadata.output_schema, spelled | _DETAILS)
+    tool.fn_metadata = Arguments(**{**dict(metadata), "output_schema": answers}, full_schema=full)
     return tool
 
 
-class _Arguments(FuncMetadata):
-    """Takes strings for what they are.
-
-    The SDK parses a string that happens to be JSON whenever a parameter is not a plain `str`;
-    a search for `null`, `[]` or `{"a": 1}` would arrive as something else. Where a list is wanted,
-    it is still unpacked, since some clients send lists as JSON text. A blank text that may be left
-    out is left out: models fill in what they do not need.
-    """
-
-    def pre_parse_json(self, data: dict[str, Any]) -> dict[str, Any]:
-        fields = self.arg_model.model_fields
-        parsed = {
-            name: value
-            if isinstance(value, list) and name in fields and _takes_list(fields[name].annotation)
-            else data[name]
-            for name, value in super().pre_parse_json(data).items()
-        }
-        return {
-            name: None
-            if isinstance(value, str) and not value.strip() and _is_optional_text(fields.get(name))
-            else value
-            for name, value in parsed.items()
-        }
+# The shapes that many tools return, and the tool whose schema spells them out.
+_SPELLS_OUT_EVENTS = "event_search"
+_EVENTS = frozenset({"EventOut", "EvidenceInContext", "Candidate"})
+# Parts of an answer that no schema spells out: docs/tools.md shows them.
+_DETAILS = frozenset({"ChunkInfo", "ExtractedWith", "ImportedItem", "Neighbor"})
 
 
-def _is_optional_text(field: FieldInfo | None) -> bool:
-    return field is not None and set(get_args(field.annotation)) == {str, type(None)}
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """What is kept of a call: ids, how it went and how long it took; no text of any kind."""
+
+    tool: str
+    artifact_uid: str | None
+    revision_id: str | None
+    # "ok", or the code of its error.
+    outcome: str
+    milliseconds: float
+
+    @classmethod
+    def of(
+        cls,
+        name: str,
+        arguments: dict[str, Any],
+        answer: CallToolResult | InputRequiredResult | None,
+        seconds: float,
+    ) -> "ToolCall":
+        """`answer`: None where the client gave up waiting, or the server was stopped."""
+        answered = answer.structured_content if isinstance(answer, CallToolResult) else None
+        ids = {**arguments, **(answered or {})}
+        return cls(
+            tool=_id_alone(name) or "?",
+            artifact_uid=_id_alone(ids.get("artifact_uid")),
+            revision_id=_id_alone(ids.get("revision_id")),
+            outcome=_outcome(answer),
+            milliseconds=round(seconds * 1000, 1),
+        )
 
 
-def _takes_list(annotation: Any) -> bool:
-    return get_origin(annotation) is list or any(map(_takes_list, get_args(annotation)))
+_ID = re.compile(r"[\w.:-]{1,64}", re.ASCII)
+
+
+def _id_alone(value: object) -> str | None:
+    """A client may send any text as an id; a log is no place for it."""
+    return value if isinstance(value, str) and _ID.fullmatch(value) else None
+
+
+def _outcome(answer: CallToolResult | InputRequiredResult | None) -> str:
+    if not isinstance(answer, CallToolResult):
+        return "CANCELLED"
+    return str(error_in(answer)["error_code"]) if answer.is_error else "ok"
+
+
+# What the caller cannot mend: worth seeing where LOG_LEVEL leaves out the rest.
+_FAULTS = OUTAGES | {ErrorCode.INTERNAL_ERROR, ErrorCode.STACK_ERROR}
+
+
+def _record(call: ToolCall) -> None:
+    """The one place where a call is put on record, whatever its transport and its end."""
+    log.log(
+        logging.WARNING if call.outcome in _FAULTS else logging.INFO,
+        "tool=%s artifact_uid=%s revision_id=%s outcome=%s ms=%.1f",
+        call.tool,
+        call.artifact_uid or "-",
+        call.revision_id or "-",
+        call.outcome,
+        call.milliseconds,
+    )
 
 
 class MemoryServer(MCPServer[None]):
@@ -84,71 +135,60 @@ class MemoryServer(MCPServer[None]):
     async def call_tool(
         self, name: str, arguments: dict[str, Any], context: Context[None, Any] | None = None
     ) -> CallToolResult | InputRequiredResult:
+        begun = time.perf_counter()
+        answer: CallToolResult | InputRequiredResult | None = None
+        try:
+            answer = await self._answer(name, arguments, context)
+            return answer
+        finally:
+            _record(ToolCall.of(name, arguments, answer, time.perf_counter() - begun))
+
+    async def _answer(
+        self, name: str, arguments: dict[str, Any], context: Context[None, Any] | None
+    ) -> CallToolResult | InputRequiredResult:
         tool = self._tool_manager.get_tool(name)
         if tool is None:
             known = sorted(tool.name for tool in self._tool_manager.list_tools())
-            return _failure(f"There is no tool {name!r}.", ErrorCode.NOT_FOUND, {"allowed": known})
+            return failed_call(
+                f"There is no tool {shorten(name)}.", ErrorCode.NOT_FOUND, {"allowed": known}
+            )
         try:
-            _refuse_what_validation_lets_pass(tool, arguments)
-            return await super().call_tool(name, arguments, context)
-        except InvalidInput as fault:
-            return _failure(fault.message, fault.code, fault.details)
+            refuse_what_validation_lets_pass(tool, arguments)
+            with acting(source=f"tool {name}"):
+                return await super().call_tool(name, arguments, context)
+        except MemoryFault as fault:
+            return failed_call(fault.message, fault.code, fault.details)
         except ToolError as error:
             return _explain(name, error, tool)
 
+    async def get_prompt(
+        self,
+        name: str,
+        arguments: dict[str, Any] | None = None,
+        context: Context[None, Any] | None = None,
+    ) -> GetPromptResult | InputRequiredResult:
+        try:
+            self._refuse_wrong_prompt(name, arguments or {})
+        except MemoryFault as fault:
+            raise protocol_error(fault) from fault
+        return await super().get_prompt(name, arguments, context)
 
-def _refuse_what_validation_lets_pass(tool: Tool, arguments: dict[str, Any]) -> None:
-    """Unknown parameters, types that pydantic would convert, and text that no store can hold."""
-    properties = tool.parameters.get("properties", {})
-    definitions = tool.parameters.get("$defs", {})
-    for name, value in tool.fn_metadata.pre_parse_json(arguments).items():
-        if name not in properties:
-            allowed = sorted(properties)
-            raise InvalidInput(
-                f"{tool.name} has no parameter {name!r}. Its parameters: {', '.join(allowed)}.",
-                details={"parameter": name, "allowed": allowed},
-            )
-        if not _has_type(value, properties[name], definitions):
+    def _refuse_wrong_prompt(self, name: str, arguments: dict[str, Any]) -> None:
+        prompt = self._prompt_manager.get_prompt(name)
+        if prompt is None:
+            known = sorted(prompt.name for prompt in self._prompt_manager.list_prompts())
+            raise NotFound(f"There is no prompt {shorten(name)}.", details={"allowed": known})
+        wanted = {argument.name: argument.required for argument in prompt.arguments or ()}
+        missing = [name for name, required in wanted.items() if required and name not in arguments]
+        unknown = [name for name in arguments if name not in wanted]
+        if missing or unknown:
             problem = (
-                f"{name}: wrong type (got {_shorten(value)}; "
-                f"allowed: {_allowed(properties[name], definitions)})"
+                f"needs {missing[0]!r}" if missing else f"has no argument {shorten(unknown[0])}"
             )
             raise InvalidInput(
-                f"Invalid arguments for {tool.name}. {problem}",
-                details={"parameter": name, "problems": [problem]},
+                f"The prompt {name} {problem}. Its arguments: {', '.join(wanted)}.",
+                details={"parameter": (missing or unknown)[0][:80], "allowed": list(wanted)},
             )
-        for text in value if isinstance(value, list) else [value]:
-            if isinstance(text, str):
-                refuse_unstorable(name, text, allow_nul=name == "content")
-
-
-_JSON_TYPES: dict[str, tuple[type, ...]] = {
-    "string": (str,),
-    "integer": (int, float),  # 5.0 is an integer in JSON; 5.5 is refused by its validation
-    "number": (int, float),
-    "boolean": (bool,),
-    "array": (list,),
-    "object": (dict,),
-    "null": (type(None),),
-}
-
-
-def _has_type(value: object, schema: dict[str, Any], definitions: dict[str, Any]) -> bool:
-    """Left to itself, pydantic takes "5" or true for an integer and "yes" for a boolean."""
-    if "$ref" in schema:
-        return _has_type(value, _definition(schema, definitions), definitions)
-    if "anyOf" in schema:
-        return any(_has_type(value, option, definitions) for option in schema["anyOf"])
-    if (expected := schema.get("type")) is None:
-        return True
-    if isinstance(value, bool):
-        return bool(expected == "boolean")
-    return isinstance(value, _JSON_TYPES[expected])
-
-
-def _definition(schema: dict[str, Any], definitions: dict[str, Any]) -> dict[str, Any]:
-    found: dict[str, Any] = definitions[schema["$ref"].rsplit("/", 1)[-1]]
-    return found
 
 
 def _explain(name: str, error: ToolError, tool: Tool) -> CallToolResult:
@@ -156,18 +196,25 @@ def _explain(name: str, error: ToolError, tool: Tool) -> CallToolResult:
     if isinstance(cause, BaseExceptionGroup):
         cause = _first_fault(cause)
     if isinstance(cause, MemoryFault):
-        log.info("%s: %s %s", name, cause.code, cause.message)
-        return _failure(cause.message, cause.code, cause.details)
-    if isinstance(cause, ValidationError) and _is_about_arguments(cause, tool):
-        message, details = _describe(cause, tool)
-        return _failure(message, ErrorCode.VALIDATION_ERROR, details)
-    log.error("%s failed unexpectedly", name, exc_info=cause or error)
-    return _failure(
+        return failed_call(cause.message, cause.code, cause.details)
+    if isinstance(cause, ValidationError) and is_about_arguments(cause, tool):
+        message, details = describe(cause, tool)
+        return failed_call(message, ErrorCode.VALIDATION_ERROR, details)
+    _log_unexpected(name, cause or error)
+    return failed_call(
         f"{name} failed for a reason that is our fault; nothing was half-written. The server's "
         "log has the details. Try again, and report it if it happens again.",
         ErrorCode.INTERNAL_ERROR,
         {},
     )
+
+
+def _log_unexpected(name: str, error: BaseException) -> None:
+    """Where it happened, but not what was said there: a driver's words may repeat a document's
+    text. LOG_LEVEL=DEBUG shows them."""
+    frames = "".join(traceback.format_tb(error.__traceback__))
+    log.error("%s failed unexpectedly: %s\n%s", name, type(error).__name__, frames.rstrip())
+    log.debug("%s failed unexpectedly", name, exc_info=error)
 
 
 def _first_fault(group: BaseExceptionGroup[BaseException]) -> BaseException:
@@ -178,59 +225,3 @@ def _first_fault(group: BaseExceptionGroup[BaseException]) -> BaseException:
         if isinstance(member, MemoryFault):
             return member
     return group
-
-
-def _is_about_arguments(error: ValidationError, tool: Tool) -> bool:
-    return error.title == tool.fn_metadata.arg_model.__name__
-
-
-def _describe(error: ValidationError, tool: Tool) -> tuple[str, dict[str, Any]]:
-    """Each wrong parameter with what it may be."""
-    lines, parameters = [], []
-    properties = tool.parameters.get("properties", {})
-    for fault in error.errors(include_url=False, include_context=False):
-        parameter = str(fault["loc"][0])
-        parameters.append(parameter)
-        allowed = _allowed(properties.get(parameter, {}), tool.parameters.get("$defs", {}))
-        shown = _shorten(fault["input"]) if fault["type"] != "missing" else "nothing"
-        lines.append(f"{parameter}: {fault['msg']} (got {shown}; allowed: {allowed})")
-    unique = list(dict.fromkeys(lines))
-    details = {"parameter": parameters[0], "problems": unique}
-    return f"Invalid arguments for {tool.name}. " + "; ".join(unique), details
-
-
-_LIMITS = {
-    "minimum": "at least {}",
-    "exclusiveMinimum": "more than {}",
-    "maximum": "at most {}",
-    "minLength": "at least {} character(s)",
-    "maxLength": "at most {} characters",
-    "maxItems": "at most {} items",
-}
-
-
-def _allowed(schema: dict[str, Any], definitions: dict[str, Any]) -> str:
-    """A parameter's schema in words."""
-    if "$ref" in schema:
-        return _allowed(_definition(schema, definitions), definitions)
-    if "anyOf" in schema:
-        return " or ".join(_allowed(option, definitions) for option in schema["anyOf"])
-    if "enum" in schema:
-        return "one of " + ", ".join(map(str, schema["enum"]))
-    words = [text.format(f"{schema[key]:,}") for key, text in _LIMITS.items() if key in schema]
-    return ", ".join([str(schema.get("type", "any value")), *words])
-
-
-def _shorten(value: object) -> str:
-    shown = repr(value)
-    return shown if len(shown) <= 80 else f"{shown[:77]}…"
-
-
-def _failure(message: str, code: ErrorCode, details: dict[str, Any]) -> CallToolResult:
-    body = {"error": message, "error_code": code.value, "details": details}
-    text = json.dumps(body, ensure_ascii=True, default=str)
-    return CallToolResult(
-        content=[TextContent(type="text", text=text)],
-        structured_content=json.loads(text),
-        is_error=True,
-    )

@@ -6,24 +6,56 @@ from typing import Annotated
 
 import typer
 
-from mcp_server.cli import backfill, events
-from memory_core.errors import ConfigurationFault, MemoryFault
+from mcp_server.cli import asking, backfill, events, following, webhooks
+from mcp_server.cli.asking import Json
+from memory_core import __version__
+from memory_core.errors import FULL_DISK, ConfigurationFault, MemoryFault
+from memory_core.log.origin import acting
+
+# As `mcp-memory --help` groups the commands.
+_START, _READ, _OPERATE = "Start", "Ask the memory", "Operate"
 
 app = typer.Typer(
     name="mcp-memory",
-    help="A memory that can be trusted: documents over MCP, proved semantic events by Dagster.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    add_completion=False,
 )
 
 
-@app.command()
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"mcp-memory {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    _: Annotated[
+        bool,
+        typer.Option("--version", help="Show the version.", callback=_print_version, is_eager=True),
+    ] = False,
+) -> None:
+    """A memory that can be trusted: documents over MCP, proved semantic events by Dagster."""
+
+
+@app.command(rich_help_panel=_START)
 def up() -> None:
     """Start the whole stack and keep it running until Ctrl-C."""
     from mcp_server.cli.up import run
 
     run()
+
+
+# The help shows the groups in the order in which their first commands come.
+app.command(rich_help_panel=_READ)(asking.search)
+app.command(rich_help_panel=_READ)(asking.people)
+app.add_typer(asking.documents, name="documents", rich_help_panel=_READ)
+app.add_typer(events.app, name="events", rich_help_panel=_READ)
+app.add_typer(backfill.app, name="backfill", rich_help_panel=_OPERATE)
+app.add_typer(following.log, name="log", rich_help_panel=_OPERATE)
+app.add_typer(following.projections, name="projections", rich_help_panel=_OPERATE)
+app.add_typer(following.deadletters, name="deadletters", rich_help_panel=_OPERATE)
+app.add_typer(webhooks.app, name="webhooks", rich_help_panel=_OPERATE)
 
 
 @app.command(hidden=True)
@@ -34,7 +66,7 @@ def services() -> None:
     run_services()
 
 
-@app.command()
+@app.command(rich_help_panel=_OPERATE)
 def serve(
     stdio: Annotated[
         bool, typer.Option("--stdio", help="Speak MCP over stdin and stdout instead of HTTP.")
@@ -46,10 +78,10 @@ def serve(
     run(stdio=stdio)
 
 
-@app.command()
+@app.command(rich_help_panel=_START)
 def ingest(
     paths: Annotated[
-        list[Path], typer.Argument(help="Files and folders.", metavar="PATH…", show_default=False)
+        list[Path], typer.Argument(help="Files and folders.", metavar="PATH", show_default=False)
     ],
     artifact_type: Annotated[
         str | None, typer.Option("--type", help="email, doc, chat, transcript or note for all.")
@@ -94,76 +126,159 @@ def ingest(
     )
 
 
-@app.command()
-def migrate() -> None:
-    """Bring the database schema up to date."""
-    from mcp_server.cli.migrate import run
+@app.command(rich_help_panel=_OPERATE)
+def worker() -> None:
+    """Run what follows the log (the index, deliveries) alone; `up` runs it too."""
+    from mcp_server.cli.worker import run
 
     run()
 
 
-@app.command()
+@app.command(rich_help_panel=_OPERATE)
+def migrate(as_json: Json = False) -> None:
+    """Bring the database schema up to date."""
+    from mcp_server.cli.migrate import run
+
+    run(as_json=as_json)
+
+
+@app.command(rich_help_panel=_START)
 def doctor(
     repair: Annotated[
         bool, typer.Option("--repair", help="Mend what can be mended in the stores.")
     ] = False,
+    provider: Annotated[
+        bool,
+        typer.Option("--provider", help="Also ask the model that extracts events one question."),
+    ] = False,
+    as_json: Json = False,
 ) -> None:
     """Check everything the product needs, and say what to do about what is missing."""
     from mcp_server.cli.doctor import run
 
-    run(repair=repair)
+    run(repair=repair, provider=provider, as_json=as_json)
 
 
-@app.command()
-def reindex(
-    what: Annotated[
-        str, typer.Argument(help="documents, memories, events or all.", metavar="WHAT")
-    ] = "all",
+@app.command("import-v2", rich_help_panel=_OPERATE)
+def import_v2(
+    place: Annotated[
+        str,
+        typer.Argument(
+            help="The directory of version 2's Chroma, or its server's address (http://…).",
+            metavar="PLACE",
+            show_default=False,
+        ),
+    ],
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Read all, store nothing.")] = False,
+    as_json: Json = False,
 ) -> None:
+    """Bring over what version 2 kept in Chroma; that is left untouched."""
+    from mcp_server.cli.import_v2 import run
+
+    run(place, dry_run=dry_run, as_json=as_json)
+
+
+@app.command(rich_help_panel=_OPERATE)
+def reindex() -> None:
     """Rebuild the search index from Postgres, for example after a change of embedding model."""
     from mcp_server.cli.reindex import run
 
-    run(what)
+    run()
 
 
-app.add_typer(events.app, name="events")
-app.add_typer(backfill.app, name="backfill")
+@app.command(rich_help_panel=_START)
+def status(as_json: Json = False) -> None:
+    """Which memory is in use, what is in it, and what runs."""
+    from mcp_server.cli.status import run
+
+    run(as_json=as_json)
 
 
-@app.command()
+@app.command(rich_help_panel=_OPERATE)
+def config(
+    changed: Annotated[
+        bool, typer.Option("--changed", help="Only what differs from the defaults.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Every setting, its value (secrets masked) and where it comes from."""
+    from mcp_server.cli.configuration import show
+
+    show(changed=changed, as_json=as_json)
+
+
+@app.command(rich_help_panel=_START)
+def connect(
+    client: Annotated[
+        str,
+        typer.Argument(help="claude, claude-code, cursor, vscode or inspector.", metavar="CLIENT"),
+    ],
+    http: Annotated[
+        bool, typer.Option("--http", help="Ask the running stack instead of starting a server.")
+    ] = False,
+    name: Annotated[str, typer.Option(help="The server's name in the client.")] = "memory",
+    file: Annotated[
+        Path | None, typer.Option(help="Another file than the client's own, e.g. .vscode/mcp.json.")
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show the change; write nothing.")
+    ] = False,
+    undo: Annotated[bool, typer.Option("--undo", help="Take the memory out again.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Put the memory into an MCP client's list of servers."""
+    from mcp_server.cli.connect import run
+
+    run(client, http=http, name=name, file=file, dry_run=dry_run, undo=undo, as_json=as_json)
+
+
+@app.command(rich_help_panel=_OPERATE)
 def jobs(
     status: Annotated[
         str | None, typer.Option(help="Only PENDING, PROCESSING, DONE or FAILED jobs.")
     ] = None,
-    limit: Annotated[int, typer.Option(min=1, max=1000)] = 20,
-    as_json: Annotated[bool, typer.Option("--json", help="For scripts.")] = False,
+    limit: Annotated[int, typer.Option(min=1, max=1000, help="How many.")] = 20,
+    watch: Annotated[
+        bool, typer.Option("--watch", help="Stay until nothing waits, with a progress bar.")
+    ] = False,
+    as_json: Json = False,
 ) -> None:
     """The extraction queue: how many jobs in which state, and the latest of them."""
     from mcp_server.cli.jobs import run
 
-    run(status, limit, as_json=as_json)
+    run(status, limit, watch=watch, as_json=as_json)
 
 
-@app.command()
+@app.command(rich_help_panel=_OPERATE)
 def reextract(
-    artifact_uid: Annotated[str, typer.Argument(help="The document: uid_… .")],
-    revision_id: Annotated[
-        str | None, typer.Argument(help="rev_… ; the latest revision when left out.")
+    document: Annotated[
+        str | None, typer.Argument(help="uid_…, or its first characters.", metavar="DOCUMENT")
+    ] = None,
+    revision: Annotated[
+        str | None,
+        typer.Argument(help="rev_…; the latest revision when left out.", metavar="REVISION"),
+    ] = None,
+    failed: Annotated[
+        bool, typer.Option("--failed", help="Everything that failed, instead of one document.")
+    ] = False,
+    code: Annotated[
+        str | None, typer.Option("--code", help="With --failed: only with this error code.")
     ] = None,
     force: Annotated[
         bool,
-        typer.Option("--force", help="Also when it is done or at work, asking the model anew."),
+        typer.Option("--force", help="Also what is done or at work; asks the model again."),
     ] = False,
+    as_json: Json = False,
 ) -> None:
-    """Ask for a revision's events again, for example one that failed."""
+    """Ask for events again: of a revision, or of everything that failed."""
     from mcp_server.cli.reextract import run
 
-    run(artifact_uid, revision_id, force=force)
+    run(document, revision, failed=failed, code=code, force=force, as_json=as_json)
 
 
-@app.command(hidden=True)
+@app.command(rich_help_panel=_START)
 def demo() -> None:
-    """Start the stack on a throw-away data dir and show what it does."""
+    """Show on sample documents, in a folder that can be thrown away, what the memory does."""
     from mcp_server.cli.demo import run
 
     run()
@@ -171,7 +286,20 @@ def demo() -> None:
 
 def main() -> None:
     try:
-        app()
+        with acting(source=" ".join(["mcp-memory", *sys.argv[1:2]])):
+            app()
     except MemoryFault as fault:
-        typer.secho(fault.message, fg=typer.colors.RED, err=True)
+        from mcp_server.cli.wording import in_commands
+
+        typer.secho(in_commands(fault.message), fg=typer.colors.RED, err=True)
         sys.exit(2 if isinstance(fault, ConfigurationFault) else 1)
+    except OSError as error:
+        if error.errno not in FULL_DISK:
+            raise
+        where = f" ({error.filename})" if error.filename else ""
+        typer.secho(
+            f"The disk is full{where}. What is stored is safe: free some space and try again.",
+            fg=typer.colors.RED,
+            err=True,
+        )
+        sys.exit(1)

@@ -4,18 +4,20 @@ from typing import Annotated, Any
 
 import typer
 
+from mcp_server.cli.asking import InDocument
+
 app = typer.Typer(
-    help="After a change of prompt: what it would take, a trial, and the backfill itself.",
+    help="After a change of prompt: extract older events again (plan, trial, start …).",
     no_args_is_help=True,
 )
 
 Json = Annotated[bool, typer.Option("--json", help="For scripts.")]
 CategoryOption = Annotated[
-    str | None, typer.Option("--category", help="Only revisions with such an event.")
+    str | None, typer.Option("--category", help="Only revisions with an event of this kind.")
 ]
 Source = Annotated[str | None, typer.Option("--source", help="Only of this source system.")]
 Kind = Annotated[str | None, typer.Option("--type", help="email, doc, chat, transcript, note.")]
-Artifact = Annotated[str | None, typer.Option("--artifact", help="Only this document: uid_… .")]
+Artifact = InDocument
 Since = Annotated[str | None, typer.Option("--from", help="Documents from this time on, ISO 8601.")]
 Until = Annotated[str | None, typer.Option("--to", help="Documents up to this time, ISO 8601.")]
 Others = Annotated[

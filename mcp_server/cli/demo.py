@@ -16,22 +16,27 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from mcp_server.cli.configuration import read_settings
+from mcp_server.cli.showing import counted
+from mcp_server.failures import error_in
 from memory_core import ids, tls
 from memory_core.database import Database, Row
 from memory_core.errors import MemoryFault, StackFault
-from memory_core.settings import load_settings
+from memory_core.shipped import shipped
+from memory_core.short_ids import short
 from memory_core.stack.process import StackProcess
-from memory_core.stack.services import PROJECT_ROOT
 from memory_core.stack.state import StackState
+from memory_core.text.excerpt import excerpt
 
-CORPUS = PROJECT_ROOT / "demo"
 EXTRACTION_SECONDS = 180.0
 _SHOWN_PER_CATEGORY = 3
 _POLL_SECONDS = 0.25
+# Of the best passage so much that it answers the question, of the others a glimpse.
+_PASSAGE_CHARS = (800, 240, 240)
 
 
 def run() -> None:
-    demo = Demo(Console(), load_settings().data_dir / "demo")
+    demo = Demo(Console(), read_settings().data_dir / "demo")
     demo.run()
 
 
@@ -75,9 +80,9 @@ class Demo:
 
     async def _ingest(self, client: Client) -> None:
         table = Table("document", "type", "status", "chunks", box=None, header_style="bold")
-        for entry in json.loads((CORPUS / "manifest.json").read_text(encoding="utf-8")):
+        for entry in json.loads((shipped("demo") / "manifest.json").read_text(encoding="utf-8")):
             # As bytes: line endings are part of a document.
-            content = (CORPUS / entry.pop("file")).read_bytes().decode()
+            content = (shipped("demo") / entry.pop("file")).read_bytes().decode()
             answer = await client.call_tool("artifact_ingest", {**entry, "content": content})
             result = _expect(answer)
             pieces = str(result["num_chunks"]) if result["is_chunked"] else "1"
@@ -116,7 +121,7 @@ class Demo:
         for row in runs:
             self._console.print(
                 f"[green]✓[/] run {state.dagster_url}/runs/{row['run_id']}: "
-                f"{row['events']} events from {row['revisions']} revisions"
+                f"{counted(row['events'], 'event')} from {counted(row['revisions'], 'revision')}"
             )
         self._heading(f"4. {len(events)} events of the latest revisions, each with its proof")
         for category, members in groupby(events, key=lambda row: row["category"]):
@@ -199,7 +204,7 @@ class Demo:
 
     @staticmethod
     def _pricing_source_id() -> str:
-        entries = json.loads((CORPUS / "manifest.json").read_text(encoding="utf-8"))
+        entries = json.loads((shipped("demo") / "manifest.json").read_text(encoding="utf-8"))
         wanted = (entry for entry in entries if "pricing-model" in entry["file"])
         source_id: str = next(wanted)["source_id"]
         return source_id
@@ -208,12 +213,11 @@ class Demo:
         question = "why did we drop SMS codes?"
         self._heading(f"6. And the text itself: hybrid_search “{question}”")
         answer = await client.call_tool("hybrid_search", {"query": question, "limit": 3})
-        for hit in _expect(answer)["results"]:
-            passage = " ".join(hit["text"].split())[:160]
+        for hit, length in zip(_expect(answer)["results"], _PASSAGE_CHARS, strict=False):
+            passage = excerpt(hit["text"], question, length)
             self._console.print(
-                f"[bold]{escape(hit['title'] or '')}[/] "
-                f"[dim]{hit['start_char']}–{hit['end_char']}, by {', '.join(hit['sources'])}[/]\n"
-                f"  {escape(passage)} …"
+                f"[bold]{escape(hit['title'] or '')}[/] [dim]{short(hit['artifact_uid'])}[/]\n"
+                f"  {escape(passage)}"
             )
 
     def _show_times(self) -> None:
@@ -221,8 +225,8 @@ class Demo:
         for what, seconds in self._seconds.items():
             self._console.print(f"  {what:<18} {seconds:6.1f} s")
         self._console.print(
-            "\nNext: [bold]make up[/] keeps a stack of your own running and says how to connect "
-            "an MCP client."
+            "\nNext: [bold]mcp-memory up[/] (in a checkout: make up) keeps a stack running and "
+            "says how to connect an MCP client."
         )
 
     def _heading(self, text: str) -> None:
@@ -236,7 +240,7 @@ class Demo:
 
 
 def _expect(answer: Any) -> dict[str, Any]:
-    content: dict[str, Any] = answer.structured_content
     if answer.is_error:
-        raise MemoryFault(f"a tool failed: {content}")
+        raise MemoryFault(f"a tool failed: {error_in(answer)}")
+    content: dict[str, Any] = answer.structured_content
     return content

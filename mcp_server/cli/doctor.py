@@ -1,27 +1,45 @@
-"""`mcp-memory doctor`: ✓ or ✗ for each thing the product needs, with the remedy."""
+"""`mcp-memory doctor`: ✓ or ✗ for each thing the product needs, with the remedy. A ! is for what
+goes on by itself but is worth knowing."""
 
 import asyncio
 import shutil
 import sys
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Generator, Iterator
+from dataclasses import dataclass, replace
 
 import typer
 from rich.console import Console
 from rich.markup import escape
 
+from mcp_server.cli.configuration import read_settings
+from mcp_server.cli.showing import as_json as json_text
 from memory_core import integrity, migrations
 from memory_core.embedding import build_embedder
 from memory_core.errors import MemoryFault
+from memory_core.extraction.probe import ask_model
 from memory_core.integrity import CHECKS, Check, Repair
+from memory_core.progress import NO_PIPELINE, Progress, read_progress
 from memory_core.runtime import Runtime
-from memory_core.settings import Settings, load_settings, redact_dsn
+from memory_core.settings import Settings, redact_dsn
 from memory_core.stack import ports, probes, state
+from memory_core.stack.checksums import enable_checksums, has_checksums
 from memory_core.stack.connection import Membership, needs_services
 from memory_core.stack.layout import Layout
+from memory_core.text.printable import single_line
 
 FREE_DISK_BYTES = 1_000_000_000
 _BEYOND_SHOWN = 3
+_MESSAGE_CHARS = 300
+_READ_THE_MESSAGE = "Mend what the message says."
+_REMEDIES = {
+    "OPENAI_AUTH_ERROR": "Put OPENAI_API_KEY right and restart the stack.",
+    "OPENAI_INVALID_MODEL": "Put OPENAI_EVENT_MODEL right and restart the stack.",
+    "OPENAI_RATE_LIMIT": "Lower EXTRACT_CONCURRENCY, or raise the provider's limit.",
+    "OPENAI_CONNECTION_ERROR": "Check OPENAI_BASE_URL and the provider.",
+    "OPENAI_TIMEOUT": "Raise OPENAI_TIMEOUT, or check the provider.",
+    "INVALID_JSON_SCHEMA": "Try another OPENAI_EVENT_MODEL: this one does not answer in JSON.",
+    "ARTIFACT_NOT_FOUND": "Ingest the documents again: their text is gone.",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,39 +47,64 @@ class Finding:
     good: bool
     what: str
     remedy: str = ""
+    note: str = ""  # what is good, but worth knowing
+
+    @property
+    def advice(self) -> str:
+        return self.note if self.good else self.remedy
 
 
-def run(*, repair: bool) -> None:
-    console = Console()
-    settings = load_settings()
-    bad = 0
-    for finding in examine(settings, repair=repair):
-        bad += not finding.good
-        mark = "[green]✓[/]" if finding.good else "[red]✗[/]"
+def run(*, repair: bool, provider: bool, as_json: bool) -> None:
+    console = Console(quiet=as_json)
+    settings = read_settings()
+    found = []
+    for finding in examine(settings, repair=repair, provider=provider):
+        found.append(finding)
+        mark = "[red]✗[/]"
+        if finding.good:
+            mark = "[yellow]![/]" if finding.note else "[green]✓[/]"
         console.print(f"{mark} {escape(finding.what)}", soft_wrap=True)
-        if not finding.good:
-            console.print(f"    [yellow]→ {escape(finding.remedy)}[/]", soft_wrap=True)
-    console.print("\nAll is well." if not bad else f"\n{bad} thing(s) need attention.")
+        if finding.advice:
+            console.print(f"    [yellow]→ {escape(finding.advice)}[/]", soft_wrap=True)
+    bad = sum(not finding.good for finding in found)
+    console.print(f"\n{_verdict(found, bad)}")
+    if as_json:
+        rows = [{"ok": one.good, "what": one.what, "remedy": one.advice or None} for one in found]
+        print(json_text({"ok": not bad, "findings": rows}))
     if bad:
         raise typer.Exit(1)
 
 
-def examine(settings: Settings, *, repair: bool) -> Iterator[Finding]:
+def _verdict(found: list[Finding], bad: int) -> str:
+    if bad:
+        return "1 thing needs attention." if bad == 1 else f"{bad} things need attention."
+    if any(finding.note for finding in found):
+        return "Nothing is broken; see the lines marked with !."
+    return "All is well."
+
+
+def examine(settings: Settings, *, repair: bool, provider: bool) -> Iterator[Finding]:
     yield _python()
     yield _disk(settings)
     yield from _ports(settings)
-    yield from _stores(settings, repair=repair)
-    yield _provider(settings)
+    progress = yield from _stores(settings, repair=repair)
+    # Afterwards: services that were started for this have stopped, as a repair needs it.
+    yield from _checksums(settings, repair=repair)
+    if progress is not None:
+        yield from _jobs(progress)
+    yield _embedder(settings)
+    yield _extractor(settings, asked=provider, progress=progress)
 
 
-def _stores(settings: Settings, *, repair: bool) -> Iterator[Finding]:
-    """Servers that the settings name are asked as they are; our own are started if need be."""
+def _stores(settings: Settings, *, repair: bool) -> Generator[Finding, None, Progress | None]:
+    """Servers that the settings name are asked as they are; our own are started if need be.
+    Returns how far extraction is, where the stores can tell."""
     postgres = _postgres(settings) if settings.events_db_dsn is not None else None
     if postgres is not None and not postgres.good:
         yield postgres
         if settings.chroma_host is not None:
             yield _chroma(settings)
-        return
+        return None
     membership = Membership(settings)
     try:
         resolved = membership.join() if needs_services(settings) else settings
@@ -69,10 +112,34 @@ def _stores(settings: Settings, *, repair: bool) -> Iterator[Finding]:
         yield from found
         if all(finding.good for finding in found):
             yield from asyncio.run(_integrity(resolved, repair=repair))
+            return asyncio.run(_progress(resolved))
     except MemoryFault as fault:
         yield Finding(False, "Postgres and Chroma", fault.message)
     finally:
         membership.leave()
+    return None
+
+
+def _checksums(settings: Settings, *, repair: bool) -> Iterator[Finding]:
+    """Whether the embedded Postgres would notice a page that the disk has changed."""
+    layout = Layout(settings.data_dir)
+    has = has_checksums(layout) if settings.events_db_dsn is None else None
+    if has is None:
+        return
+    if has:
+        yield Finding(True, "Postgres keeps a checksum of every page.")
+        return
+    what = "Postgres keeps no checksums: this memory was made by an older version."
+    if not repair:
+        remedy = "Stop the stack and run `mcp-memory doctor --repair`: it adds them in place."
+        yield Finding(False, what, remedy)
+        return
+    try:
+        enable_checksums(layout)
+    except MemoryFault as fault:
+        yield Finding(False, what, fault.message)
+    else:
+        yield Finding(True, "Postgres keeps a checksum of every page: added now.")
 
 
 def _python() -> Finding:
@@ -102,12 +169,15 @@ def _ports(settings: Settings) -> Iterator[Finding]:
     if running is not None and running.mode == "full":
         yield Finding(True, f"Stack: running (pid {running.pid}), MCP at {running.mcp_url}")
         return
-    for variable, port in (
-        ("MCP_PORT", settings.mcp_port),
-        ("DAGSTER_PORT", settings.dagster_port),
+    for variable, port, host in (
+        ("MCP_PORT", settings.mcp_port, settings.mcp_host),
+        ("DAGSTER_PORT", settings.dagster_port, settings.dagster_host),
     ):
+        if port == 0:
+            yield Finding(True, f"Port: any free one ({variable}=0)")
+            continue
         yield Finding(
-            port == 0 or ports.is_free(port, settings.mcp_host),
+            ports.is_free(port, host),
             f"Port {port} ({variable}) is free",
             f"Another program uses {port}: stop it, or set {variable} to a free port.",
         )
@@ -124,7 +194,7 @@ def _postgres(settings: Settings) -> Finding:
 def _chroma(settings: Settings) -> Finding:
     host, port = settings.chroma_host or "", settings.chroma_port
     return _answers(
-        f"Chroma at {host}:{port}",
+        f"Chroma at {settings.chroma_address}",
         lambda: asyncio.run(probes.chroma(host, port)),
         "Is the server running, and are CHROMA_HOST and CHROMA_PORT right?",
     )
@@ -137,12 +207,32 @@ def _migrations(settings: Settings) -> Finding:
         return Finding(False, "Schema", fault.message)
     return Finding(
         not missing,
-        f"Schema: {len(migrations.shipped())} migrations, {len(missing)} pending",
+        f"Schema: {len(migrations.shipped())} migrations, "
+        f"{f'{len(missing)} pending' if missing else 'all applied'}",
         "Run `mcp-memory migrate`.",
     )
 
 
-def _provider(settings: Settings) -> Finding:
+def _jobs(progress: Progress) -> Iterator[Finding]:
+    """Failed ones with their codes, and those that wait."""
+    if not progress.failures:
+        yield Finding(True, f"Jobs: {progress.done:,} done, none failed")
+    for failure in progress.failures:
+        yield Finding(
+            False,
+            f"Jobs: {failure.documents:,} failed with {failure.code}: "
+            f"{single_line(failure.message, _MESSAGE_CHARS)}",
+            f"{_REMEDIES.get(failure.code, _READ_THE_MESSAGE)} Then `mcp-memory reextract "
+            f"--failed --code {failure.code}`.",
+        )
+    if progress.unfinished:
+        note = "" if progress.pipeline_runs else NO_PIPELINE
+        if progress.delays:
+            note = note or "They are tried again by themselves, later each time."
+        yield Finding(True, f"Jobs: {progress.waits()}", note=note)
+
+
+def _embedder(settings: Settings) -> Finding:
     async def probe() -> None:
         embedder = build_embedder(settings)
         try:
@@ -158,14 +248,39 @@ def _provider(settings: Settings) -> Finding:
     )
 
 
+def _extractor(settings: Settings, *, asked: bool, progress: Progress | None) -> Finding:
+    """The model is asked one tiny question: on request, or when jobs met trouble with it."""
+    if not settings.uses_openai_extractor:
+        return Finding(True, "Extraction: rules, no model and no key needed")
+    setbacks = (*progress.failures, *progress.delays) if progress else ()
+    if not asked and not any(setback.is_of_provider for setback in setbacks):
+        return Finding(True, f"Extraction: {settings.openai_event_model}, not tried "
+                       "(--provider asks it one tiny question)")  # fmt: skip
+    found = _answers(
+        f"Extraction: {settings.openai_event_model}",
+        lambda: asyncio.run(ask_model(settings)),
+        "Check OPENAI_API_KEY, OPENAI_BASE_URL and OPENAI_EVENT_MODEL, or set EXTRACTOR=rules.",
+    )
+    return replace(found, what=f"{found.what} answers") if found.good else found
+
+
 async def _integrity(settings: Settings, *, repair: bool) -> list[Finding]:
     """What must hold in the stores, mended first if that is wanted."""
-    runtime = Runtime(settings)
+    runtime = Runtime(settings, worker="when needed")
     try:
         await runtime.open()
         return [await _check(runtime, check, repair=repair) for check in CHECKS]
     except MemoryFault as fault:
         return [Finding(False, "The stores cannot be examined", fault.message)]
+    finally:
+        await runtime.close()
+
+
+async def _progress(settings: Settings) -> Progress:
+    runtime = Runtime(settings)
+    try:
+        await runtime.open()
+        return await read_progress(runtime)
     finally:
         await runtime.close()
 
@@ -204,7 +319,7 @@ def _what_is_left(done: Repair) -> str:
         more = len(done.beyond) - _BEYOND_SHOWN
         named = "; ".join(done.beyond[:_BEYOND_SHOWN])
         told.append(f"Cannot be mended: {named}{f'; and {more:,} more' if more > 0 else ''}.")
-    return " ".join(told) or "It cannot be mended, or is broken anew: look again."
+    return " ".join(told) or "It could not be mended: run doctor again, then see the logs."
 
 
 def _answers(what: str, question: Callable[[], None], remedy: str) -> Finding:

@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from mcp_server.cli import tally
+from mcp_server.cli.configuration import read_settings
 from memory_core.artifacts.document import ArtifactType
 from memory_core.errors import InvalidInput, MemoryFault
 from memory_core.importing import history, prune
@@ -20,8 +21,9 @@ from memory_core.importing.places import admit
 from memory_core.importing.report import Report
 from memory_core.importing.roots import Place, Registry
 from memory_core.importing.run import Import, Options, Survey, survey
+from memory_core.progress import Progress, read_progress
 from memory_core.runtime import Runtime
-from memory_core.settings import Settings, load_settings
+from memory_core.settings import Settings
 
 _INTERRUPTED = 130
 
@@ -49,11 +51,14 @@ class Request:
 
 def run(request: Request) -> None:
     _refuse_contradictions(request)
-    report = asyncio.run(_Command(request, load_settings()).run())
+    command = _Command(request, read_settings())
+    report = asyncio.run(command.run())
     if request.as_json:
         print(json.dumps(report.as_json(), indent=2))
     elif not request.watch:
         tally.show(report)
+        if command.progress is not None:
+            tally.show_next(command.progress)
     if report.interrupted:
         raise typer.Exit(_INTERRUPTED)
     if report.stopped is not None:
@@ -93,15 +98,19 @@ def _type(name: str | None) -> ArtifactType | None:
 class _Command:
     def __init__(self, request: Request, settings: Settings) -> None:
         self._request = request
-        self._runtime = Runtime(settings)
+        self._runtime = Runtime(settings, worker="when needed")
         self._stop = asyncio.Event()
         self._bar = tally.Bar(quiet=request.as_json)
+        self.progress: Progress | None = None  # of extraction, after the import
 
     async def run(self) -> Report:
         async with _stopping(self._stop):
             try:
                 await self._runtime.open()
-                return await self._import()
+                report = await self._import()
+                if not self._request.dry_run and report.stopped is None:
+                    self.progress = await read_progress(self._runtime)
+                return report
             finally:
                 await self._runtime.close()
 

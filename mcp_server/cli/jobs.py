@@ -1,51 +1,109 @@
-"""`mcp-memory jobs`: the queue at a glance."""
+"""`mcp-memory jobs`: the queue at a glance, or watched until it is empty."""
 
 import asyncio
+import sys
 from typing import Any
 
+import typer
 from rich.console import Console
-from rich.table import Table
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+from mcp_server.cli import listing
+from mcp_server.cli.listing import Column
+from mcp_server.cli.session import Memory, with_memory
 from mcp_server.cli.showing import as_json as json_text
 from mcp_server.cli.showing import shown
+from memory_core import progress
 from memory_core.errors import InvalidInput
-from memory_core.runtime import Runtime
-from memory_core.settings import load_settings
+from memory_core.short_ids import short
 
 _STATUSES = ("PENDING", "PROCESSING", "DONE", "FAILED")
+_ERROR_CHARS = 200
+_LOOK_SECONDS = 1.0
+
+Counts = dict[str, int]
 
 
-def run(status: str | None, limit: int, *, as_json: bool) -> None:
+def run(status: str | None, limit: int, *, watch: bool, as_json: bool) -> None:
     wanted = status.upper() if status else None
     if wanted is not None and wanted not in _STATUSES:
         raise InvalidInput(f"{status!r} is no status: choose {', '.join(_STATUSES)}.")
-    counts, rows = asyncio.run(_read(wanted, limit))
+
+    async def work(memory: Memory) -> tuple[bool, Counts, list[dict[str, Any]]]:
+        emptied = await _watch(memory) if watch else True
+        async with memory.runtime.database.session() as session:
+            rows = await session.all("list_jobs", status=wanted, limit=limit)
+        return emptied, await _counts(memory), rows
+
+    try:
+        emptied, counts, rows = with_memory(work)
+    except KeyboardInterrupt:
+        raise typer.Exit(130) from None
     if as_json:
         print(json_text({"counts": counts, "jobs": rows}))
+    else:
+        _show(counts, rows)
+    if not emptied:
+        print(progress.NO_PIPELINE, file=sys.stderr)
+        raise typer.Exit(1)
+
+
+def _show(counts: Counts, rows: list[dict[str, Any]]) -> None:
+    out = listing.console()
+    out.print("  ".join(f"{name} [bold]{counts.get(name, 0)}[/]" for name in _STATUSES))
+    if not rows:
         return
-    console = Console()
-    console.print("  ".join(f"{name} [bold]{counts.get(name, 0)}[/]" for name in _STATUSES))
-    table = Table("status", "tries", "document", "asked by", "updated", "error", expand=True)
-    for row in rows:
-        error = f"{row['last_error_code']}: {row['last_error_message']}"
-        table.add_row(
-            row["status"],
-            f"{row['attempts']}/{row['max_attempts']}",
-            shown(row["title"] or row["artifact_uid"]),
-            shown(row["requested_by"]),
-            f"{row['updated_at']:%Y-%m-%d %H:%M:%S}",
-            shown(error[:200]) if row["last_error_code"] else "",
-        )
-    console.print(table)
+    listing.show(
+        [
+            *(Column("document"), Column("status"), Column("tries"), Column("updated")),
+            *(Column("title", 2), Column("error", 3)),
+        ],
+        (
+            [
+                short(row["artifact_uid"]),
+                row["status"],
+                f"{row['attempts']}/{row['max_attempts']}",
+                f"{row['updated_at']:%m-%d %H:%M}",
+                shown(row["title"] or "–"),
+                shown(_error(row)),
+            ]
+            for row in rows
+        ),
+    )
 
 
-async def _read(status: str | None, limit: int) -> tuple[dict[str, int], list[dict[str, Any]]]:
-    runtime = Runtime(load_settings())
-    try:
-        await runtime.open()
-        async with runtime.database.session() as session:
-            counts = await session.all("count_jobs_by_status")
-            rows = await session.all("list_jobs", status=status, limit=limit)
-    finally:
-        await runtime.close()
-    return {row["status"]: row["jobs"] for row in counts}, rows
+def _error(row: dict[str, Any]) -> str:
+    if not row["last_error_code"]:
+        return ""
+    return f"{row['last_error_code']}: {row['last_error_message']}"[:_ERROR_CHARS]
+
+
+async def _watch(memory: Memory) -> bool:
+    """Until nothing waits any more: True. False when nothing works on what waits."""
+    columns = (
+        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
+    )  # fmt: skip
+    with Progress(*columns, console=Console(stderr=True)) as bar:
+        task = bar.add_task("extracting events")
+        while True:
+            counts = await _counts(memory)
+            ended = counts.get("DONE", 0) + counts.get("FAILED", 0)
+            failed = f", {counts['FAILED']} failed" if counts.get("FAILED") else ""
+            bar.update(
+                task,
+                total=sum(counts.values()),
+                completed=ended,
+                description=f"extracting events{failed}",
+            )
+            if ended == sum(counts.values()):
+                return True
+            if not await progress.pipeline_runs(memory.runtime.database, memory.runtime.settings):
+                return False
+            await asyncio.sleep(_LOOK_SECONDS)
+            await memory.runtime.open()  # the stack may have been restarted
+
+
+async def _counts(memory: Memory) -> Counts:
+    async with memory.runtime.database.session() as session:
+        rows = await session.all("count_jobs_by_status")
+    return {row["status"]: row["jobs"] for row in rows}

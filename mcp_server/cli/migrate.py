@@ -2,20 +2,24 @@
 
 from rich.console import Console
 
+from mcp_server.cli.configuration import read_settings
+from mcp_server.cli.showing import as_json as json_text
 from memory_core import migrations
-from memory_core.settings import load_settings
 from memory_core.stack.connection import connected
 
 
-def run() -> None:
+def run(*, as_json: bool) -> None:
     console = Console()
-    settings = load_settings()
+    settings = read_settings()
     if settings.events_db_dsn is not None:
         applied = migrations.apply(settings.dsn)
     else:
-        # Whoever starts the embedded server migrates it before anybody gets to use it.
+        # Starting the embedded server migrates it already.
         with connected(settings) as resolved:
             applied = migrations.apply(resolved.dsn)
+    if as_json:
+        print(json_text({"applied": applied}))
+        return
     for name in applied:
         console.print(f"[green]✓[/] {name}")
     console.print("The schema is up to date.")

@@ -1,31 +1,59 @@
-"""`mcp-memory reextract`: ask for a revision's events again."""
+"""`mcp-memory reextract`: ask for a revision's events again, or for all that failed."""
 
-import asyncio
+from typing import Any
 
-from rich.console import Console
 from rich.markup import escape
 
+from mcp_server.cli import listing
+from mcp_server.cli.session import Memory, with_memory
+from mcp_server.cli.showing import as_json as json_text
+from mcp_server.cli.showing import counted
+from mcp_server.cli.wording import in_commands
+from memory_core.errors import InvalidInput
 from memory_core.events import reextraction
 from memory_core.events.reextraction import Reextraction
-from memory_core.runtime import Runtime
-from memory_core.settings import load_settings
 
 
-def run(artifact_uid: str, revision_id: str | None, *, force: bool) -> None:
-    done = asyncio.run(_ask(artifact_uid, revision_id, force=force))
-    console = Console()
-    console.print(escape(done.message), soft_wrap=True)
-    console.print(
-        f"{done.job['status']}  {escape(done.job['artifact_uid'])} "
-        f"{escape(done.job['revision_id'])}  [dim]mcp-memory jobs shows how it goes[/]",
-        soft_wrap=True,
+def run(
+    document: str | None,
+    revision: str | None,
+    *,
+    failed: bool,
+    code: str | None,
+    force: bool,
+    as_json: bool,
+) -> None:
+    if failed == (document is not None):
+        raise InvalidInput("Name a DOCUMENT, or give --failed for all that failed.")
+    if code is not None and not failed:
+        raise InvalidInput("--code limits --failed: give both, or name a DOCUMENT alone.")
+    if failed:
+        number = with_memory(
+            lambda memory: reextraction.reextract_failed(memory.runtime, code, fresh=force)
+        )
+        told: dict[str, Any] = {"jobs": number}
+        if not number and not as_json:
+            print("No job has failed" + (f" with {code}." if code else "."))
+            return
+        message = f"{counted(number, 'failed job')} will be tried again."
+    else:
+        assert document is not None
+        done = with_memory(lambda memory: _ask(memory, document, revision, force=force))
+        told = {"message": done.message, "job": done.job}
+        message = (
+            f"{in_commands(done.message)}\n{done.job['status']}  {done.job['artifact_uid']} "
+            f"{done.job['revision_id']}"
+        )
+    if as_json:
+        print(json_text(told))
+        return
+    out = listing.console()
+    out.print(escape(message), soft_wrap=True)
+    out.print("[dim]mcp-memory jobs --watch shows how it goes[/]")
+
+
+async def _ask(memory: Memory, document: str, revision: str | None, *, force: bool) -> Reextraction:
+    uid = await memory.document(document)
+    return await reextraction.reextract(
+        memory.runtime, uid, await memory.revision(uid, revision), force=force
     )
-
-
-async def _ask(artifact_uid: str, revision_id: str | None, *, force: bool) -> Reextraction:
-    runtime = Runtime(load_settings())
-    try:
-        await runtime.open()
-        return await reextraction.reextract(runtime, artifact_uid, revision_id, force=force)
-    finally:
-        await runtime.close()

@@ -1,42 +1,57 @@
-"""`mcp-memory reindex`."""
+"""`mcp-memory reindex`: the same as `mcp-memory projections rebuild index`, with a progress bar."""
 
 import asyncio
-from functools import partial
+import contextlib
 
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from memory_core import reindex
-from memory_core.errors import InvalidInput
+from memory_core.index import filling
+from memory_core.index import generation as generations
+from memory_core.log.worker import Worker
+from memory_core.projections import projections
 from memory_core.runtime import Runtime
 from memory_core.settings import load_settings
 
-_PARTS = {
-    "documents": (reindex.count_text, reindex.rebuild_text),
-    "memories": (reindex.count_memories, reindex.rebuild_memories),
-    "events": (reindex.count_events, reindex.rebuild_events),
-}
+_LOOK_SECONDS = 0.25
 
 
-def run(what: str) -> None:
-    if what != "all" and what not in _PARTS:
-        raise InvalidInput(f"{what!r} cannot be reindexed: choose {', '.join(_PARTS)} or all.")
-    asyncio.run(_rebuild(list(_PARTS) if what == "all" else [what]))
+def run() -> None:
+    asyncio.run(_rebuild())
 
 
-async def _rebuild(parts: list[str]) -> None:
+async def _rebuild() -> None:
+    """A worker that runs already does the work; else this process is one until it is done."""
     runtime = Runtime(load_settings())
+    try:
+        await runtime.open()
+        worker = asyncio.create_task(Worker(runtime.database, projections(runtime)).run())
+        try:
+            async with runtime.database.transaction() as session:
+                wanted = await generations.begin(session, runtime.embedder)
+                await session.run("set_projection_status", name="index", status="rebuilding")
+            await _watch(runtime, wanted.generation)
+        finally:
+            worker.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await worker
+    finally:
+        await runtime.close()
+
+
+async def _watch(runtime: Runtime, wanted: int) -> None:
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
         MofNCompleteColumn(),
         TimeRemainingColumn(),
     )
-    try:
-        await runtime.open()
-        with Progress(*columns) as progress:
-            for part in parts:
-                count, rebuild = _PARTS[part]
-                task = progress.add_task(part, total=await count(runtime))
-                await rebuild(runtime, partial(progress.advance, task))
-    finally:
-        await runtime.close()
+    with Progress(*columns) as progress:
+        task = progress.add_task("documents and memories", total=None)
+        while True:
+            row = await filling.progress(runtime)
+            if row is not None:
+                progress.update(task, total=row["owners"], completed=row["passed"])
+                if row["generation"] >= wanted and row["is_filled"]:
+                    progress.update(task, completed=row["owners"])
+                    return
+            await asyncio.sleep(_LOOK_SECONDS)

@@ -1,29 +1,53 @@
 """`mcp-memory serve`: the MCP server over streamable HTTP or stdio."""
 
+import gc
 import logging
-import sys
+from typing import TYPE_CHECKING
 
-from mcp_server.server import build_server
-from memory_core.settings import load_settings
-from memory_core.stack import ports
+from memory_core.logging_setup import log_to_stderr
 
-# Ten million characters of content, six bytes each when JSON escapes them.
-MAX_REQUEST_BYTES = 70_000_000
+if TYPE_CHECKING:
+    from mcp_server.tool import MemoryServer
+    from memory_core.settings import Settings
 
 
 def run(*, stdio: bool) -> None:
-    settings = load_settings()
-    # Over stdio, stdout belongs to the protocol.
-    logging.basicConfig(stream=sys.stderr, level=settings.log_level)
-    logging.getLogger("httpx").setLevel(logging.WARNING)
-    server = build_server(settings, stdio=stdio)
+    server, settings = _loaded(stdio=stdio)
     if stdio:
         server.run("stdio")
-        return
+    else:
+        _serve_http(server, settings)
+
+
+def _loaded(*, stdio: bool) -> "tuple[MemoryServer, Settings]":
+    """Loading makes a hundred thousand objects that stay, and a client waits for its greeting: the
+    collector would go through them again and again, for a tenth of the time."""
+    gc.disable()
+    from mcp_server.cli.configuration import read_settings
+    from mcp_server.server import build_server
+
+    settings = read_settings()
+    # Over stdio, stdout belongs to the protocol.
+    log_to_stderr(settings.log_level)
+    server = build_server(settings, stdio=stdio)
+    gc.freeze()
+    gc.enable()
+    return server, settings
+
+
+def _serve_http(server: "MemoryServer", settings: "Settings") -> None:
+    from mcp_server.http import application
+    from memory_core.stack import exposure, ports
+    from memory_core.web import connections
+
     port = ports.claim("MCP_PORT", settings.mcp_port, settings.mcp_host)
-    server.run(
-        "streamable-http",
+    if warning := exposure.warning(settings, dagster=False):
+        logging.getLogger(__name__).warning(warning)
+    connections.serve(
+        application(server, settings),
         host=settings.mcp_host,
         port=port,
-        max_request_body_size=MAX_REQUEST_BYTES,
+        log_level=settings.log_level.lower(),
+        log_config=None,  # uvicorn's lines go where ours go, with their time
+        loop="asyncio",
     )

@@ -20,6 +20,10 @@ def shown(text: str | None) -> str:
     return escape(single_line(text or "", _LONGEST))
 
 
+def counted(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" + ("" if number == 1 else "s")
+
+
 def joined(text: str | None) -> str:
     """Fit to stand beside other text: spaces at its ends are kept, each as one."""
     return _SPACE.sub(" ", visible(text or ""))

@@ -11,6 +11,7 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeRe
 from rich.table import Table
 
 from memory_core.importing.report import OUTCOMES, Entry, Report
+from memory_core.progress import Progress as Extraction
 from memory_core.text.printable import single_line
 
 _STYLES = {
@@ -63,11 +64,35 @@ def show(report: Report) -> None:
     if report.pruned:
         table.add_row("[red]pruned[/]", str(len(report.pruned)))
     console.print(table)
+    if not (any(report.counts.values()) or report.interrupted or report.stopped):
+        console.print("No file was found there: hidden ones and links are left out.")
     _show_reasons(console, "skipped", report.skipped)
     _show_reasons(console, "unchanged", [entry for entry in report.unchanged if entry.reason])
     _show_failures(console, report.failed)
     if report.interrupted:
         console.print("Stopped. What is stored is complete; run it again to continue.")
+
+
+def show_next(progress: Extraction) -> None:
+    """What happens now to what was imported."""
+    console = Console()
+    if progress.failures:
+        console.print(
+            f"[red]Extraction failed for {progress.failed:,} documents: {progress.fails()}.[/] "
+            "mcp-memory doctor says what to do.",
+            soft_wrap=True,
+        )
+    if not progress.unfinished:
+        return
+    number = (
+        "1 document waits"
+        if progress.unfinished == 1
+        else (f"{progress.unfinished:,} documents wait")
+    )
+    what = "watch: mcp-memory jobs --watch"
+    if not progress.pipeline_runs:
+        what = "nothing extracts them yet: start mcp-memory up in another terminal"
+    console.print(f"{number} for events; {what}", soft_wrap=True, highlight=False)
 
 
 def line(report: Report) -> None:

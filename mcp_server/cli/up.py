@@ -2,13 +2,31 @@
 
 import asyncio
 import json
+import shlex
+import shutil
+from pathlib import Path
 
 from rich.console import Console
 from rich.markup import escape
 
-from memory_core.settings import load_settings
+from mcp_server.cli.configuration import read_settings
+from mcp_server.cli.connect import program
+from memory_core.database import Database
+from memory_core.errors import MemoryFault
+from memory_core.progress import progress_of
+from memory_core.stack.memory import MemoryInUse, memory_in_use
 from memory_core.stack.services import Plan
 from memory_core.stack.supervisor import Supervisor
+
+
+def _connect(memory: MemoryInUse) -> str:
+    """The command as it has to be typed: this program, and this memory."""
+    ours = program()
+    on_path = shutil.which("mcp-memory")
+    known = on_path is not None and Path(on_path).resolve() == Path(ours[0]).resolve()
+    words = (*(("mcp-memory",) if known else ours), "connect", "claude")
+    chosen = "" if memory.chosen_by == "default" else f"DATA_DIR={shlex.quote(str(memory.path))} "
+    return chosen + shlex.join(words)
 
 
 class Terminal:
@@ -36,18 +54,42 @@ class Terminal:
         self._console.print()
         self._console.print(f"[bold]MCP server[/]   {url}")
         self._console.print(f"[bold]Dagster UI[/]   {plan.state.dagster_url}")
-        self._console.print(f"[bold]Data[/]         {plan.settings.data_dir}")
-        self._console.print("\nTo add the memory to an MCP client, paste this into its settings:")
+        memory = memory_in_use(plan.settings)
+        self._console.print(f"[bold]Memory[/]       {escape(str(memory.path))} ({memory.reason})")
+        self._console.print(
+            f"\nTo add the memory to an MCP client, run `{escape(_connect(memory))}` (or cursor, "
+            "vscode), or paste this into its settings:",
+            soft_wrap=True,
+        )
         self._console.print(client, highlight=False, markup=False, soft_wrap=True)
         self._console.print("\nPress Ctrl-C to stop.")
+        # Called by the supervisor's loop, which goes on meanwhile.
+        self._looking = asyncio.get_running_loop().create_task(self._tell_failed_jobs(plan))
+
+    async def _tell_failed_jobs(self, plan: Plan) -> None:
+        """One line: what failed before does not go on by itself."""
+        database = Database(plan.settings.dsn, max_connections=1)
+        try:
+            await database.open()
+            progress = await progress_of(database, plan.settings)
+        except MemoryFault as fault:
+            self.trouble(fault.message)
+            return
+        finally:
+            await database.close()
+        if progress.failures:
+            self.trouble(
+                f"Extraction failed for {progress.failed:,} documents: {progress.fails()}. "
+                "`mcp-memory doctor` says what to do."
+            )
 
 
 def run() -> None:
     console = Console()
-    asyncio.run(Supervisor(load_settings(), "full", Terminal(console)).run())
+    asyncio.run(Supervisor(read_settings(), "full", Terminal(console)).run())
     console.print("Stopped.")
 
 
 def run_services() -> None:
     terminal = Terminal(Console(), quiet=True)
-    asyncio.run(Supervisor(load_settings(), "services", terminal).run())
+    asyncio.run(Supervisor(read_settings(), "services", terminal).run())

@@ -19,6 +19,8 @@ from rich.progress import (
 )
 from rich.table import Table
 
+from mcp_server.cli.configuration import read_settings
+from mcp_server.cli.session import with_memory
 from memory_core import ids
 from memory_core.backfill import control
 from memory_core.backfill.control import Started, Status
@@ -26,7 +28,6 @@ from memory_core.backfill.plan import Plan, make_plan
 from memory_core.backfill.scope import Filter
 from memory_core.errors import InvalidInput
 from memory_core.runtime import Runtime
-from memory_core.settings import load_settings
 
 T = TypeVar("T")
 _LOOK_SECONDS = 1.0
@@ -77,7 +78,7 @@ def start(
 
 
 def status(which: str | None, *, watch: bool, as_json: bool) -> str:
-    id_ = ids.parse_uuid("id", which) if which else None
+    id_ = ids.parse_uuid("backfill_id", which) if which else None
 
     async def look(runtime: Runtime) -> Status:
         seen = await control.status(runtime, id_)
@@ -124,41 +125,64 @@ async def _watch(runtime: Runtime, seen: Status, *, quiet: bool) -> Status:
 
 
 def _show_plan(console: Console, made: Plan) -> None:
-    ours, cost = made.versions, made.cost
-    table = Table(
-        title=f"To {ours.extractor} {ours.model}, prompt {ours.extract}, merges {ours.merge}",
-        show_header=False,
-    )
-    table.add_row("revisions", f"{made.revisions:,} ({made.latest:,} latest)")
-    table.add_row("chunks", f"{cost.chunks:,}, {cost.distinct_chunks:,} of them distinct")
-    table.add_row("cached chunks", f"{cost.cached_chunks:,}")
-    table.add_row("calls", f"{cost.chunk_calls:,} for chunks, {cost.merge_calls:,} for merges")
-    table.add_row(
-        "tokens",
-        f"{cost.tokens:,}: {cost.prompt_tokens:,.0f} asked, {cost.completion_tokens:,.0f} told",
-    )
-    days = "never" if made.days is None else f"{made.days} days"
-    table.add_row("at the daily limit", f"{days}, {made.tokens_per_day:,} tokens each")
-    table.add_row("rests on", f"{made.rates.past_calls:,} calls of the past")
-    console.print(table)
-    by_version = Table("made with", "prompt", "merges", "revisions", title="Now")
+    ours = made.versions
+    now = _made_with(ours.extractor, ours.model, ours.extract, ours.merge)
+    if made.revisions:
+        console.print(_cost_table(made, f"Extracting again with {now}"))
+    else:
+        console.print(f"Nothing is outdated. Events are made with {now}.")
+    by_version = Table("events made with", "revisions", title="Now")
     for row in made.made_with:
-        by_version.add_row(
-            escape(f"{row['extractor']} {row['model']}"),
-            row["extract_version"],
-            row["merge_version"],
-            f"{row['revisions']:,}",
-        )
-    console.print(by_version)
+        versions = (row["extractor"], row["model"], row["extract_version"], row["merge_version"])
+        by_version.add_row(escape(_made_with(*versions)), f"{row['revisions']:,}")
+    if made.made_with:
+        console.print(by_version)
     for warning in made.warnings:
         console.print(f"[yellow]{escape(warning)}[/]")
+
+
+def _cost_table(made: Plan, title: str) -> Table:
+    cost = made.cost
+    table = Table(title=title, show_header=False)
+    table.add_row("revisions to extract", f"{made.revisions:,} ({made.latest:,} of them latest)")
+    table.add_row("their chunks", f"{cost.chunks:,} ({cost.distinct_chunks:,} different ones)")
+    table.add_row("answered before", f"{cost.cached_chunks:,} chunks, from the cache")
+    table.add_row(
+        "calls to the model",
+        f"{cost.calls:,} ({cost.chunk_calls:,} to extract, {cost.merge_calls:,} to merge)",
+    )
+    table.add_row(
+        "tokens, estimated",
+        f"{cost.tokens:,} ({cost.prompt_tokens:,.0f} sent, {cost.completion_tokens:,.0f} received)",
+    )
+    table.add_row("time", _days(made))
+    if cost.calls:
+        table.add_row("estimated from", f"{made.rates.past_calls:,} past calls")
+    return table
+
+
+def _made_with(extractor: str, model: str, extract: str, merge: str) -> str:
+    """Without a model there is a version of the rules, and nothing to merge."""
+    if extractor == model:
+        return f"{extractor}, version {extract}"
+    return f"{model}, prompts {extract} and {merge}"
+
+
+def _days(made: Plan) -> str:
+    limit = f"BACKFILL_TOKENS_PER_DAY={made.tokens_per_day}"
+    if not made.cost.tokens:
+        return "no tokens needed: as fast as the queue allows"
+    if made.days is None:
+        return f"it would never end: {limit}"
+    return f"{'1 day' if made.days == 1 else f'{made.days:,} days'} at most ({limit})"
 
 
 def _show_status(console: Console, seen: Status) -> None:
     row, progress = seen.backfill, seen.progress
     table = Table(title=f"Backfill {row['backfill_id']}", show_header=False)
     table.add_row("status", f"[bold]{row['status']}[/] {escape(row['reason'] or '')}")
-    table.add_row("to", f"{row['extractor']} {row['extract_version']}/{row['merge_version']}")
+    prompts = f"{row['extractor']}, prompts {row['extract_version']} and {row['merge_version']}"
+    table.add_row("extracts with", escape(prompts))
     table.add_row("limited to", escape(json.dumps(row["filter"])) if row["filter"] else "nothing")
     table.add_row("asked by", f"{row['requested_by']}, {row['created_at']:%Y-%m-%d %H:%M:%S}")
     table.add_row("done", f"{progress['done']:,} of {seen.total:,}")
@@ -176,6 +200,9 @@ def _show_status(console: Console, seen: Status) -> None:
 
 
 def filter_of(chosen: dict[str, Any]) -> Filter:
+    which = chosen.get("artifact_uid")
+    if which is not None:
+        chosen = {**chosen, "artifact_uid": with_memory(lambda memory: memory.document(which))}
     try:
         return Filter(**{name: value for name, value in chosen.items() if value is not None})
     except ValidationError as error:
@@ -185,7 +212,7 @@ def filter_of(chosen: dict[str, Any]) -> Filter:
 
 def with_runtime(work: Callable[[Runtime], Awaitable[T]]) -> T:
     async def run() -> T:
-        runtime = Runtime(load_settings())
+        runtime = Runtime(read_settings(), worker="when needed")
         try:
             await runtime.open()
             return await work(runtime)

@@ -2,7 +2,7 @@
 
 from dataclasses import asdict
 from datetime import datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from mcp.server.mcpserver import Context
 from mcp.server.mcpserver.tools import Tool
@@ -10,7 +10,10 @@ from pydantic import BaseModel, Field
 
 from mcp_server.tool import read_tool, write_tool
 from mcp_server.tools.parameters import (
+    INDEXED,
     ArtifactUid,
+    AsOf,
+    FullChunks,
     OptionalArtifactId,
     OptionalArtifactType,
     OptionalArtifactUid,
@@ -20,6 +23,7 @@ from mcp_server.tools.parameters import (
     TimeFrom,
     TimeTo,
 )
+from mcp_server.tools.search import Highlight, highlight
 from memory_core.artifacts import reading
 from memory_core.artifacts.deletion import delete_artifact
 from memory_core.artifacts.document import (
@@ -31,8 +35,10 @@ from memory_core.artifacts.document import (
     VisibilityScope,
 )
 from memory_core.artifacts.ingest import ingest
+from memory_core.artifacts.result import IngestStatus
 from memory_core.errors import InvalidInput
 from memory_core.passages.filters import Filters
+from memory_core.passages.passage import Passage
 from memory_core.passages.search import artifact_search as search_artifacts
 from memory_core.runtime import Runtime
 from memory_core.times import parse_time, parse_until
@@ -46,8 +52,12 @@ class ArtifactIngested(BaseModel):
     num_chunks: int
     stored_ids: list[str]
     job_id: str | None
-    job_status: str = Field(description="PENDING: events are being extracted. N/A: no new work.")
-    status: Literal["created", "revised", "restored", "unchanged"]
+    job_status: str = Field(description="N/A: no new work.")
+    status: IngestStatus = Field(
+        description="created, revised, restored (older content, or a lost text), relabelled or "
+        "unchanged."
+    )
+    indexed: bool = Field(description=INDEXED)
 
 
 class ArtifactHit(BaseModel):
@@ -62,6 +72,7 @@ class ArtifactHit(BaseModel):
     chunk_id: str | None
     start_char: int
     end_char: int
+    highlight: Highlight | None
     score: float
     sources: list[str]
 
@@ -117,19 +128,17 @@ class RevisionInfo(BaseModel):
     chunk_count: int
     job_status: str | None
     event_count: int
-    extractor: str | None = Field(description="What made its events; null before there are any.")
+    extractor: str | None
     model: str | None
     prompt_version: str | None
     merge_version: str | None
-    requested_by: str | None = Field(
-        description="Who or what asked for them: ingest, tool, ui, backfill, schedule or repair."
-    )
+    requested_by: str | None
     extracted_at: datetime | None
 
 
 class ArtifactHistory(BaseModel):
     artifact_uid: str
-    revisions: list[RevisionInfo] = Field(description="Oldest first.")
+    revisions: list[RevisionInfo]
 
 
 class ArtifactDeleted(BaseModel):
@@ -141,21 +150,27 @@ class ArtifactDeleted(BaseModel):
     evidence: int
     jobs: int
     cache_entries: int
-    lineage_entries: int = Field(description="Of the pipeline's own log.")
+    lineage_entries: int
+    indexed: bool
+
+
+def _artifact_hit(hit: Passage) -> ArtifactHit:
+    shown = {"passage": hit.text, "score": round(hit.score, 6), "highlight": highlight(hit)}
+    return ArtifactHit(**{**asdict(hit), **shown})
 
 
 def tools(runtime: Runtime) -> list[Tool]:
     async def artifact_ingest(
         artifact_type: ArtifactType,
         source_system: Annotated[
-            str, Field(min_length=1, max_length=200, description="gmail, google_drive, slack …")
+            str, Field(min_length=1, max_length=200, description="gmail, slack …")
         ],
         content: Annotated[
             str,
             Field(
                 min_length=1,
                 max_length=MAX_CONTENT_CHARS,
-                description="The full text, exactly as it is.",
+                description="The full text, unchanged.",
             ),
         ],
         ctx: Context[None, Any],
@@ -163,7 +178,7 @@ def tools(runtime: Runtime) -> list[Tool]:
             str | None,
             Field(
                 max_length=1000,
-                description="The document's own id there. The same id again makes a revision.",
+                description="Its id there; the same id again makes a revision.",
             ),
         ] = None,
         source_url: Annotated[str | None, Field(max_length=4000)] = None,
@@ -172,21 +187,26 @@ def tools(runtime: Runtime) -> list[Tool]:
         participants: Annotated[list[str] | None, Field(max_length=1000)] = None,
         ts: Annotated[
             str | None,
-            Field(max_length=64, description="When it was written or sent (ISO 8601)."),
+            Field(max_length=64, description="When written or sent, ISO 8601."),
         ] = None,
-        sensitivity: Sensitivity = Sensitivity.NORMAL,
-        visibility_scope: VisibilityScope = VisibilityScope.ME,
-        retention_policy: RetentionPolicy = RetentionPolicy.FOREVER,
+        sensitivity: Annotated[
+            Sensitivity | None,
+            Field(description="A label, as the two below: stored, not enforced yet. Else normal."),
+        ] = None,
+        visibility_scope: Annotated[
+            VisibilityScope | None, Field(description="A label. Else me.")
+        ] = None,
+        retention_policy: Annotated[
+            RetentionPolicy | None, Field(description="A label. Else forever.")
+        ] = None,
     ) -> ArtifactIngested:
-        """Remember a whole document: an email, doc, chat, transcript or note.
-
-        The text is kept exactly and is searchable when this returns; events (decisions,
-        commitments, …) are extracted in the background. Give source_id and ts whenever you
-        know them: source_id makes later versions revisions of the same document, ts lets
-        "next Friday" in the text become a date. For one short fact use memory_store.
-        Example: artifact_ingest(artifact_type="note", source_system="obsidian",
-        source_id="notes/kickoff.md", title="Kickoff", ts="2026-03-02T10:00:00Z",
-        content="Decision: we launch in May. Alice will draft the plan by Friday.")
+        """Remember a whole document: email, doc, chat, transcript or note. Its text is kept
+        exactly; events (decisions, promises …) are extracted in the background. Give source_id
+        and ts whenever you know them: later versions become revisions, and "next Friday" a
+        date. Known content with another title, date … takes these; what you leave out stays.
+        For one short fact use memory_store. Example:
+        artifact_ingest(artifact_type="note", source_system="obsidian", source_id="kickoff.md",
+        ts="2026-03-02", content="Decision: we launch in May.")
         """
         document = Document(
             artifact_type=artifact_type,
@@ -204,24 +224,20 @@ def tools(runtime: Runtime) -> list[Tool]:
         )
         await runtime.open()
         result = await ingest(runtime, document, ctx.report_progress)
-        return ArtifactIngested(**asdict(result))
+        return ArtifactIngested(**asdict(result), indexed=await runtime.indexed(result.position))
 
     async def artifact_search(
         query: Query,
         limit: Annotated[int, Field(ge=1, le=50)] = 10,
         artifact_type: OptionalArtifactType = None,
-        type: Annotated[
-            ArtifactType | None, Field(description="The same as artifact_type.")
-        ] = None,
+        type: Annotated[ArtifactType | None, Field(description="= artifact_type.")] = None,
         source_system: OptionalSourceSystem = None,
         time_from: TimeFrom = None,
         time_to: TimeTo = None,
+        full_chunks: FullChunks = False,
     ) -> ArtifactsFound:
-        """Find documents: one hit per document, with its best passage.
-
-        Use it to find which documents are about something. For several passages, also of one
-        document, and for memories use hybrid_search; for what was decided, promised or changed
-        use the event tools. Only latest revisions are searched.
+        """Find which documents are about something: one hit each, with its best passage. For
+        passages use hybrid_search; for what was decided, promised or changed the event tools.
         Example: artifact_search(query="pricing model", artifact_type="email")
         """
         if artifact_type and type and artifact_type != type:
@@ -236,13 +252,10 @@ def tools(runtime: Runtime) -> list[Tool]:
             time_from=parse_time("time_from", time_from),
             time_to=parse_until("time_to", time_to),
         )
-        found = await search_artifacts(runtime, query, filters, limit=limit)
-        return ArtifactsFound(
-            results=[
-                ArtifactHit(**{**asdict(hit), "passage": hit.text, "score": round(hit.score, 6)})
-                for hit in found
-            ]
+        found = await search_artifacts(
+            runtime, query, filters, limit=limit, full_chunks=full_chunks
         )
+        return ArtifactsFound(results=[_artifact_hit(hit) for hit in found])
 
     async def artifact_get(
         artifact_id: OptionalArtifactId = None,
@@ -250,13 +263,11 @@ def tools(runtime: Runtime) -> list[Tool]:
         revision_id: OptionalRevisionId = None,
         include_content: bool = True,
         expand_chunks: bool = False,
+        as_of: AsOf = None,
     ) -> Artifact:
-        """Read one document: its full text exactly as ingested, its metadata and chunks.
-
-        Give artifact_id for one revision, or artifact_uid (and revision_id) for the document.
-        Set include_content=false for the metadata alone; expand_chunks=true adds each chunk's
-        text. To find a document use artifact_search; for its revisions artifact_history.
-        Example: artifact_get(artifact_uid="uid_0123456789abcdef")
+        """Read one document: its exact text, metadata and chunks. Give artifact_uid (and
+        revision_id for an older text), or artifact_id. To find it use artifact_search. Example:
+        artifact_get(artifact_uid="uid_0123456789abcdef")
         """
         await runtime.open()
         stored = await reading.get_revision(
@@ -265,6 +276,7 @@ def tools(runtime: Runtime) -> list[Tool]:
             artifact_uid=artifact_uid,
             revision_id=revision_id,
             include_content=include_content or expand_chunks,
+            as_of=parse_until("as_of", as_of),
         )
         text = stored.content or ""
         chunks = [
@@ -278,14 +290,13 @@ def tools(runtime: Runtime) -> list[Tool]:
             **stored.row, content=stored.content if include_content else None, chunks=chunks
         )
 
-    async def artifact_history(artifact_uid: ArtifactUid) -> ArtifactHistory:
-        """The revisions of a document, oldest first, with the state of their extraction.
-
-        Use it to see how a document developed and to get revision_ids to read or compare.
-        Example: artifact_history(artifact_uid="uid_0123456789abcdef")
+    async def artifact_history(artifact_uid: ArtifactUid, as_of: AsOf = None) -> ArtifactHistory:
+        """The revisions of a document, oldest first, with the state of their extraction. Use it to
+        get the revision_ids to read or compare. Example:
+        artifact_history(artifact_uid="uid_0123456789abcdef")
         """
         await runtime.open()
-        rows = await reading.list_revisions(runtime, artifact_uid)
+        rows = await reading.list_revisions(runtime, artifact_uid, parse_until("as_of", as_of))
         return ArtifactHistory(
             artifact_uid=artifact_uid, revisions=[RevisionInfo(**row) for row in rows]
         )
@@ -294,15 +305,14 @@ def tools(runtime: Runtime) -> list[Tool]:
         artifact_id: OptionalArtifactId = None,
         artifact_uid: OptionalArtifactUid = None,
     ) -> ArtifactDeleted:
-        """Delete a document for good: all its revisions, text, vectors, events and jobs.
-
-        Cannot be undone; ask the user first. Give artifact_uid, or the artifact_id of any of
-        its revisions. For a memory use memory_delete.
-        Example: artifact_delete(artifact_uid="uid_0123456789abcdef")
+        """Delete a document for good: all revisions, text, events and jobs. Cannot be undone; ask
+        the user first. Give artifact_uid, or artifact_id of any revision. Example:
+        artifact_delete(artifact_uid="uid_0123456789abcdef")
         """
         await runtime.open()
         deleted = await delete_artifact(runtime, artifact_id=artifact_id, artifact_uid=artifact_uid)
-        return ArtifactDeleted(**asdict(deleted))
+        indexed = await runtime.indexed(deleted.position)
+        return ArtifactDeleted(**asdict(deleted), indexed=indexed)
 
     return [
         write_tool("Ingest a document", artifact_ingest),

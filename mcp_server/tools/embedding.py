@@ -6,8 +6,8 @@ from mcp.server.mcpserver.tools import Tool
 from pydantic import BaseModel
 
 from mcp_server.tool import read_tool
+from memory_core.index.generation import CollectionName
 from memory_core.runtime import Runtime
-from memory_core.vectors import CollectionName
 
 
 class EmbeddingHealth(BaseModel):
@@ -20,10 +20,8 @@ class EmbeddingHealth(BaseModel):
 
 def tools(runtime: Runtime) -> list[Tool]:
     async def embedding_health() -> EmbeddingHealth:
-        """Which embedding provider and model are at work, how fast, and how much is indexed.
-
-        Use it when searches give nothing or fail, to see whether the search by meaning works.
-        Example: embedding_health()
+        """Which embedding model is at work, how fast, and how much is indexed. Use it when
+        searches fail or find nothing. Example: embedding_health()
         """
         await runtime.open()
         begun = time.perf_counter()

@@ -1,14 +1,16 @@
-"""event_search, event_get, event_list_for_revision, event_diff, event_reextract."""
+"""event_search, event_get, event_list_for_revision, event_diff."""
 
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
 from mcp.server.mcpserver.tools import Tool
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, ConfigDict, Field
 
-from mcp_server.tool import read_tool, write_tool
+from mcp_server.arguments import AN_ID
+from mcp_server.tool import read_tool
 from mcp_server.tools.parameters import (
     ArtifactUid,
+    AsOf,
     EventTimeFrom,
     EventTimeTo,
     FromRevision,
@@ -30,9 +32,10 @@ from mcp_server.tools.shapes import (
     applied,
     candidates_out,
     event_out,
+    without_event,
 )
 from memory_core import ids
-from memory_core.events import reading, reextraction
+from memory_core.events import reading
 from memory_core.events.diff import diff_revisions
 from memory_core.events.filters import EventFilters
 from memory_core.events.names import names_looked_for
@@ -43,7 +46,7 @@ from memory_core.times import parse_time, parse_until
 
 class EventsFound(BaseModel):
     events: list[EventOut]
-    total: int = Field(description="All matches, not only this page.")
+    total: int = Field(description="All matches.")
     filters_applied: dict[str, Any]
     actor_names: ActorNames = None
     actor_candidates: ActorCandidates = None
@@ -57,6 +60,8 @@ class EvidenceInContext(EvidenceOut):
 
 
 class EventDetailOut(EventOut):
+    model_config = ConfigDict(json_schema_extra=without_event)
+
     evidence: list[EvidenceInContext]  # type: ignore[assignment]
     is_latest: bool
     extraction_run_id: str
@@ -64,10 +69,8 @@ class EventDetailOut(EventOut):
     model: str | None
     prompt_version: str | None
     merge_version: str | None
-    requested_by: str | None = Field(
-        description="Who or what asked: ingest, tool, ui, backfill, schedule or repair."
-    )
-    dagster_run_id: str | None = Field(description="The run that stored it.")
+    requested_by: str | None
+    dagster_run_id: str | None
     extracted_at: datetime | None
     created_at: datetime
 
@@ -79,15 +82,7 @@ class RevisionEventsOut(BaseModel):
     events: list[EventOut]
     total: int
     job_status: str | None
-    explanation: str = Field(description="Why the list is as it is, above all when it is empty.")
-
-
-class Reextracted(BaseModel):
-    job_id: str
-    artifact_uid: str
-    revision_id: str
-    status: str
-    message: str
+    explanation: str
 
 
 class FieldChange(BaseModel):
@@ -111,12 +106,9 @@ class EventDiffOut(BaseModel):
     changed: list[ChangedOut]
     kept: list[EventOut]
     text_diff: str
-    job_statuses: dict[str, str | None] = Field(
-        description="A revision that is not DONE has no events to compare yet."
-    )
-    explanation: str | None = Field(
-        description="Why no events are compared, or why they are not the newest to come."
-    )
+    # A revision that is not DONE has no events to compare yet; the explanation says so.
+    job_statuses: dict[str, str | None]
+    explanation: str | None
 
 
 _EXPLANATIONS = {
@@ -142,18 +134,15 @@ def tools(runtime: Runtime) -> list[Tool]:
         min_confidence: Annotated[float, Field(ge=0, le=1)] = 0.0,
         artifact_type: OptionalArtifactType = None,
         source_system: OptionalSourceSystem = None,
-        include_superseded: Annotated[
-            bool, Field(description="Also events of revisions that are not the latest.")
-        ] = False,
+        include_superseded: Annotated[bool, Field(description="Also of older revisions.")] = False,
         sort: Literal["relevance", "time"] = "relevance",
+        as_of: AsOf = None,
     ) -> EventsFound:
-        """What was decided, promised, done, changed, feared or said: events with their proof.
-
-        The first choice for "what was decided about …", "what feedback did we get on …", "what
-        are the risks of …". Without a query it lists the newest events. For promises and whether
-        they were kept use commitment_list; for who was involved stakeholder_map; for a course of
-        events timeline; for passages of text hybrid_search.
-        Example: event_search(query="pricing model", category="Decision")
+        """What was decided, promised, done, changed, feared or said: events with the quotes that
+        prove them. The first choice for "what was decided about …", "what feedback on …",
+        "which risks …". Without a query: the newest. For promises use commitment_list, for
+        people stakeholder_map, for passages of text hybrid_search. Example:
+        event_search(query="pricing model", category="Decision")
         """
         await runtime.open()
         filters = EventFilters(
@@ -167,6 +156,7 @@ def tools(runtime: Runtime) -> list[Tool]:
             artifact_type=artifact_type.value if artifact_type else None,
             source_system=source_system,
             include_superseded=include_superseded,
+            as_of=parse_until("as_of", as_of),
         )
         page = await search_events(
             runtime,
@@ -194,6 +184,7 @@ def tools(runtime: Runtime) -> list[Tool]:
                 artifact_type=filters.artifact_type,
                 source_system=source_system,
                 include_superseded=include_superseded,
+                as_of=filters.as_of,
             ),
             actor_names=await names_looked_for(runtime, actor),
             actor_candidates=candidates_out(page.candidates),
@@ -201,23 +192,21 @@ def tools(runtime: Runtime) -> list[Tool]:
 
     async def event_get(
         event_id: Annotated[
-            str, Field(min_length=1, max_length=100, description="As a tool returned it.")
+            str, Field(min_length=1, description="As event_search returns it."), AN_ID
         ],
         context_chars: Annotated[
-            int, Field(ge=0, le=2000, description="So much text around each quote.")
+            int, Field(ge=0, le=2000, description="Text around each quote.")
         ] = 0,
     ) -> EventDetailOut:
-        """One event with all its evidence, and who extracted it how.
-
-        Use it to show the proof of an event; context_chars=200 gives each quote in its
-        surroundings. To find events use event_search.
-        Example: event_get(event_id="6f0c7a52-8d0e-4f43-9b1d-3f3f2f1f6a11", context_chars=200)
+        """One event with all its evidence and how it was extracted. Use it to show the proof, each
+        quote in its surroundings. Example:
+        event_get(event_id="6f0c7a52-8d0e-4f43-9b1d-3f3f2f1f6a11", context_chars=200)
         """
         await runtime.open()
         uuid = ids.parse_uuid("event_id", event_id)
         detail = await reading.get_event(runtime, uuid, context_chars)
         row = detail.event
-        base = event_out(row, None).model_dump(exclude={"evidence"})
+        base = event_out(row, None).model_dump()
         return EventDetailOut(
             **base,
             evidence=[
@@ -241,12 +230,9 @@ def tools(runtime: Runtime) -> list[Tool]:
         revision_id: OptionalRevisionId = None,
         include_evidence: bool = False,
     ) -> RevisionEventsOut:
-        """All events of one revision of a document, by default its latest.
-
-        An empty list says why: not extracted yet, failed, or truly none. To search over all
-        documents use event_search; to compare two revisions event_diff.
-        Example: event_list_for_revision(artifact_uid="uid_0123456789abcdef",
-        include_evidence=true)
+        """All events of one document; an empty list says why: not extracted yet, failed, or truly
+        none. To search all documents use event_search. Example:
+        event_list_for_revision(artifact_uid="uid_0123456789abcdef")
         """
         await runtime.open()
         found = await reading.list_for_revision(
@@ -281,11 +267,9 @@ def tools(runtime: Runtime) -> list[Tool]:
         from_revision: FromRevision = None,
         to_revision: ToRevision = None,
     ) -> EventDiffOut:
-        """What changed between two revisions of a document, by default the two newest.
-
-        Events added, removed, changed (field by field) and kept, each with its evidence, and a
-        diff of the text. artifact_history gives the revisions.
-        Example: event_diff(artifact_uid="uid_0123456789abcdef")
+        """What changed between two revisions of a document, by default the two newest: events
+        added, removed, changed and kept, and a diff of the text. Example:
+        event_diff(artifact_uid="uid_0123456789abcdef")
         """
         await runtime.open()
         diff = await diff_revisions(runtime, artifact_uid, from_revision, to_revision)
@@ -313,34 +297,9 @@ def tools(runtime: Runtime) -> list[Tool]:
             explanation=diff.explanation,
         )
 
-    async def event_reextract(
-        artifact_uid: ArtifactUid,
-        revision_id: OptionalRevisionId = None,
-        force: Annotated[
-            bool, Field(description="Also when it is done or under way; asks the model anew.")
-        ] = False,
-    ) -> Reextracted:
-        """Extract the events of a revision again.
-
-        Use it when extraction failed, or (force=true) to have it done anew. Old events stay until
-        new ones replace them. job_status shows how it goes.
-        Example: event_reextract(artifact_uid="uid_0123456789abcdef", force=true)
-        """
-        await runtime.open()
-        result = await reextraction.reextract(runtime, artifact_uid, revision_id, force=force)
-        return Reextracted(
-            job_id=str(result.job["job_id"]),
-            artifact_uid=result.job["artifact_uid"],
-            revision_id=result.job["revision_id"],
-            status=result.job["status"],
-            message=result.message,
-        )
-
     return [
         read_tool("Search events", event_search),
         read_tool("One event with its proof", event_get),
         read_tool("Events of a revision", event_list_for_revision),
         read_tool("What changed between revisions", event_diff),
-        # With force, each call starts it over.
-        write_tool("Extract events again", event_reextract, repeatable=False),
     ]

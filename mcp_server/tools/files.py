@@ -27,27 +27,25 @@ class ImportedItem(BaseModel):
 
 
 class FileIngested(BaseModel):
-    created: list[ImportedItem]
+    created: list[ImportedItem] = Field(description="path, source_id, artifact_uid, reason")
     revised: list[ImportedItem]
     unchanged: list[ImportedItem]
     skipped: list[ImportedItem]
     failed: list[ImportedItem]
-    counts: dict[str, int] = Field(description="Of all; the lists hold at most 100 each.")
+    counts: dict[str, int] = Field(description="Of all; each list has at most 100.")
 
 
 def tools(runtime: Runtime) -> list[Tool]:
     async def artifact_ingest_file(
         path: Annotated[
             str,
-            Field(min_length=1, max_length=4000, description="An absolute path of a file."),
+            Field(min_length=1, max_length=4000, description="Absolute."),
         ],
     ) -> FileIngested:
-        """Remember a file of the user's: Markdown, text, HTML, mail, mailbox, subtitles, chat
-        export, PDF or DOCX.
-
-        Only files below the folders that the user allowed (INGEST_ROOTS) can be read. Imported
-        again after a change, a file becomes a new revision. For text that you have at hand use
-        artifact_ingest. Example: artifact_ingest_file(path="/home/me/notes/kickoff.md")
+        """Remember a file of the user's: text, Markdown, HTML, mail, mailbox, subtitles, chat
+        export, PDF or DOCX, below the folders that the user allowed (INGEST_ROOTS). Again after
+        a change, it becomes a new revision. Example:
+        artifact_ingest_file(path="/home/me/notes/kickoff.md")
         """
         settings = runtime.settings
         real, root = allowed(path, settings.allowed_roots, without=settings.data_dir)

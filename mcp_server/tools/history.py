@@ -12,7 +12,7 @@ from memory_core.history import Role
 from memory_core.runtime import Runtime
 
 ConversationId = Annotated[
-    str, Field(min_length=1, max_length=200, description="Your own name for the conversation.")
+    str, Field(min_length=1, max_length=200, description="Your own name for it.")
 ]
 
 
@@ -32,7 +32,7 @@ class TurnAppended(BaseModel):
 class Turns(BaseModel):
     conversation_id: str
     turns: list[Turn]
-    total: int = Field(description="How many turns the conversation has in all.")
+    total: int = Field(description="Of the whole conversation.")
 
 
 def tools(runtime: Runtime) -> list[Tool]:
@@ -42,12 +42,10 @@ def tools(runtime: Runtime) -> list[Tool]:
         content: Annotated[str, Field(min_length=1, max_length=50_000)],
         turn_index: Annotated[int, Field(ge=0, le=2_000_000_000, description="0, 1, 2 …")],
     ) -> TurnAppended:
-        """Append one turn to a conversation.
-
-        The same turn again with the same text changes nothing; with another text it is a
-        conflict and the first is kept. For a finished chat log as a document use
-        artifact_ingest with artifact_type="chat".
-        Example: history_append(conversation_id="c1", role="user", content="Hello", turn_index=0)
+        """Append one turn to a conversation. The same turn again changes nothing; with another
+        text it is a CONFLICT and the first is kept. For a finished chat log use
+        artifact_ingest. Example: history_append(conversation_id="c1", role="user",
+        content="Hello", turn_index=0)
         """
         await runtime.open()
         status = await history.append(
@@ -63,11 +61,8 @@ def tools(runtime: Runtime) -> list[Tool]:
         conversation_id: ConversationId,
         limit: Annotated[int, Field(ge=1, le=50)] = 16,
     ) -> Turns:
-        """The last turns of a conversation, in order.
-
-        Use it to pick up a conversation where it was left. A conversation without turns gives
-        an empty list and total 0.
-        Example: history_get(conversation_id="c1", limit=10)
+        """The last turns of a conversation, in order: to pick it up where it was left. Example:
+        history_get(conversation_id="c1")
         """
         await runtime.open()
         rows, total = await history.last_turns(runtime, conversation_id, limit)

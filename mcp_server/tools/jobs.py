@@ -1,4 +1,4 @@
-"""job_status: how an extraction goes."""
+"""job_status, event_reextract: how an extraction goes, and asking for it again."""
 
 from datetime import datetime
 from typing import Annotated
@@ -6,8 +6,9 @@ from typing import Annotated
 from mcp.server.mcpserver.tools import Tool
 from pydantic import BaseModel, Field
 
-from mcp_server.tool import read_tool
-from mcp_server.tools.parameters import OptionalRevisionId
+from mcp_server.arguments import AN_ID
+from mcp_server.tool import read_tool, write_tool
+from mcp_server.tools.parameters import ArtifactUid, OptionalRevisionId
 from memory_core import ids
 from memory_core.errors import InvalidInput
 from memory_core.events import reextraction
@@ -38,33 +39,38 @@ class JobStatus(BaseModel):
     locked_at: datetime | None
     last_error_code: str | None
     last_error_message: str | None
-    next_run_at: datetime | None = Field(description="Only while PENDING.")
-    requested_by: str = Field(
-        description="Who or what asked last: ingest, tool, ui, backfill, schedule or repair."
-    )
-    generation: int = Field(description="1 for the first request, raised by each later one.")
-    backfill_id: str | None = Field(description="The backfill that asked.")
-    extracted: ExtractedWith | None = Field(
-        description="How the events that are there now were made; they stay until newer ones "
-        "replace them."
-    )
+    next_run_at: datetime | None
+    # Who or what asked last: ingest, tool, ui, backfill, schedule or repair.
+    requested_by: str
+    # 1 for the first request, raised by each later one.
+    generation: int
+    backfill_id: str | None
+    # How the events that are there now were made; they stay until newer ones replace them.
+    extracted: ExtractedWith | None
+
+
+class Reextracted(BaseModel):
+    job_id: str
+    artifact_uid: str
+    revision_id: str
+    status: str
+    message: str
 
 
 def tools(runtime: Runtime) -> list[Tool]:
     async def job_status(
         artifact_uid: Annotated[
             str | None,
-            Field(max_length=200, description="The document: uid_… . Instead of job_id."),
+            Field(description="uid_… of the document, or else job_id."),
+            AN_ID,
         ] = None,
         revision_id: OptionalRevisionId = None,
         job_id: Annotated[
-            str | None, Field(max_length=100, description="A job, as a tool returned it.")
+            str | None, Field(description="As artifact_ingest returns it."), AN_ID
         ] = None,
     ) -> JobStatus:
-        """How the extraction of a revision goes, and why it failed if it did.
-
-        Give artifact_uid (and revision_id), or job_id as artifact_ingest returned it.
-        Example: job_status(artifact_uid="uid_0123456789abcdef")
+        """How the extraction of a document goes, and why it failed if it did. Example:
+        job_status(artifact_uid="uid_0123456789abcdef")
         """
         if (artifact_uid is None) == (job_id is None):
             raise InvalidInput(
@@ -88,4 +94,29 @@ def tools(runtime: Runtime) -> list[Tool]:
             shown["next_run_at"] = None
         return JobStatus(**shown)
 
-    return [read_tool("Status of an extraction", job_status)]
+    async def event_reextract(
+        artifact_uid: ArtifactUid,
+        revision_id: OptionalRevisionId = None,
+        force: Annotated[
+            bool, Field(description="Also when done or under way; asks the model again.")
+        ] = False,
+    ) -> Reextracted:
+        """Extract the events of a revision again: when extraction failed, or with force=true. Old
+        events stay until new ones replace them; job_status shows how it goes. Example:
+        event_reextract(artifact_uid="uid_0123456789abcdef", force=true)
+        """
+        await runtime.open()
+        result = await reextraction.reextract(runtime, artifact_uid, revision_id, force=force)
+        return Reextracted(
+            job_id=str(result.job["job_id"]),
+            artifact_uid=result.job["artifact_uid"],
+            revision_id=result.job["revision_id"],
+            status=result.job["status"],
+            message=result.message,
+        )
+
+    return [
+        read_tool("Status of an extraction", job_status),
+        # With force, each call starts it over.
+        write_tool("Extract events again", event_reextract, repeatable=False),
+    ]

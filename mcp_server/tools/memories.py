@@ -6,8 +6,9 @@ from typing import Annotated, Literal
 from mcp.server.mcpserver.tools import Tool
 from pydantic import BaseModel, Field
 
+from mcp_server.arguments import AN_ID
 from mcp_server.tool import read_tool, write_tool
-from mcp_server.tools.parameters import Query
+from mcp_server.tools.parameters import INDEXED, Query
 from memory_core import memories
 from memory_core.database import Row
 from memory_core.memories import MemoryType
@@ -25,12 +26,13 @@ class Memory(BaseModel):
 
 
 class FoundMemory(Memory):
-    similarity: float = Field(description="1 is the same meaning.")
+    similarity: float
 
 
 class MemoryStored(BaseModel):
     memory_id: str
     status: Literal["created", "updated"]
+    indexed: bool = Field(description=INDEXED)
 
 
 class MemoriesFound(BaseModel):
@@ -39,30 +41,26 @@ class MemoriesFound(BaseModel):
 
 class MemoriesListed(BaseModel):
     memories: list[Memory]
-    total: int = Field(description="How many there are in all, not on this page.")
+    total: int
 
 
 class MemoryDeleted(BaseModel):
     memory_id: str
     deleted: Literal[True] = True
+    indexed: bool
 
 
 def tools(runtime: Runtime) -> list[Tool]:
     async def memory_store(
-        content: Annotated[
-            str, Field(min_length=1, max_length=10_000, description="One thing worth keeping.")
-        ],
+        content: Annotated[str, Field(min_length=1, max_length=10_000)],
         type: MemoryType,
-        confidence: Annotated[float, Field(ge=0, le=1, description="How sure you are of it.")],
+        confidence: Annotated[float, Field(ge=0, le=1, description="How sure you are.")],
         conversation_id: Annotated[str | None, Field(max_length=200)] = None,
     ) -> MemoryStored:
-        """Keep one short fact, preference, project note or decision about the user.
-
-        Use it for what should be known in later conversations. The same content and type again
-        updates instead of duplicating. For whole documents use artifact_ingest; for the
-        conversation itself history_append.
-        Example: memory_store(content="Prefers answers in French", type="preference",
-        confidence=0.9)
+        """Keep one short fact, preference, project note or decision about the user for later
+        conversations. The same content and type again updates it. For whole documents use
+        artifact_ingest. Example: memory_store(content="Prefers answers in French",
+        type="preference", confidence=0.9)
         """
         await runtime.open()
         stored = await memories.store(
@@ -72,7 +70,11 @@ def tools(runtime: Runtime) -> list[Tool]:
             confidence=confidence,
             conversation_id=conversation_id,
         )
-        return MemoryStored(memory_id=stored.memory_id, status=stored.status)
+        return MemoryStored(
+            memory_id=stored.memory_id,
+            status=stored.status,
+            indexed=await runtime.indexed(stored.position),
+        )
 
     async def memory_search(
         query: Query,
@@ -80,11 +82,9 @@ def tools(runtime: Runtime) -> list[Tool]:
         min_confidence: Annotated[float, Field(ge=0, le=1)] = 0.0,
         type: MemoryType | None = None,
     ) -> MemoriesFound:
-        """Find stored memories by meaning, best first.
-
-        Use it before answering anything that depends on what the user told earlier. For
-        passages in documents use hybrid_search or artifact_search.
-        Example: memory_search(query="which language does she prefer?", type="preference")
+        """Find stored memories by meaning, best first. Use it before answering what depends on
+        what the user told earlier. For documents use hybrid_search. Example:
+        memory_search(query="which language does she prefer?")
         """
         await runtime.open()
         found = await memories.search(
@@ -101,11 +101,8 @@ def tools(runtime: Runtime) -> list[Tool]:
         limit: Annotated[int, Field(ge=1, le=100)] = 20,
         offset: Annotated[int, Field(ge=0, le=10_000_000)] = 0,
     ) -> MemoriesListed:
-        """List stored memories, newest first.
-
-        Use it to review what is kept, or to find an id to delete. To find one by its meaning
-        use memory_search.
-        Example: memory_list(type="decision", limit=10)
+        """List stored memories, newest first: to review what is kept or find an id to delete.
+        Example: memory_list(type="decision")
         """
         await runtime.open()
         rows, total = await memories.list_newest(
@@ -114,17 +111,14 @@ def tools(runtime: Runtime) -> list[Tool]:
         return MemoriesListed(memories=[_memory(row) for row in rows], total=total)
 
     async def memory_delete(
-        memory_id: Annotated[str, Field(min_length=1, max_length=200, description="mem_…")],
+        memory_id: Annotated[str, Field(min_length=1, description="mem_…"), AN_ID],
     ) -> MemoryDeleted:
-        """Forget one stored memory for good.
-
-        Use it when the user asks to forget something or a memory is wrong. For documents use
-        artifact_delete.
-        Example: memory_delete(memory_id="mem_0123456789abcdef")
+        """Forget one stored memory for good, when the user asks for it or it is wrong. For
+        documents use artifact_delete. Example: memory_delete(memory_id="mem_0123456789abcdef")
         """
         await runtime.open()
-        await memories.delete(runtime, memory_id)
-        return MemoryDeleted(memory_id=memory_id)
+        position = await memories.delete(runtime, memory_id)
+        return MemoryDeleted(memory_id=memory_id, indexed=await runtime.indexed(position))
 
     return [
         write_tool("Store a memory", memory_store),

@@ -4,111 +4,95 @@ from typing import Annotated
 
 from pydantic import Field
 
+from mcp_server.arguments import AN_ID
 from memory_core.artifacts.document import ArtifactType
 from memory_core.extraction.model import Category
+
+INDEXED = "false: found by its words now, by its meaning soon."
 
 Query = Annotated[
     str,
     Field(
         min_length=1,
         max_length=500,
-        description='What to look for, in plain words. "quotes", OR and -word are understood.',
+        description='Plain words; "quotes", OR, -word.',
     ),
 ]
-ArtifactUid = Annotated[
-    str, Field(min_length=1, max_length=200, description="The document: uid_… as tools return it.")
-]
-OptionalArtifactUid = Annotated[
-    str | None,
-    Field(max_length=200, description="Only this document (uid_…), its latest revision."),
-]
-OptionalArtifactId = Annotated[
-    str | None, Field(max_length=200, description="One revision of a document: art_… .")
-]
-OptionalRevisionId = Annotated[
-    str | None, Field(max_length=200, description="A revision: rev_… . Default: the latest.")
-]
+ArtifactUid = Annotated[str, Field(min_length=1, description="uid_… of the document."), AN_ID]
+OptionalArtifactUid = Annotated[str | None, Field(description="uid_… of one document."), AN_ID]
+OptionalArtifactId = Annotated[str | None, Field(description="art_… of one revision."), AN_ID]
+OptionalRevisionId = Annotated[str | None, Field(description="rev_…; default: the latest."), AN_ID]
 FromRevision = Annotated[
     str | None,
-    Field(
-        max_length=200,
-        description="The older revision: rev_… . Default: the one before to_revision.",
-    ),
+    Field(description="rev_…; default: the one before to_revision."),
+    AN_ID,
 ]
-ToRevision = Annotated[
-    str | None,
-    Field(max_length=200, description="The newer revision: rev_… . Default: the latest."),
-]
-OptionalArtifactType = Annotated[
-    ArtifactType | None, Field(description="Only documents of this type.")
-]
-OptionalSourceSystem = Annotated[
-    str | None, Field(max_length=200, description="Only documents from this source, e.g. gmail.")
-]
+ToRevision = Annotated[str | None, Field(description="rev_…; default: the latest."), AN_ID]
+OptionalArtifactType = ArtifactType | None
+OptionalSourceSystem = Annotated[str | None, Field(max_length=200, description="E.g. gmail.")]
 TimeFrom = Annotated[
     str | None,
-    Field(max_length=64, description="Only documents of this time or later (ISO 8601)."),
+    Field(max_length=64, description="Written then or later, ISO 8601."),
 ]
 TimeTo = Annotated[
     str | None,
     Field(
         max_length=64,
-        description="Only documents of this time or earlier; a date means to its end.",
+        description="Written then or earlier; a date means to its end.",
     ),
 ]
 EventTimeFrom = Annotated[
     str | None,
     Field(
         max_length=64,
-        description="Only events of this time or later (ISO 8601): when it happened, or is due. "
-        "Events without a date drop out.",
+        description="ISO 8601: happened or due. Events without a date drop out.",
     ),
 ]
 EventTimeTo = Annotated[
     str | None,
     Field(
         max_length=64,
-        description="Only events of this time or earlier (ISO 8601; a date means to its end). "
-        "Events without a date drop out.",
+        description="A date means to its end. Events without a date drop out.",
     ),
 ]
 DueFrom = Annotated[
     str | None,
     Field(
         max_length=64,
-        description="Only what is due then or later (ISO 8601). Promises without a due date drop "
-        "out.",
+        description="ISO 8601. Promises without a date drop out.",
     ),
 ]
 DueTo = Annotated[
     str | None,
     Field(
         max_length=64,
-        description="Only what is due then or earlier (ISO 8601; a date means to its end: Q1 is "
-        '"2026-03-31"). Promises without a due date drop out.',
+        description="A date means to its end. Promises without a date drop out.",
     ),
+]
+AsOf = Annotated[
+    str | None,
+    Field(max_length=64, description="As the memory was then, ISO 8601."),
 ]
 OptionalQuery = Annotated[
     str | None,
     Field(
         max_length=500,
-        description='What to look for, in plain words. "quotes", OR and -word are understood.',
+        description='Plain words; "quotes", OR, -word.',
     ),
 ]
-OptionalCategory = Annotated[Category | None, Field(description="Only events of this kind.")]
+OptionalCategory = Category | None
 OptionalActor = Annotated[
     str | None,
     Field(
         max_length=300,
-        description="Who took part: a full name, or one that a document equates with it. Several "
-        "people with that name: actor_candidates says how to ask for each.",
+        description="Full name of who took part; for several of that name see actor_candidates.",
     ),
 ]
 OptionalSubject = Annotated[
     str | None,
     Field(
         max_length=300,
-        description="Only events about this: the name of a project, thing or person. The event's "
-        "subject is called so, or it has all these words.",
+        description="Project, thing or person it is about.",
     ),
 ]
+FullChunks = Annotated[bool, Field(description="Whole chunks, not only the part that answers.")]

@@ -8,6 +8,7 @@ from pydantic import BaseModel, Field
 
 from mcp_server.tool import read_tool
 from mcp_server.tools.parameters import (
+    AsOf,
     DueFrom,
     DueTo,
     EventTimeFrom,
@@ -30,9 +31,9 @@ from memory_core.times import parse_time, parse_until
 
 class StakeholderOut(BaseModel):
     name: str
-    type: Literal["person", "org"] | None = Field(description="Where a document says so.")
-    aliases: list[str] = Field(description="As documents themselves state them.")
-    roles: dict[str, int] = Field(description="Role and in how many events.")
+    type: Literal["person", "org"] | None
+    aliases: list[str]
+    roles: dict[str, int]
     events: int
     first_time: datetime | None
     last_time: datetime | None
@@ -41,15 +42,14 @@ class StakeholderOut(BaseModel):
 
 class StakeholderMap(BaseModel):
     stakeholders: list[StakeholderOut]
-    total: int = Field(description="All who took part; the most involved are shown.")
-    events_considered: int = Field(
-        description="What counts and times are over: the best matches of a query, or the newest."
-    )
-    events_total: int = Field(description="All events that match.")
+    total: int
+    # What counts and times are over: the best matches of a query, or the newest.
+    events_considered: int
+    events_total: int
 
 
 class CommitmentOut(BaseModel):
-    status: Literal["open", "done", "overdue", "unknown"]
+    status: Literal["open", "done", "overdue"]
     due: datetime | None
     promised: EventOut
     fulfilled_by: EventOut | None
@@ -57,12 +57,8 @@ class CommitmentOut(BaseModel):
 
 class Commitments(BaseModel):
     commitments: list[CommitmentOut]
-    total: int | None = Field(
-        description="All that match; null when there are too many to work out which do."
-    )
-    truncated: bool = Field(
-        description="There are more than these, or may be: raise limit, or narrow actor or dates."
-    )
+    total: int | None = Field(description="null: too many to work out.")
+    truncated: bool = Field(description="Raise limit, or narrow actor or dates.")
     actor_names: ActorNames = None
     actor_candidates: ActorCandidates = None
 
@@ -74,7 +70,7 @@ class DayOut(BaseModel):
 
 class TimelineOut(BaseModel):
     days: list[DayOut]
-    total: int = Field(description="All matches; the newest ones are shown.")
+    total: int = Field(description="All matches; the newest are shown.")
     actor_names: ActorNames = None
     actor_candidates: ActorCandidates = None
 
@@ -88,11 +84,9 @@ def tools(runtime: Runtime) -> list[Tool]:
         time_to: EventTimeTo = None,
         limit: Annotated[int, Field(ge=1, le=100)] = 20,
     ) -> StakeholderMap:
-        """Who was involved in something, in which roles, with example events and quotes.
-
-        The first choice for "who was involved in …", "who owns …". Without a query: over all
-        events. For what one person did use event_search or timeline with actor.
-        Example: stakeholder_map(query="authentication redesign")
+        """Who was involved in something, in which roles, with example events. The first choice for
+        "who was involved in …", "who owns …". For what one person did use event_search with
+        actor. Example: stakeholder_map(query="authentication redesign")
         """
         await runtime.open()
         filters = EventFilters(
@@ -127,15 +121,16 @@ def tools(runtime: Runtime) -> list[Tool]:
         due_to: DueTo = None,
         status: Annotated[
             Literal["open", "done", "overdue", "unknown"] | None,
-            Field(description="unknown: the text gives no due date and nothing reports it done."),
+            Field(
+                description="open: not done, not late; overdue: past its date; unknown: open and "
+                "undated."
+            ),
         ] = None,
         limit: Annotated[int, Field(ge=1, le=100)] = 20,
     ) -> Commitments:
-        """What was promised, by whom, due when, and whether a later event fulfils it.
-
-        The first choice for "what did … commit to", "what is overdue". Each promise and its
-        fulfilment come with their quotes. For other kinds of events use event_search.
-        Example: commitment_list(actor="Alice Chen", due_to="2026-03-31")
+        """What was promised, by whom, due when, and whether a later event fulfils it, with quotes.
+        The first choice for "what did … commit to", "what is overdue". Example:
+        commitment_list(actor="Alice Chen", due_to="2026-03-31")
         """
         await runtime.open()
         page = await list_commitments(
@@ -171,12 +166,11 @@ def tools(runtime: Runtime) -> list[Tool]:
         time_from: EventTimeFrom = None,
         time_to: EventTimeTo = None,
         limit: Annotated[int, Field(ge=1, le=100)] = 50,
+        as_of: AsOf = None,
     ) -> TimelineOut:
-        """Events in time order, day by day, ready to show.
-
-        Use it for "what happened with …" and for status reports. For the best matches first use
-        event_search.
-        Example: timeline(query="beta", time_from="2026-02-01")
+        """Events in time order, day by day: for "what happened with …" and status reports. For the
+        best matches first use event_search. Example: timeline(query="beta",
+        time_from="2026-02-01")
         """
         await runtime.open()
         filters = EventFilters(
@@ -184,6 +178,7 @@ def tools(runtime: Runtime) -> list[Tool]:
             subject=subject,
             time_from=parse_time("time_from", time_from),
             time_to=parse_until("time_to", time_to),
+            as_of=parse_until("as_of", as_of),
         )
         found = await read_timeline(runtime, query, filters, limit=limit)
         return TimelineOut(

@@ -9,6 +9,7 @@ from pydantic import BaseModel, Field
 
 from mcp_server.tool import read_tool
 from mcp_server.tools.parameters import (
+    FullChunks,
     OptionalArtifactType,
     OptionalArtifactUid,
     OptionalSourceSystem,
@@ -17,7 +18,7 @@ from mcp_server.tools.parameters import (
     TimeTo,
 )
 from memory_core.passages.filters import Filters
-from memory_core.passages.search import Passage
+from memory_core.passages.passage import Passage
 from memory_core.passages.search import hybrid_search as search_passages
 from memory_core.runtime import Runtime
 from memory_core.times import parse_time, parse_until
@@ -30,10 +31,22 @@ class Neighbor(BaseModel):
     text: str
 
 
+class Highlight(BaseModel):
+    start_char: int
+    end_char: int
+
+
+def highlight(passage: Passage) -> Highlight | None:
+    if passage.highlight is None:
+        return None
+    start, end = passage.highlight
+    return Highlight(start_char=start, end_char=end)
+
+
 class HybridHit(BaseModel):
     kind: Literal["artifact", "chunk", "memory"]
     score: float
-    sources: list[str] = Field(description="Which rankings found it.")
+    sources: list[str]
     text: str
     artifact_uid: str | None
     artifact_id: str | None
@@ -41,6 +54,7 @@ class HybridHit(BaseModel):
     chunk_id: str | None
     start_char: int | None
     end_char: int | None
+    highlight: Highlight | None
     title: str | None
     artifact_type: str | None
     source_system: str | None
@@ -59,23 +73,22 @@ def tools(runtime: Runtime) -> list[Tool]:
         query: Query,
         limit: Annotated[int, Field(ge=1, le=50)] = 10,
         include_memory: Annotated[
-            bool, Field(description="Also search memories (when nothing else filters).")
+            bool, Field(description="Also memories, when nothing filters.")
         ] = True,
         expand_neighbors: Annotated[
-            bool, Field(description="Add the chunks before and after each hit.")
+            bool, Field(description="With the chunks around each hit.")
         ] = False,
+        full_chunks: FullChunks = False,
         artifact_uid: OptionalArtifactUid = None,
         artifact_type: OptionalArtifactType = None,
         source_system: OptionalSourceSystem = None,
         time_from: TimeFrom = None,
         time_to: TimeTo = None,
     ) -> HybridFound:
-        """Find passages of documents, and memories, by words and by meaning, best first.
-
-        The first choice for "what do we know about …". Each passage comes with its document
-        and its exact offsets in it; set artifact_uid to search inside one document. For a list
-        of documents use artifact_search; for decisions, promises and changes the event tools.
-        Example: hybrid_search(query="why did we drop SMS codes?", limit=5)
+        """Find passages of documents, and memories, by words and meaning. The first choice for
+        "what do we know about …"; artifact_uid searches inside one document. For a list of
+        documents use artifact_search; for decisions, promises and changes the event tools.
+        Example: hybrid_search(query="why did we drop SMS codes?")
         """
         await runtime.open()
         filters = Filters(
@@ -92,6 +105,7 @@ def tools(runtime: Runtime) -> list[Tool]:
             limit=limit,
             include_memory=include_memory,
             expand_neighbors=expand_neighbors,
+            full_chunks=full_chunks,
         )
         return HybridFound(results=[_hit(passage) for passage in found])
 
@@ -99,4 +113,10 @@ def tools(runtime: Runtime) -> list[Tool]:
 
 
 def _hit(passage: Passage) -> HybridHit:
-    return HybridHit(**{**asdict(passage), "score": round(passage.score, 6)})
+    return HybridHit(
+        **{
+            **asdict(passage),
+            "score": round(passage.score, 6),
+            "highlight": highlight(passage),
+        }
+    )

@@ -1,0 +1,40 @@
+"""The settings of a command, with what the user should know about them on stderr."""
+
+import sys
+from typing import Any
+
+from memory_core.origins import origins
+from memory_core.settings import Settings, load_settings, superseded_notice
+from memory_core.stack.memory import older_memory_notice
+
+
+def read_settings(**overrides: Any) -> Settings:
+    settings = load_settings(**overrides)
+    for notice in (superseded_notice(), older_memory_notice(settings)):
+        if notice is not None:
+            print(f"Note: {notice}", file=sys.stderr)
+    return settings
+
+
+def show(*, changed: bool, as_json: bool) -> None:
+    from mcp_server.cli import listing
+    from mcp_server.cli.listing import Column
+    from mcp_server.cli.showing import as_json as json_text
+    from mcp_server.cli.showing import shown
+
+    told = [one for one in origins(read_settings()) if one.is_set or not changed]
+    if as_json:
+        rows = [{"name": one.name, "value": one.value, "from": one.source} for one in told]
+        print(json_text({"settings": rows}))
+        return
+    listing.show(
+        [Column("setting"), Column("value", 3), Column("from", 2)],
+        (
+            [
+                one.name,
+                shown(one.value or "–"),
+                f"[bold]{shown(one.source)}[/]" if one.is_set else "[dim]default[/]",
+            ]
+            for one in told
+        ),
+    )

@@ -1,0 +1,163 @@
+"""`mcp-memory connect`: the memory in a client's list of servers."""
+
+import difflib
+import json
+import shlex
+import sys
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from mcp_server import clients
+from mcp_server.cli import listing
+from mcp_server.cli.configuration import read_settings
+from mcp_server.cli.showing import as_json as json_text
+from mcp_server.clients import CLIENTS, Change, Client, Place, Server, Unreadable
+from memory_core.errors import InvalidInput
+from memory_core.settings import Settings, default_data_dir
+from memory_core.stack.memory import memory_in_use
+
+INSPECTOR = "inspector"
+# Not written into files of others; and what the memory cannot do without there.
+_NOT_HANDED_OVER = ("openai_api_key", "openai_base_url", "openai_embed_model",
+                    "openai_embed_dims", "embedder", "events_db_dsn", "chroma_host")  # fmt: skip
+
+
+def run(
+    which: str,
+    *,
+    http: bool,
+    name: str,
+    file: Path | None,
+    dry_run: bool,
+    undo: bool,
+    as_json: bool,
+) -> None:
+    settings = read_settings()
+    server = _server(settings, http=http)
+    if which == INSPECTOR:
+        return _tell_inspector(server, undo=undo, as_json=as_json)
+    if which not in CLIENTS:
+        known = ", ".join([*CLIENTS, INSPECTOR])
+        raise InvalidInput(f"{which!r} is no client that is known here: choose {known}.")
+    client = CLIENTS[which]
+    if http and not client.takes_http:
+        raise InvalidInput(
+            f"{client.title} starts its servers itself: leave out --http. Nothing was written."
+        )
+    path = file.expanduser().absolute() if file else client.file(Place.of_user())
+    change_file = clients.disconnect if undo else clients.connect
+    try:
+        change = change_file(client, path, name, server)
+    except Unreadable as fault:
+        if not undo:
+            _say_what_to_paste(client, name, server)
+        raise fault
+    backup = clients.write(change) if change.is_needed and not dry_run else None
+    if as_json:
+        print(json_text(_as_json(client, change, backup, server, dry_run=dry_run)))
+        return None
+    _tell(client, change, backup, dry_run=dry_run, undo=undo)
+    if not undo and not http:
+        _warn(settings)
+    return None
+
+
+def _server(settings: Settings, *, http: bool) -> Server:
+    memory = memory_in_use(settings)
+    addresses = []
+    if memory.stack is not None and memory.stack.mcp_url is not None:
+        addresses.append(memory.stack.mcp_url)
+    if settings.mcp_port:
+        addresses.append(f"http://{_reachable(settings.mcp_host)}:{settings.mcp_port}/mcp")
+    ours = frozenset(addresses)
+    if not http:
+        env = {} if memory.path == default_data_dir().resolve() else {"DATA_DIR": str(memory.path)}
+        return Server(command=(*program(), "serve", "--stdio"), env=env, addresses=ours)
+    if not addresses:
+        raise InvalidInput("MCP_PORT=0 is another port at every start: set one for --http.")
+    return Server(url=addresses[0], addresses=ours)
+
+
+def _reachable(host: str) -> str:
+    """A server that listens everywhere is asked on this machine."""
+    if host in {"0.0.0.0", "::", ""}:
+        return "127.0.0.1"
+    return f"[{host}]" if ":" in host else host
+
+
+def program() -> tuple[str, ...]:
+    """Absolute: a client does not have our PATH."""
+    beside = Path(sys.executable).parent / "mcp-memory"
+    return (str(beside),) if beside.is_file() else (sys.executable, "-m", "mcp_server.cli")
+
+
+def _tell(
+    client: Client, change: Change, backup: Path | None, *, dry_run: bool, undo: bool
+) -> None:
+    out = listing.console()
+    if not change.is_needed:
+        state = "does not list the memory" if undo else "lists the memory already"
+        out.print(f"{client.title} {state}: {change.file} was left as it is.", soft_wrap=True)
+        return
+    if dry_run:
+        out.print(f"{change.file} would become:", soft_wrap=True, highlight=False)
+        before, after = (change.before or "").splitlines(), change.after.splitlines()
+        for line in list(difflib.unified_diff(before, after, lineterm="", n=2))[2:]:
+            print(line)
+        return
+    done = "no longer lists the memory" if undo else "lists the memory now"
+    out.print(f"{client.title} {done}: {change.file}", soft_wrap=True)
+    if backup is not None:
+        out.print(f"The file as it was: {backup}", soft_wrap=True)
+    if not undo:
+        out.print(client.afterwards)
+        if client.name == "claude":
+            out.print("For Claude Code: mcp-memory connect claude-code")
+
+
+def _say_what_to_paste(client: Client, name: str, server: Server) -> None:
+    print(f"To connect {client.title} by hand, add this to its {client.key!r}:", file=sys.stderr)
+    print(json.dumps({name: server.entry(client)}, indent=2, ensure_ascii=False))
+
+
+def _warn(settings: Settings) -> None:
+    """A client starts the server with an environment of its own."""
+    chosen = [name.upper() for name in _NOT_HANDED_OVER if name in settings.model_fields_set]
+    if chosen:
+        print(
+            f"Note: {', '.join(chosen)} is set here, and is not written into the client's file. "
+            "With `mcp-memory up` running, use --http; else add it to the entry's env yourself.",
+            file=sys.stderr,
+        )
+
+
+def _tell_inspector(server: Server, *, undo: bool, as_json: bool) -> None:
+    """It keeps no file: it is started for a server."""
+    if undo:
+        raise InvalidInput("The Inspector keeps no list of servers: there is nothing to undo.")
+    command = ["npx", "@modelcontextprotocol/inspector"]
+    if server.url is not None:
+        command += ["--transport", "http", "--server-url", server.url]
+    else:
+        command += [part for item in server.env.items() for part in ("-e", "=".join(item))]
+        program, *arguments = server.command
+        command += [program, "--", *arguments]
+    if as_json:
+        print(json_text({"client": INSPECTOR, "command": command}))
+        return
+    typer.echo(shlex.join(command))
+
+
+def _as_json(
+    client: Client, change: Change, backup: Path | None, server: Server, *, dry_run: bool
+) -> dict[str, Any]:
+    return {
+        "client": client.name,
+        "file": str(change.file),
+        "changed": change.is_needed and not dry_run,
+        "backup": str(backup) if backup else None,
+        "entry": server.entry(client),
+        "content": change.after if dry_run else None,
+    }

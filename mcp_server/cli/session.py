@@ -1,0 +1,64 @@
+"""What a command works with: the memory, opened once, and the very tools that assistants use."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
+
+from mcp_server.cli.configuration import read_settings
+from memory_core.errors import ErrorCode, MemoryFault
+from memory_core.runtime import Runtime
+from memory_core.short_ids import find_artifact_uid, find_event_id, find_revision_id
+
+T = TypeVar("T")
+Answer = dict[str, Any]
+
+
+class Memory:
+    def __init__(self, runtime: Runtime) -> None:
+        self.runtime = runtime
+
+    async def ask(self, tool: str, arguments: dict[str, Any]) -> Answer:
+        """Call one tool in this process; a structured error becomes ours again."""
+        from mcp import Client
+
+        from mcp_server.failures import error_in
+        from mcp_server.server import build_server
+
+        given = {name: value for name, value in arguments.items() if value is not None}
+        settings, runtime = self.runtime.settings, self.runtime
+        async with Client(build_server(settings, every_tool=True, runtime=runtime)) as client:
+            result = await client.call_tool(tool, given)
+        if result.is_error:
+            fault = error_in(result)
+            raise MemoryFault(
+                fault["error"], code=ErrorCode(fault["error_code"]), details=fault["details"]
+            )
+        content: Answer = result.structured_content or {}
+        return content
+
+    async def document(self, text: str) -> str:
+        """The uid of the document that is meant."""
+        async with self.runtime.database.session() as session:
+            return await find_artifact_uid(session, text)
+
+    async def revision(self, artifact_uid: str, text: str | None) -> str | None:
+        if text is None:
+            return None
+        async with self.runtime.database.session() as session:
+            return await find_revision_id(session, artifact_uid, text)
+
+    async def event(self, text: str) -> str:
+        async with self.runtime.database.session() as session:
+            return await find_event_id(session, text)
+
+
+def with_memory(work: Callable[[Memory], Awaitable[T]]) -> T:
+    async def run() -> T:
+        runtime = Runtime(read_settings(log_level="ERROR"), worker="when needed")
+        try:
+            await runtime.open()
+            return await work(Memory(runtime))
+        finally:
+            await runtime.close()
+
+    return asyncio.run(run())

@@ -1,0 +1,159 @@
+"""`mcp-memory status`: which memory is in use, what is in it, and what runs."""
+
+from dataclasses import dataclass
+from importlib import metadata
+from typing import Any
+
+from rich.markup import escape
+
+from mcp_server.cli import listing
+from mcp_server.cli.configuration import read_settings
+from mcp_server.cli.session import Memory, with_memory
+from mcp_server.cli.showing import as_json as json_text
+from memory_core import __version__, migrations
+from memory_core.errors import MemoryFault
+from memory_core.events.filters import EventFilters
+from memory_core.progress import NO_PIPELINE, NOTHING_STORED, Progress, read_progress
+from memory_core.settings import Settings, redact_dsn
+from memory_core.stack.layout import Layout
+from memory_core.stack.memory import MemoryInUse, memory_in_use
+
+_PACKAGES = ("dagster", "chromadb", "mcp")
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    progress: Progress
+    events: int
+    jobs: dict[str, int]
+    postgres: str
+
+
+def run(*, as_json: bool) -> None:
+    settings = read_settings(log_level="ERROR")
+    memory = memory_in_use(settings)
+    content, problem = None, None
+    # A look at a memory that was never used must not make one.
+    if settings.events_db_dsn is not None or Layout(settings.data_dir).postgres.is_dir():
+        try:
+            content = with_memory(_read)
+        except MemoryFault as fault:
+            problem = fault.message
+    if as_json:
+        print(json_text(_as_json(settings, memory, content, problem)))
+        return
+    out = listing.console()
+    for name, value in _lines(settings, memory, content, problem):
+        out.print(f"[bold]{name:<12}[/]{escape(value)}", soft_wrap=True)
+
+
+async def _read(memory: Memory) -> Content:
+    progress = await read_progress(memory.runtime)
+    async with memory.runtime.database.session() as session:
+        events = await session.one("count_events", **EventFilters().for_sql(None))
+        jobs = await session.all("count_jobs_by_status")
+        version = await session.one("server_version")
+    assert events is not None
+    assert version is not None
+    return Content(
+        progress, events["total"], {row["status"]: row["jobs"] for row in jobs}, version["version"]
+    )
+
+
+def _lines(
+    settings: Settings, memory: MemoryInUse, content: Content | None, problem: str | None
+) -> list[tuple[str, str]]:
+    lines = [("Memory", f"{memory.path} ({memory.reason})")]
+    if memory.database:
+        lines.append(("Postgres", memory.database))
+    if memory.chroma:
+        lines.append(("Chroma", memory.chroma))
+    lines.append(("Stack", _stack(memory)))
+    if problem is not None:
+        lines.append(("Problem", problem))
+    elif content is None or not content.progress.documents:
+        lines.append(("Documents", f"{NOTHING_STORED} `mcp-memory ingest PATH` imports files."))
+    else:
+        lines += [
+            ("Documents", f"{content.progress.documents:,}"),
+            ("Events", f"{content.events:,}"),
+            ("Jobs", _jobs(content.progress)),
+        ]
+    return [
+        *lines,
+        ("Extractor", _extractor(settings)),
+        ("Embedder", _embedder(settings)),
+        ("Versions", ", ".join(f"{name} {number}" for name, number in _versions(content).items())),
+    ]
+
+
+def _stack(memory: MemoryInUse) -> str:
+    stack = memory.stack
+    if stack is None or stack.mode != "full":
+        return "not running; `mcp-memory up` starts it"
+    return f"running (pid {stack.pid}), MCP at {stack.mcp_url}, Dagster at {stack.dagster_url}"
+
+
+def _jobs(progress: Progress) -> str:
+    told = [f"{progress.done:,} done"]
+    if progress.unfinished:
+        told.append(progress.waits())
+    if progress.failures:
+        told.append(f"{progress.failed:,} failed: {progress.fails()}")
+    hint = f". {NO_PIPELINE}" if progress.waiting and not progress.pipeline_runs else ""
+    return ", ".join(told) + hint
+
+
+def _extractor(settings: Settings) -> str:
+    if not settings.uses_openai_extractor:
+        return "rules, no model"
+    return f"{settings.openai_event_model} at {_provider(settings)}"
+
+
+def _embedder(settings: Settings) -> str:
+    if not settings.uses_openai_embedder:
+        return "local, no key needed"
+    return f"{settings.openai_embed_model} at {_provider(settings)}"
+
+
+def _provider(settings: Settings) -> str:
+    return redact_dsn(settings.openai_base_url) if settings.openai_base_url else "the OpenAI API"
+
+
+def _versions(content: Content | None) -> dict[str, str]:
+    found = {"mcp-memory": __version__, "schema": f"{len(migrations.shipped()):03}"}
+    if content is not None:
+        found["postgres"] = content.postgres
+    return found | {name: _version(name) for name in _PACKAGES}
+
+
+def _version(package: str) -> str:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return "unknown"
+
+
+def _as_json(
+    settings: Settings, memory: MemoryInUse, content: Content | None, problem: str | None
+) -> dict[str, Any]:
+    stack = memory.stack
+    return {
+        "memory": str(memory.path),
+        "chosen_by": memory.chosen_by,
+        "postgres": memory.database,
+        "chroma": memory.chroma,
+        "stack": {
+            "running": stack is not None and stack.mode == "full",
+            "pid": stack.pid if stack else None,
+            "mcp_url": stack.mcp_url if stack else None,
+            "dagster_url": stack.dagster_url if stack else None,
+        },
+        "problem": problem,
+        "events": content.events if content else 0,
+        "extraction": (content.progress if content else Progress()).as_json(),
+        "jobs": content.jobs if content else {},
+        "extractor": _extractor(settings),
+        "embedder": _embedder(settings),
+        "versions": _versions(content),
+    }

@@ -1,0 +1,41 @@
+"""`mcp-memory worker`: hosts the projections of the log until it is told to stop."""
+
+import asyncio
+import contextlib
+import logging
+import signal
+
+from mcp_server.cli.configuration import read_settings
+from memory_core.errors import MemoryFault
+from memory_core.logging_setup import log_to_stderr
+from memory_core.runtime import Runtime
+
+log = logging.getLogger(__name__)
+
+# How often it looks whether the stack that it joined is still there.
+_LOOK_SECONDS = 2.0
+
+
+def run() -> None:
+    settings = read_settings()
+    log_to_stderr(settings.log_level)
+    asyncio.run(_serve(Runtime(settings, worker="always")))
+
+
+async def _serve(runtime: Runtime) -> None:
+    stop = asyncio.Event()
+    for signal_ in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(signal_, stop.set)
+    try:
+        await runtime.open()
+        log.info("the worker follows the log")
+        while not stop.is_set():
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(stop.wait(), _LOOK_SECONDS)
+            try:
+                await runtime.open()
+            except MemoryFault as fault:
+                log.warning("the worker waits for the stack: %s", fault.message)
+    finally:
+        # What is left is where the next worker begins.
+        await runtime.close(catch_up=False)

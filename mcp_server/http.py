@@ -1,0 +1,24 @@
+"""The MCP server over HTTP: what stands between a request and the tools."""
+
+from mcp.server.transport_security import TransportSecuritySettings
+
+from mcp_server.tool import MemoryServer
+from memory_core.settings import Settings
+from memory_core.web.guard import Application, Guard
+
+# Ten million characters of content, six bytes each when JSON escapes them.
+MAX_REQUEST_BYTES = 70_000_000
+
+
+def application(server: MemoryServer, settings: Settings) -> Application:
+    """Every route is guarded, ours too: the SDK looks at requests to `/mcp` alone, and by default
+    only when it is bound to loopback."""
+    admission = settings.admission(settings.mcp_host, local_pages=True)
+    app = server.streamable_http_app(
+        host=settings.mcp_host,
+        max_request_body_size=MAX_REQUEST_BYTES,
+        transport_security=TransportSecuritySettings(
+            allowed_hosts=admission.host_patterns, allowed_origins=admission.origin_patterns
+        ),
+    )
+    return Guard(app, admission, max_body_bytes=MAX_REQUEST_BYTES)

@@ -26,17 +26,18 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.event_data import CASES, Size, fill, person, word
+from benchmarks.index import own_generation
 from memory_core import migrations, queries
 from memory_core.database import Row, Session
 from memory_core.events.filters import EventFilters
-from memory_core.events.index import event_metadata, indexed_text
 from memory_core.events.reading import get_event
 from memory_core.events.reextraction import job_status
 from memory_core.events.search import search_events
+from memory_core.index.generation import CollectionName
+from memory_core.index.store import Entry
 from memory_core.runtime import Runtime
 from memory_core.settings import Settings
 from memory_core.stack.connection import connected
-from memory_core.vectors import CollectionName, Entry
 
 SIZE = Size(events=1_000_000, revisions=200_000)
 # So many narratives have vectors: enough to see whether a search depends on their number.
@@ -263,30 +264,20 @@ def prepare(settings: Settings, console: Console) -> None:
 
 
 async def index_sample(runtime: Runtime, sample: list[Row], console: Console) -> None:
+    generation = await own_generation(runtime)
     done = await runtime.vectors.count(CollectionName.EVENTS)
     if done >= len(sample):
         return
     console.print(f"Indexing {len(sample) - done:,} narratives …")
     for start in range(done, len(sample), _VECTORS_AT_ONCE):
         rows = sample[start : start + _VECTORS_AT_ONCE]
-        texts = [indexed_text(row["narrative"], row["document_title"]) for row in rows]
+        texts = [f"{row['narrative']}\n{row['document_title']}" for row in rows]
+        vectors = await runtime.embedder.embed(texts)
         entries = [
-            Entry(
-                str(row["event_id"]),
-                vector,
-                text,
-                event_metadata(
-                    row["artifact_uid"],
-                    row["revision_id"],
-                    row["category"],
-                    latest=row["is_latest"],
-                ),
-            )
-            for row, text, vector in zip(
-                rows, texts, await runtime.embedder.embed(texts), strict=True
-            )
+            Entry(str(row["event_id"]), vector, "", {})
+            for row, vector in zip(rows, vectors, strict=True)
         ]
-        await runtime.vectors.upsert(CollectionName.EVENTS, entries)
+        await runtime.vectors.upsert(generation, CollectionName.EVENTS, entries)
 
 
 async def sampled(runtime: Runtime) -> list[Row]:

@@ -23,6 +23,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.bench_ingest import SEED, _note, _sentences
+from benchmarks.index import own_generation
 from memory_core.artifacts import ingest
 from memory_core.artifacts.document import ArtifactType, Document
 from memory_core.artifacts.revision import Draft, Revision, cut
@@ -30,10 +31,11 @@ from memory_core.importing import files
 from memory_core.importing.places import admit
 from memory_core.importing.roots import Registry
 from memory_core.importing.run import Import, Options, survey
+from memory_core.index.generation import CollectionName
+from memory_core.index.store import Entry
 from memory_core.runtime import Runtime
 from memory_core.settings import Settings
 from memory_core.stack.connection import connected
-from memory_core.vectors import CollectionName, Entry
 
 NOTES = 1_000
 NOTE_CHARS = 1_000
@@ -108,10 +110,11 @@ class Bench:
         texts = [draft.pieces[0].chunk.text for draft in drafts]
         vectors = await self._runtime.embedder.embed(texts)
         entries = [
-            Entry(draft.revision.artifact_id, vector, text, {"artifact_uid": draft.uid})
-            for draft, vector, text in zip(drafts, vectors, texts, strict=True)
+            Entry(draft.revision.artifact_id, vector, draft.pieces[0].content_hash, {})
+            for draft, vector in zip(drafts, vectors, strict=True)
         ]
-        await self._runtime.vectors.upsert(CollectionName.ARTIFACTS, entries)
+        generation = await own_generation(self._runtime)
+        await self._runtime.vectors.upsert(generation, CollectionName.ARTIFACTS, entries)
         async with self._runtime.database.transaction() as session:
             await ingest._insert(session, drafts, self._runtime.settings, superseded=set())
         return time.perf_counter() - begun

@@ -27,7 +27,10 @@ from rich.table import Table
 from memory_core.stack.process import running_stack
 from memory_core.stack.state import StackState
 
-ROUNDS = 10
+# A steady trickle of single notes.
+NOTES = 20
+EVERY_SECONDS = 2.0
+TOTAL_BAR_SECONDS = 1.5
 OURS_BAR_SECONDS = 1.0
 PATIENCE_SECONDS = 120.0
 _POLL_SECONDS = 0.005
@@ -81,7 +84,7 @@ class Stopwatch:
             answer = await client.call_tool("artifact_ingest", _document(number))
             ingest = time.perf_counter() - begun
         assert answer.structured_content is not None
-        job = self._follow(answer.structured_content["job_id"])
+        job = await self._follow(answer.structured_content["job_id"])
         stats = self._stats(job["locked_by"])
         visible, claimed, done = (job[name] for name in ("visible", "claimed", "done"))
         return Stages(
@@ -93,7 +96,7 @@ class Stopwatch:
             work=done - claimed,
         )
 
-    def _follow(self, job_id: str) -> dict[str, Any]:
+    async def _follow(self, job_id: str) -> dict[str, Any]:
         """Until it is DONE; `locked_at` is gone by then, so it is noted on the way."""
         claimed: float | None = None
         deadline = time.monotonic() + PATIENCE_SECONDS
@@ -109,7 +112,7 @@ class Stopwatch:
             claimed = job["claimed"] or claimed
             if job["status"] == "DONE":
                 return {**job, "claimed": claimed}
-            time.sleep(_POLL_SECONDS)
+            await asyncio.sleep(_POLL_SECONDS)
         raise TimeoutError(f"job {job_id} was not done within {PATIENCE_SECONDS:g} s")
 
     def _stats(self, run_id: str) -> dict[str, float]:
@@ -130,7 +133,7 @@ def _document(number: int) -> dict[str, str]:
         "source_id": f"latency-{number}",
         "title": f"Stand-up {number}",
         "content": f"Decisions\n- We go with Postgres for round {number}.\n\nAction items\n"
-        f"- Alice Morgan will write the migration by 2024-06-{number + 10}.\n",
+        f"- Alice Morgan will write the migration by 2024-06-{number + 1:02}.\n",
     }
 
 
@@ -151,10 +154,14 @@ def measure() -> list[Stages]:
     ):
         stopwatch = Stopwatch(state)
 
-        async def rounds() -> list[Stages]:
-            return [await stopwatch.measure(number) for number in range(ROUNDS)]
+        async def after(number: int) -> Stages:
+            await asyncio.sleep(number * EVERY_SECONDS)
+            return await stopwatch.measure(number)
 
-        return asyncio.run(rounds())
+        async def trickle() -> list[Stages]:
+            return await asyncio.gather(*(after(number) for number in range(NOTES)))
+
+        return asyncio.run(trickle())
 
 
 _MEANINGS = {
@@ -185,6 +192,9 @@ def main() -> None:
         "job visible → DONE",
         *(f"{value:.2f} s" for value in (median(totals), min(totals), max(totals))),
     )
+    fast = "[green]✓[/]" if median(totals) <= TOTAL_BAR_SECONDS else "[red]✗[/]"
+    bar = f"{NOTES} notes, one every {EVERY_SECONDS:g} s"
+    table.add_row("", bar, f"≤ {TOTAL_BAR_SECONDS:g} s {fast}", "", "")
     own = median(one.claim + one.work for one in rounds)
     verdict = "[green]✓[/]" if own <= OURS_BAR_SECONDS else "[red]✗[/]"
     table.add_section()

@@ -180,6 +180,7 @@ class Bench:
         from memory_assets.sensors import pending_jobs
 
         self._postgres.execute("UPDATE event_jobs SET status = 'PENDING', next_run_at = now()")
+        self._postgres.execute("DELETE FROM job_request")
         try:
             context = dg.build_sensor_context(instance=self._instance)
             result = pending_jobs(context, memory=MemoryResource())

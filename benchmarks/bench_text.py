@@ -25,12 +25,14 @@ from benchmarks.bench_events import (
     start_of_range,
     uid,
 )
+from benchmarks.index import own_generation
 from memory_core import queries
+from memory_core.index.generation import CollectionName
+from memory_core.index.store import Entry
 from memory_core.passages.filters import Filters
 from memory_core.passages.search import hybrid_search
 from memory_core.runtime import Runtime
 from memory_core.settings import Settings
-from memory_core.vectors import CollectionName, Entry
 
 WITH_VECTORS = 40_000
 _VECTORS_AT_ONCE = 1_000
@@ -84,6 +86,7 @@ def searching(
 
 async def index_texts(runtime: Runtime, console: Console) -> int:
     """The number of vectors."""
+    generation = await own_generation(runtime)
     done = await runtime.vectors.count(CollectionName.ARTIFACTS)
     if done:
         return done
@@ -100,9 +103,10 @@ async def index_texts(runtime: Runtime, console: Console) -> int:
         batch = rows[start : start + _VECTORS_AT_ONCE]
         vectors = await runtime.embedder.embed([row["text"] for row in batch])
         await runtime.vectors.upsert(
+            generation,
             CollectionName.ARTIFACTS,
             [
-                Entry(row["artifact_id"], vector, row["text"], {"latest": True})
+                Entry(row["artifact_id"], vector, "", {})
                 for row, vector in zip(batch, vectors, strict=True)
             ],
         )

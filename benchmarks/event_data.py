@@ -240,9 +240,12 @@ SELECT artifact_uid, revision_id, 0, r.artifact_id, 0, length(t.content), r.toke
 FROM artifact_revision r JOIN revision_text t USING (artifact_uid, revision_id);
 
 INSERT INTO chunk_entry (
-    artifact_uid, revision_id, chunk_index, is_chunked, time, artifact_type, source_system)
-SELECT artifact_uid, revision_id, 0, is_chunked, source_ts, artifact_type, source_system
-FROM artifact_revision WHERE is_latest;
+    artifact_uid, revision_id, chunk_index, is_chunked, time, artifact_type, source_system, length)
+SELECT artifact_uid, revision_id, 0, is_chunked, source_ts, artifact_type, source_system,
+       c.end_char - c.start_char
+FROM artifact_revision JOIN revision_chunk c USING (artifact_uid, revision_id) WHERE is_latest;
+
+INSERT INTO passage_statistics (passages, characters) SELECT count(*), sum(length) FROM chunk_entry;
 
 INSERT INTO event_actor (event_id, position, ref, name_key, role)
 SELECT e.event_id, a.position, a.actor ->> 'ref', name_key(a.actor ->> 'ref'), a.actor ->> 'role'

@@ -1,0 +1,35 @@
+"""The index of a benchmark: collections of its own, and a worker where one is wanted."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from memory_core.index.generation import Generation, serving
+from memory_core.index.writing import settle_now
+from memory_core.log.worker import Worker
+from memory_core.projections import projections
+from memory_core.runtime import Runtime
+from memory_core.settings import Settings
+
+
+async def own_generation(runtime: Runtime) -> Generation:
+    """The one that serves, made if need be."""
+    await settle_now(runtime, [])
+    async with runtime.database.session() as session:
+        found = await serving(session)
+    assert found is not None
+    return found
+
+
+@asynccontextmanager
+async def following(settings: Settings) -> AsyncIterator[Runtime]:
+    """A worker in this process."""
+    runtime = Runtime(settings)
+    await runtime.open()
+    task = asyncio.create_task(Worker(runtime.database, projections(runtime)).run())
+    try:
+        yield runtime
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        await runtime.close()

@@ -1,0 +1,57 @@
+"""CPU seconds of a running stack, by child: its processes, and those of them that have ended."""
+
+from collections import Counter
+from pathlib import Path
+
+import psutil
+
+from memory_core.stack.orphans import MARKER
+
+# A child is known by a word of its command line, the first that fits.
+_WORDS = {
+    "postgres": "Postgres",
+    "chroma": "Chroma",
+    "code_server": "Dagster code server and runs",
+    "forkserver": "Dagster code server and runs",
+    "dagster_internals.daemon": "Dagster daemon",
+    "webserver": "Dagster UI",
+    "web_server": "Dagster UI",
+    "serve": "MCP server",
+}
+
+
+def cpu_seconds(data_dir: Path, supervisor: int) -> Counter[str]:
+    """So far, by child. Postgres' processes carry no mark: they are children of its first one."""
+    used: Counter[str] = Counter()
+    for process in _processes(data_dir, supervisor):
+        try:
+            times, line = process.cpu_times(), process.cmdline()
+        except psutil.Error:
+            continue
+        name = _name(line)
+        used[name] += (
+            times.user + times.system + times.children_user + times.children_system
+            if name != "supervisor"
+            else times.user + times.system
+        )
+    return used
+
+
+def _processes(data_dir: Path, supervisor: int) -> list[psutil.Process]:
+    root = psutil.Process(supervisor)
+    found = {root.pid: root} | {child.pid: child for child in root.children(recursive=True)}
+    for process in psutil.process_iter():
+        try:
+            if process.environ().get(MARKER) == str(data_dir):
+                found[process.pid] = process
+        except psutil.Error:
+            continue
+    return list(found.values())
+
+
+def _name(command: list[str]) -> str:
+    line = " ".join(command)
+    for word, name in _WORDS.items():
+        if word in line:
+            return name
+    return "supervisor"

@@ -113,7 +113,7 @@ def _prepare(operator: Operator) -> dict[str, str]:
         runs = operator.runs(tags=[{"key": "dagster/backfill", "value": backfill}])
         sys.exit("\n".join(f"{run['status']}: {operator.said(run['runId'])}" for run in runs))
     # Last: a run that materialises an asset shows its checks as skipped.
-    for job in ("check_events_are_fresh", "integrity", "keep_house"):
+    for job in ("verify_events_are_fresh", "integrity", "keep_house"):
         operator.wait_finished(operator.launch(job))
     return keys
 

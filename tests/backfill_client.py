@@ -9,7 +9,7 @@ from memory_core.backfill import control
 from memory_core.backfill.scope import Filter
 from memory_core.extraction.versions import current
 from memory_core.runtime import Runtime
-from tests.pipeline_client import Pipeline, bump, with_openai
+from tests.pipeline_client import Pipeline, bump, generations_of, with_openai
 from tests.scripted_provider import ScriptedProvider
 
 NOTHING = Filter()
@@ -45,7 +45,7 @@ async def versions_of(pipeline: Pipeline) -> dict[str, str]:
         "SELECT artifact_uid, extract_version, merge_version FROM extraction"
     )
     return {
-        row["artifact_uid"]: f"{row['extract_version'][0]}/{row['merge_version'][0]}"
+        row["artifact_uid"]: generations_of(row["extract_version"], row["merge_version"])
         for row in rows
     }
 

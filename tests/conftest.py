@@ -1,5 +1,6 @@
 """Real parts for every test: an embedded Postgres 16 and a Chroma server of the test session."""
 
+import asyncio
 import os
 import tempfile
 from collections.abc import AsyncIterator, Iterator
@@ -10,12 +11,16 @@ import psycopg
 import pytest
 
 from memory_core.database import Database
+from memory_core.index.generation import CollectionName, Generation, label_of
+from memory_core.index.writing import holding_index
+from memory_core.log.worker import Worker
+from memory_core.projections import projections
 from memory_core.runtime import Runtime
 from memory_core.settings import Settings, variable_names
+from memory_core.stack import ports
 from memory_core.stack.connection import connected
 from memory_core.stack.layout import Layout
 from memory_core.stack.locks import holding
-from memory_core.vectors import CollectionName
 
 # What a developer has in the environment must not change what the tests see.
 for name in list(os.environ):
@@ -38,7 +43,9 @@ def services() -> Iterator[Settings]:
     # Not in pytest's own folder: a second pytest, starting, would close it to the account that
     # runs Postgres when we are root.
     with tempfile.TemporaryDirectory(prefix="memory-tests-") as folder:
-        with connected(offline_settings(Path(folder))) as resolved:
+        # On a port: tests lead it astray, and ask it past our own client.
+        settings = offline_settings(Path(folder), chroma_port=ports.free_port())
+        with connected(settings) as resolved:
             yield resolved
         # The servers end by themselves after their last user; until then they write.
         with holding(Layout(Path(folder)).supervisor_lock, timeout=60) as ended:
@@ -55,12 +62,18 @@ def settings(services: Settings) -> Settings:
 def empty_tables(services: Settings) -> None:
     with psycopg.connect(services.dsn, autocommit=True) as connection:
         deletes = connection.execute(
-            "SELECT string_agg(format('DELETE FROM %I', tablename), '; ') FROM pg_tables "
-            "WHERE schemaname = 'public' "
-            "AND tablename NOT IN ('schema_migration', 'index_generation')"
+            "SELECT string_agg(format('DELETE FROM %I.%I', schemaname, tablename), '; ') "
+            "FROM pg_tables WHERE schemaname IN ('public', 'log') "
+            "AND tablename NOT IN ('schema_migration', 'cluster', 'projection_checkpoints', "
+            "'index_generation', 'index_entry') "
+            "AND tablename NOT LIKE 'events\\_%'"
         ).fetchone()
         # Row by row, past all triggers: on small tables that is far quicker than TRUNCATE.
         connection.execute(f"SET session_replication_role = replica; {deletes[0]}")
+        # The worker that keeps the index goes on from test to test.
+        connection.execute(
+            "DELETE FROM log.projection_checkpoints WHERE projection_name <> 'index'"
+        )
 
 
 @pytest.fixture
@@ -69,6 +82,72 @@ async def database(settings: Settings) -> AsyncIterator[Database]:
     await database.open()
     yield database
     await database.close()
+
+
+class IndexHost:
+    """Hosts the worker of one runtime at a time: tests bring Chromas and embedders of their own."""
+
+    def __init__(self) -> None:
+        self._runtime: Runtime | None = None
+        self._task: asyncio.Task[None] | None = None
+
+    async def serve(self, runtime: Runtime) -> None:
+        """From now on this runtime's index follows the log, from an empty one."""
+        if runtime is not self._runtime:
+            await self.stop()
+        await empty_index(runtime)
+        if self._task is None:
+            await self.host(runtime)
+
+    async def host(self, runtime: Runtime) -> None:
+        """A worker over this runtime, with the index as it is."""
+        await self.stop()
+        self._runtime = runtime
+        worker = Worker(runtime.database, projections(runtime))
+        self._task = asyncio.create_task(worker.run())
+
+    def serves(self, runtime: Runtime) -> bool:
+        return runtime is self._runtime
+
+    async def stop(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+        self._task = self._runtime = None
+
+
+async def empty_index(runtime: Runtime) -> None:
+    """A new generation, unless the one that serves is this runtime's and empty."""
+    async with holding_index(runtime) as session:
+        connection = session.connection
+        cursor = await connection.execute(
+            "SELECT g.* FROM index_generation g WHERE state = 'serving' AND filled_at IS NOT NULL "
+            "AND NOT EXISTS (SELECT 1 FROM index_entry)"
+        )
+        empty = await cursor.fetchone()
+        there = await runtime.vectors.labels()
+        if empty is not None and Generation.of(empty).fits(runtime.embedder):
+            name = Generation.of(empty).name_in_chroma(CollectionName.EVENTS)
+            if name in there:
+                return
+        cursor = await connection.execute("SELECT * FROM index_generation")
+        old = [Generation.of(row) for row in await cursor.fetchall()]
+        await connection.execute("DELETE FROM index_generation")
+        await session.one("begin_generation", **label_of(runtime.embedder))
+        cursor = await connection.execute(
+            "UPDATE index_generation SET filled_at = now(), made_at = now(), adopts = false "
+            "RETURNING *"
+        )
+        await runtime.vectors.make(Generation.of(await cursor.fetchone()))
+    for generation in old:
+        await runtime.vectors.drop(generation)
+
+
+@pytest.fixture(scope="session")
+async def index_host() -> AsyncIterator[IndexHost]:
+    host = IndexHost()
+    yield host
+    await host.stop()
 
 
 @pytest.fixture(scope="session")
@@ -80,16 +159,10 @@ async def _session_runtime(services: Settings) -> AsyncIterator[Runtime]:
 
 
 @pytest.fixture
-async def runtime(_session_runtime: Runtime, settings: Settings) -> Runtime:
-    """Stores and embedder, empty."""
-    await empty_collections(_session_runtime)
+async def runtime(_session_runtime: Runtime, settings: Settings, index_host: IndexHost) -> Runtime:
+    """Stores and embedder, empty; a worker keeps the index."""
+    await index_host.serve(_session_runtime)
     return _session_runtime
-
-
-async def empty_collections(runtime: Runtime) -> None:
-    for name in CollectionName:
-        if await runtime.vectors.count(name):
-            await runtime.vectors.recreate(name)
 
 
 def offline_settings(data_dir: Path, **changes: object) -> Settings:

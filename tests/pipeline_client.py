@@ -10,11 +10,13 @@ from pydantic import SecretStr
 
 from memory_core import jobs
 from memory_core.artifacts.document import ArtifactType, Document
-from memory_core.artifacts.ingest import IngestResult, ingest
+from memory_core.artifacts.ingest import ingest
+from memory_core.artifacts.result import IngestResult
 from memory_core.extraction import prompts
 from memory_core.extraction.batch import Outcome, process
 from memory_core.extraction.engine import open_engine
-from memory_core.extraction.versions import current
+from memory_core.extraction.versions import current, number
+from memory_core.log.waiting import wait_until
 from memory_core.runtime import Runtime
 from memory_core.settings import Settings
 from tests.scripted_provider import ScriptedProvider
@@ -40,13 +42,24 @@ def with_openai(settings: Settings, provider: ScriptedProvider, **changes: Any) 
     return settings.model_copy(update=values)
 
 
-def bump(folder: Path, **numbers: int) -> Path:
-    """A folder of prompts for PROMPTS_DIR: the shipped ones, changed, under these numbers."""
+def bump(folder: Path, **generations: int) -> Path:
+    """A folder of prompts for PROMPTS_DIR: the shipped ones are generation 1, these are changed and
+    follow them."""
     folder.mkdir(parents=True, exist_ok=True)
-    for name, number in numbers.items():
-        text = prompts.load(name).text + f"\nThis is version {number}.\n"
-        (folder / f"{name}.{number}.md").write_text(text)
+    for name, generation in generations.items():
+        text = prompts.load(name).text + f"\nThis is generation {generation}.\n"
+        (folder / f"{name}.{number_of(name, generation)}.md").write_text(text)
     return folder
+
+
+def number_of(name: str, generation: int) -> int:
+    return prompts.load(name).number + generation - 1
+
+
+def generations_of(extract_version: str, merge_version: str) -> str:
+    """Of an extraction: "1/1" is what the shipped prompts made."""
+    made = {"extract": extract_version, "merge": merge_version}
+    return "/".join(str(number(v) - number_of(name, 1) + 1) for name, v in made.items())
 
 
 class Pipeline:
@@ -74,7 +87,10 @@ class Pipeline:
             content=content,
             ts=ts,
         )
-        return await ingest(self.runtime, document)
+        result = await ingest(self.runtime, document)
+        if result.position is not None:
+            assert await wait_until(self.runtime.database, "index", result.position, 60)
+        return result
 
     async def extract(
         self,
@@ -91,7 +107,13 @@ class Pipeline:
         settings, database = self.runtime.settings, self.runtime.database
         async with open_engine(settings, database) as engine:
             claimed = await jobs.claim(
-                database, keys, run_id, redo_as=redo_as, fresh=fresh, versions=current(settings)
+                database,
+                keys,
+                run_id,
+                redo_as=redo_as,
+                fresh=fresh,
+                versions=current(settings),
+                max_attempts=settings.event_max_attempts,
             )
             outcomes = await process(self.runtime, engine, claimed, reuse=reuse)
         self.outcomes += outcomes

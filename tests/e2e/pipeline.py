@@ -2,6 +2,7 @@
 Postgres, runs and partitions in Dagster, calls at the scripted provider."""
 
 import asyncio
+import json
 import random
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -68,6 +69,30 @@ class Pipeline:
     def __init__(self, stack: Stack, provider: ScriptedProvider) -> None:
         self.stack = stack
         self.provider = provider
+
+    # --- the tools, as an assistant uses them -------------------------------------------------
+
+    def call(self, tool: str, /, **arguments: Any) -> Json:
+        """The structured answer of a call that must succeed."""
+
+        async def ask() -> Json:
+            async with Client(self.stack.mcp_url) as client:
+                answer = await client.call_tool(tool, arguments)
+            assert not answer.is_error, answer.content
+            assert answer.structured_content is not None
+            return answer.structured_content
+
+        return asyncio.run(ask())
+
+    def wait_for_job(self, job_id: str, *statuses: str) -> Json:
+        """What job_status says as soon as it is one of these."""
+
+        def reached() -> Json | None:
+            job = self.call("job_status", job_id=job_id)
+            return job if job["status"] in statuses else None
+
+        found: Json = eventually(reached, within=PATIENCE, what=f"{job_id} {statuses}")
+        return found
 
     # --- documents in ------------------------------------------------------------------------
 
@@ -144,7 +169,7 @@ class Pipeline:
             finally:
                 daemon.resume()
             eventually(
-                lambda: self.waits_for("event_jobs", "MAX_ATTEMPTS_EXCEEDED"),
+                lambda: self.waits_for("event_jobs", "SET max_attempts"),
                 what="a run that wants to claim",
             )
             yield ingested
@@ -373,7 +398,7 @@ def told(title: str, words: str = "") -> Callable[[Body], bool]:
 
     def matches(body: Body) -> bool:
         said = [message["content"] for message in body["messages"]]
-        return any(f"Title: {title}" in text.splitlines() for text in said[1:-1]) and (
+        return any(json.loads(text).get("title") == title for text in said[1:-1]) and (
             words in last_user_message(body)
         )
 

@@ -22,9 +22,9 @@ OFFLINE = {"EXTRACTOR": "rules", "EMBEDDER": "local"}
 # How each child is known among the processes of a stack: words of its command line.
 _COMMANDS = {
     "chroma": ("chroma", "run"),
-    "dagster-code": ("memory_assets.code_server",),
-    "dagster-webserver": ("dagster_webserver",),
-    "dagster-daemon": ("dagster._daemon", "run"),
+    "dagster-code": ("memory_assets.dagster_internals.code_server",),
+    "dagster-webserver": ("memory_assets.dagster_internals.web_server",),
+    "dagster-daemon": ("memory_assets.dagster_internals.daemon", "run"),
     "mcp-server": ("mcp_server.cli", "serve"),
 }
 # Every child, and what the terminal calls it.
@@ -86,8 +86,12 @@ class Stack:
         assert self.state.mcp_url is not None
         return self.state.mcp_url
 
+    @property
+    def health_url(self) -> str:
+        return self.mcp_url.removesuffix("/mcp") + "/health"
+
     def health(self) -> httpx.Response:
-        url = self.mcp_url.removesuffix("/mcp") + "/health"
+        url = self.health_url
         return httpx.get(url, timeout=15, trust_env=False, verify=tls.verify(url))
 
     def is_well(self) -> bool:

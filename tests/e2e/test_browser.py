@@ -99,5 +99,60 @@ def test_a_failed_revision_is_found_by_its_name_and_turns_green_after_a_click(
     assert len(operator.events(refused)) == 1
     page.reload()
     expect(page.get_by_text("Kick-off minutes", exact=True).filter(visible=True)).to_have_count(1)
-    expect(page.get_by_text("“Decision: begin on Monday.”").filter(visible=True)).to_have_count(1)
+    # What the event says is its quote, which is therefore shown once.
+    expect(page.get_by_text("Decision: begin on Monday.").filter(visible=True)).to_have_count(1)
     nothing_covers(page)
+
+
+def test_another_page_cannot_change_dagster_or_listen_to_it(operator: Operator, page: Page) -> None:
+    dagster = str(operator.stack.state.dagster_url)
+    before = len(operator.runs())
+    answered: list[int] = []
+    page.on("response", lambda answer: answered.append(answer.status))
+    location = 'repositoryLocationName: \\"memory\\"'
+    mutation = f"mutation {{ shutdownRepositoryLocation({location}) {{ __typename }} }}"
+    page.route("http://evil.example/", lambda route: route.fulfill(body="<p>A page.</p>"))
+    page.goto("http://evil.example/")
+
+    opened = page.evaluate(
+        """async ([url, mutation]) => {
+            const address = `${url}/graphql?query=${encodeURIComponent(mutation)}`;
+            const image = new Image();
+            const shown = new Promise(done => { image.onload = image.onerror = done; });
+            image.src = address;
+            await shown;
+            const send = what => fetch(address, what).catch(() => null);
+            await send({mode: 'no-cors'});
+            await send({mode: 'no-cors', method: 'POST', body: 'x'});
+            const socket = new WebSocket(`${url.replace('http', 'ws')}/graphql`, 'graphql-ws');
+            return await new Promise(done => {
+                socket.onopen = () => done(true);
+                socket.onerror = () => done(false);
+            });
+        }""",
+        [dagster, mutation],
+    )
+
+    assert opened is False
+    assert set(answered) <= {200, 403}, answered
+    assert answered.count(403) == len(answered) - 1, "only the page itself was answered"
+    assert len(operator.runs()) == before
+    assert operator.stack.times_ready("dagster-code") == 1
+
+
+def test_a_run_is_watched_live_and_its_debug_file_downloaded(
+    operator: Operator, refused: Json, page: Page
+) -> None:
+    run_id = operator.runs()[0]["runId"]
+    received: list[str | bytes] = []
+    page.on("websocket", lambda one: one.on("framereceived", lambda frame: received.append(frame)))
+
+    page.goto(f"/runs/{run_id}")
+    expect(page.get_by_text(run_id[:8]).first).to_be_visible()
+    page.wait_for_function("() => document.body.innerText.includes('RUN_SUCCESS')")
+    with page.expect_download() as download:
+        page.evaluate("url => { location.href = url }", f"/download_debug/{run_id}")
+
+    assert any("connection_ack" in str(frame) for frame in received)
+    assert any('"data"' in str(frame) for frame in received)
+    assert download.value.failure() is None

@@ -2,10 +2,11 @@
 
 import os
 import signal
+from collections import Counter
 from collections.abc import Iterator
 
 import pytest
-from pipeline import Pipeline, document, told
+from pipeline import Json, Pipeline, document, told
 from stacks import eventually, scripted_stack
 
 from memory_core.extraction.pipeline import CHUNK_EXTRACTIONS, STAGES
@@ -29,69 +30,144 @@ def pipeline(_pipeline: Pipeline) -> Pipeline:
     return _pipeline
 
 
-# --- the five scenarios ------------------------------------------------------------------------
+# --- the five scenarios of the specification, through the tools alone ---------------------------
 
 
 def test_a_small_document_becomes_events(pipeline: Pipeline) -> None:
     text = "Decision: We will use Postgres for event storage starting Monday."
-    ingested = pipeline.ingest(text, title="Small")
+    answer = Held()
+    pipeline.provider.enqueue(answer)
+    ingested = pipeline.call(
+        "artifact_ingest", artifact_type="note", source_system="test", content=text
+    )
     assert ingested["is_chunked"] is False
     assert ingested["job_status"] == "PENDING"
+    job = pipeline.call("job_status", artifact_uid=ingested["artifact_uid"])
+    assert job["status"] in ("PENDING", "PROCESSING")
 
-    [job] = pipeline.wait_done(ingested)
+    answer.gate.set()
+    job = pipeline.wait_for_job(ingested["job_id"], "DONE")
 
     assert job["attempts"] == 1
-    [event] = pipeline.events(ingested)
+    found = pipeline.call("event_search", query="Postgres", category="Decision")
+    [event] = [
+        event for event in found["events"] if event["artifact_uid"] == ingested["artifact_uid"]
+    ]
     assert event["category"] == "Decision"
     assert "Postgres" in event["narrative"]
     [evidence] = event["evidence"]
-    assert text[evidence["start"] : evidence["end"]] == evidence["quote"] == text
+    assert text[evidence["start_char"] : evidence["end_char"]] == evidence["quote"] == text
     assert evidence["chunk_id"] is None
     assert len(pipeline.provider.chats) == 1
 
 
 def test_a_long_document_is_read_in_chunks(pipeline: Pipeline) -> None:
     text = document(seed=2, count=160)
-    ingested = pipeline.ingest(text, artifact_type="doc", title="Chunked")
+    ingested = pipeline.call(
+        "artifact_ingest", artifact_type="doc", source_system="test", content=text, title="Chunked"
+    )
     assert ingested["is_chunked"] is True
     assert ingested["num_chunks"] >= 3
 
-    pipeline.wait_done(ingested)
+    pipeline.wait_for_job(ingested["job_id"], "DONE")
 
-    events = pipeline.events(ingested)
-    chunk_ids = {item["chunk_id"] for event in events for item in event["evidence"]}
-    assert len(chunk_ids) == ingested["num_chunks"]
-    assert all("::chunk::" in chunk_id for chunk_id in chunk_ids)
-    assert all(
-        text[item["start"] : item["end"]] == item["quote"]
-        for event in events
-        for item in event["evidence"]
+    listed = pipeline.call(
+        "event_list_for_revision", artifact_uid=ingested["artifact_uid"], include_evidence=True
     )
     # Each telling sentence once, although neighbouring chunks overlap.
-    quotes = [item["quote"] for event in events for item in event["evidence"]]
-    assert len(quotes) == len(set(quotes)) == len(range(0, 160, 3))
+    assert listed["total"] == len(listed["events"]) == len(range(0, 160, 3))
+    categories = Counter(event["category"] for event in listed["events"])
+    assert categories["Decision"] >= 3
+    assert categories["Commitment"] >= 2
+    evidence = [item for event in listed["events"] for item in event["evidence"]]
+    assert all(text[item["start_char"] : item["end_char"]] == item["quote"] for item in evidence)
+    assert len({item["quote"] for item in evidence}) == len(evidence)
+    chunk_ids = {item["chunk_id"] for item in evidence}
+    assert chunk_ids == set(ingested["stored_ids"][1:])
+    assert all("::chunk::" in chunk_id for chunk_id in chunk_ids)
     assert sum(pipeline.calls_by_chunk("Chunked").values()) == ingested["num_chunks"]
 
 
 def test_the_same_content_again_changes_nothing(pipeline: Pipeline) -> None:
-    same = {"content": "Decision: Use Postgres.", "source_id": "idempotent", "title": "Again"}
-    first, second = pipeline.ingest_all([same, same])
-    pipeline.wait_done(first)
-    [third] = pipeline.ingest_all([same])
+    def ingest() -> Json:
+        return pipeline.call(
+            "artifact_ingest",
+            artifact_type="note",
+            source_system="test",
+            source_id="test_doc_1",
+            content="Decision: Use Postgres.",
+        )
+
+    first, second = ingest(), ingest()
+    done = pipeline.wait_for_job(first["job_id"], "DONE")
+    third = ingest()
 
     assert first["revision_id"] == second["revision_id"] == third["revision_id"]
     assert second["status"] == third["status"] == "unchanged"
-    jobs = pipeline.sql(
-        "SELECT attempts, generation FROM event_jobs WHERE artifact_uid = %s",
-        first["artifact_uid"],
+    assert second["job_id"] is third["job_id"] is None
+    job = pipeline.call("job_status", artifact_uid=first["artifact_uid"])
+    assert (job["job_id"], job["attempts"]) == (first["job_id"], 1)
+    assert job["updated_at"] == done["updated_at"], "nobody touched the job"
+    listed = pipeline.call("event_list_for_revision", artifact_uid=first["artifact_uid"])
+    assert listed["total"] == len(pipeline.provider.chats) == 1
+
+
+def test_a_new_revision_has_its_own_events(pipeline: Pipeline) -> None:
+    def ingest(content: str) -> Json:
+        return pipeline.call(
+            "artifact_ingest",
+            artifact_type="note",
+            source_system="test",
+            source_id="test_doc_4",
+            content=content,
+        )
+
+    first = ingest("Decision: Use MySQL.")
+    pipeline.wait_for_job(first["job_id"], "DONE")
+    second = ingest("Decision: Actually, use Postgres instead.")
+    pipeline.wait_for_job(second["job_id"], "DONE")
+
+    assert second["artifact_uid"] == first["artifact_uid"]
+    assert second["revision_id"] != first["revision_id"]
+    [old] = pipeline.call(
+        "event_list_for_revision",
+        artifact_uid=first["artifact_uid"],
+        revision_id=first["revision_id"],
+    )["events"]
+    assert "MySQL" in old["narrative"]
+    [new] = pipeline.call("event_list_for_revision", artifact_uid=second["artifact_uid"])["events"]
+    assert "Postgres" in new["narrative"]
+
+
+def test_a_refused_key_fails_at_once_and_a_new_request_recovers(pipeline: Pipeline) -> None:
+    pipeline.provider.enqueue(AuthError())
+    ingested = pipeline.call(
+        "artifact_ingest",
+        artifact_type="note",
+        source_system="test",
+        content="Decision: Test failure handling.",
     )
-    assert jobs == [{"attempts": 1, "generation": 1}]
-    assert len(pipeline.events(first)) == len(pipeline.provider.chats) == 1
+    uid = ingested["artifact_uid"]
+
+    job = pipeline.wait_for_job(ingested["job_id"], "FAILED")
+
+    assert (job["last_error_code"], job["attempts"]) == ("OPENAI_AUTH_ERROR", 1)
+    assert "sk-test" not in job["last_error_message"]
+    assert pipeline.call("event_list_for_revision", artifact_uid=uid)["total"] == 0
+
+    again = pipeline.call("event_reextract", artifact_uid=uid, force=True)
+    job = pipeline.wait_for_job(again["job_id"], "DONE")
+
+    assert (again["job_id"], job["attempts"]) == (ingested["job_id"], 1)
+    assert job["last_error_code"] is None
+    [event] = pipeline.call("event_list_for_revision", artifact_uid=uid)["events"]
+    assert event["category"] == "Decision"
 
 
-def test_a_new_revision_has_its_own_events_and_pays_only_for_what_changed(
-    pipeline: Pipeline,
-) -> None:
+# --- what an edit and an outage cost -------------------------------------------------------------
+
+
+def test_an_edit_is_paid_for_alone(pipeline: Pipeline) -> None:
     first_text = document(seed=4, count=240)
     sentence = "Decision: the edited passage says Postgres instead."
     head, rest = first_text.split("\n\n", 1)
@@ -105,31 +181,12 @@ def test_a_new_revision_has_its_own_events_and_pays_only_for_what_changed(
     second = pipeline.ingest(second_text, **details)
     pipeline.wait_done(second)
 
-    assert second["artifact_uid"] == first["artifact_uid"]
-    assert second["revision_id"] != first["revision_id"]
     assert pipeline.events(first) == before, "the old revision keeps its events"
     assert sentence in {event["narrative"] for event in pipeline.events(second)}
     assert len(pipeline.events(second)) == len(before) + 1
     paid_then = pipeline.calls_by_chunk("Revised") - paid_for
     assert set(paid_then).isdisjoint(paid_for), "an unchanged chunk was paid for again"
     assert 1 <= sum(paid_then.values()) < sum(paid_for.values())
-
-
-def test_a_refused_key_fails_at_once_and_a_new_request_recovers(pipeline: Pipeline) -> None:
-    pipeline.provider.enqueue(AuthError(only=told("Refused")))
-    ingested = pipeline.ingest("Decision: test failure handling.", title="Refused")
-
-    job = pipeline.wait_for(ingested, "FAILED")
-
-    assert job["last_error_code"] == "OPENAI_AUTH_ERROR"
-    assert job["attempts"] == 1
-    assert "sk-test" not in job["last_error_message"]
-    assert pipeline.events(ingested) == []
-
-    pipeline.request_again(ingested)
-    [job] = pipeline.wait_done(ingested)
-    assert (job["attempts"], job["last_error_code"]) == (1, None)
-    assert len(pipeline.events(ingested)) == 1
 
 
 def test_a_rate_limit_waits_as_long_as_the_provider_asks_and_recovers(pipeline: Pipeline) -> None:

@@ -98,7 +98,7 @@ def redo_a_failed_revision(operator: Operator) -> None:
     ingested = operator.ingest("Decision: try once more.", title="Refused once")
     operator.wait_for(ingested, "FAILED")
     key = operator.partition(ingested)
-    assert key.startswith("refused-once:uid_")
+    assert key.startswith("refused-once:")
     eventually(lambda: key in operator.partitions("stored_events")[1], what="a red partition")
 
     run_id = operator.launch("__ASSET_JOB", assets=STAGES, partition=key)
@@ -207,7 +207,7 @@ def test_a_document_that_waits_too_long_is_told_and_an_idle_memory_is_fresh(
 
 
 def freshness(operator: Operator) -> str:
-    run_id = operator.launch("check_events_are_fresh")
+    run_id = operator.launch("verify_events_are_fresh")
     operator.wait_finished(run_id)
     [status] = [
         str(result["status"])

@@ -3,15 +3,19 @@
 The tests of the first class share one stack and run in the order in which they stand.
 """
 
+import contextlib
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
+import httpx
 import psutil
 import psycopg
 import pytest
@@ -21,6 +25,7 @@ from stacks import CHILDREN, OFFLINE, PATIENCE, Stack, eventually
 from memory_core.settings import Settings, variable_names
 from memory_core.stack import locks
 from memory_core.stack.connection import connected
+from memory_core.stack.rotation import LIMIT_BYTES
 
 LOCATIONS = """{ workspaceOrError { ... on Workspace { locationEntries { name loadStatus
     locationOrLoadError { __typename ... on RepositoryLocation {
@@ -54,6 +59,17 @@ def ask(dsn: str, query: str) -> list[tuple[Any, ...]]:
         return cursor.fetchall() if cursor.description else []
 
 
+def ports_of(process: psutil.Process) -> set[tuple[str, int]]:
+    """Where it listens, if it is in our network."""
+    if Path(f"/proc/{process.pid}/ns/net").readlink() != Path("/proc/self/ns/net").readlink():
+        return set()
+    return {
+        (connection.laddr.ip, connection.laddr.port)
+        for connection in process.net_connections(kind="inet")
+        if connection.status == psutil.CONN_LISTEN
+    }
+
+
 class TestOneStack:
     def test_it_is_healthy(self, stack: Stack) -> None:
         answer = stack.health()
@@ -81,6 +97,25 @@ class TestOneStack:
         assert answer.structured_content is not None
         assert answer.structured_content["provider"] == "local"
 
+    def test_every_line_of_the_mcp_servers_log_has_its_time(self, stack: Stack) -> None:
+        lines = stack.layout.log_of("mcp-server").read_text().splitlines()
+        assert lines
+        assert [line for line in lines if not re.match(r"\d{4}-\d\d-\d\dT[\d:.]+Z ", line)] == []
+
+    def test_no_child_logs_below_the_level_that_is_set(self, stack: Stack) -> None:
+        for child in CHILDREN:
+            assert "DEBUG" not in stack.layout.log_of(child).read_text(), child
+
+    def test_chroma_tells_of_no_request(self, stack: Stack) -> None:
+        assert "HTTP request" not in stack.layout.log_of("chroma").read_text()
+
+    def test_a_large_log_is_cut_while_the_stack_runs(self, stack: Stack) -> None:
+        log = stack.layout.log_of("dagster-daemon")
+        with log.open("ab") as file:
+            file.write(b"x" * LIMIT_BYTES)
+        eventually(lambda: log.stat().st_size < LIMIT_BYTES, what="a smaller log")
+        assert log.with_suffix(".log.1").stat().st_size > LIMIT_BYTES
+
     def test_dagster_has_loaded_the_code_location(self, stack: Stack) -> None:
         [entry] = stack.graphql(LOCATIONS)["workspaceOrError"]["locationEntries"]
         assert (entry["name"], entry["loadStatus"]) == ("memory", "LOADED")
@@ -95,10 +130,59 @@ class TestOneStack:
         )
         assert set(rows) == {("dagster",)}
 
+    @pytest.mark.parametrize("child", sorted(CHILDREN))
+    def test_it_listens_on_no_more_ports_than_it_needs(self, stack: Stack, child: str) -> None:
+        family = psutil.Process(stack.pid_of(child))
+        listening: set[tuple[str, int]] = set()
+        for process in (family, *family.children(recursive=True)):
+            with contextlib.suppress(psutil.NoSuchProcess, FileNotFoundError):  # ended meanwhile
+                listening |= ports_of(process)
+        expected = {
+            "dagster-webserver": {urlsplit(str(stack.state.dagster_url)).port},
+            "mcp-server": {urlsplit(stack.mcp_url).port},
+        }
+        assert listening == {("127.0.0.1", port) for port in expected.get(child, set())}
+
+    @pytest.mark.skipif(os.geteuid() != 0, reason="only root can ask as another user")
+    def test_another_user_cannot_connect_to_the_code_server(self, stack: Stack) -> None:
+        # Who connects may have it read any variable of its environment, the model key among them.
+        [socket_path] = (stack.layout.root / "dagster-socket").iterdir()
+        connect = "import socket, sys; socket.socket(socket.AF_UNIX).connect(sys.argv[1])"
+        done = subprocess.run(
+            ["/usr/bin/env", "python3", "-c", connect, str(socket_path)],
+            user=12345,
+            group=12345,
+            extra_groups=[],
+            cwd="/",
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert "PermissionError" in done.stderr
+
+    def test_names_that_are_led_here_are_refused(self, stack: Stack) -> None:
+        for url in (stack.health_url, stack.mcp_url, str(stack.state.dagster_url)):
+            answer = httpx.get(url, headers={"Host": "evil.example"}, trust_env=False)
+            assert answer.status_code == 421, url
+
+    def test_foreign_pages_are_refused(self, stack: Stack) -> None:
+        for url in (stack.health_url, stack.mcp_url, str(stack.state.dagster_url)):
+            answer = httpx.get(url, headers={"Origin": "http://evil.example"}, trust_env=False)
+            assert answer.status_code == 403, url
+
+    @pytest.mark.parametrize("method", ["GET", "POST"])
+    def test_no_address_can_change_anything_in_dagster(self, stack: Stack, method: str) -> None:
+        location = 'repositoryLocationName: "memory"'
+        mutation = f"mutation {{ shutdownRepositoryLocation({location}) {{ __typename }} }}"
+        url = f"{stack.state.dagster_url}/graphql"
+        answer = httpx.request(method, url, params={"query": mutation}, trust_env=False)
+        assert answer.status_code == 405
+        assert stack.times_ready("dagster-code") == 1
+
     def test_a_command_uses_it_and_leaves_it_running(self, stack: Stack) -> None:
         with connected(Settings(_env_file=None, data_dir=stack.data_dir)) as resolved:
             assert resolved.dsn == stack.dsn
-            assert resolved.chroma_port == stack.state.chroma_port
+            assert resolved.chroma_address == f"unix:{stack.state.chroma_socket}"
         assert stack.is_well()
 
     def test_a_second_one_on_the_same_data_dir_is_refused(self, stack: Stack) -> None:
@@ -225,7 +309,7 @@ class TestTogether:
             # When the whole stack is started meanwhile
             with stack:
                 # Then the command finds everything where it was
-                assert stack.state.chroma_port == resolved.chroma_port
+                assert f"unix:{stack.state.chroma_socket}" == resolved.chroma_address
                 assert ask(resolved.dsn, "SELECT count(*) FROM event_jobs") == [(1,)]
                 assert stack.is_well()
         assert stack.processes() == {}

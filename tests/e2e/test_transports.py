@@ -1,82 +1,30 @@
 """The whole contract through a real client over every transport: in memory, stdio and HTTP."""
 
 import json
-import os
-import socket
 import subprocess
 import sys
 import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack
-from pathlib import Path
 
 import httpx
 import psycopg
 import pytest
-from mcp import Client, StdioServerParameters
+from mcp import Client
 
 from mcp_server.server import build_server
 from memory_core.runtime import Runtime
 from memory_core.settings import Settings
 from memory_core.stack import ports
+from tests.serving import START_SECONDS, HttpServer, stdio, variables
 from tests.tool_client import Json, ToolClient, in_one_task
 
-SERVE = ["-m", "mcp_server.cli", "serve"]
-START_SECONDS = 180.0
 TEXT_TOOLS = {
     "memory_store", "memory_search", "memory_list", "memory_delete", "history_append",
     "history_get", "artifact_ingest", "artifact_search", "artifact_get", "artifact_history",
     "artifact_delete", "hybrid_search", "embedding_health",
 }  # fmt: skip
 LONG = "\n\n".join(f"Paragraph {n}: otters number {n} swam by, 🦦. " * 6 for n in range(120))
-
-
-def variables(settings: Settings) -> dict[str, str]:
-    """The environment of a server process: ours, and the services of this test session."""
-    return {**os.environ, **settings.environment()}
-
-
-def stdio(settings: Settings) -> StdioServerParameters:
-    return StdioServerParameters(
-        command=sys.executable, args=[*SERVE, "--stdio"], env=variables(settings)
-    )
-
-
-class HttpServer:
-    """`mcp-memory serve` on a free port."""
-
-    def __init__(self, settings: Settings, log: Path) -> None:
-        self.port = ports.free_port()
-        self._settings = settings.model_copy(update={"mcp_port": self.port})
-        self._log = log
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}"
-
-    def __enter__(self) -> "HttpServer":
-        with self._log.open("wb") as log:
-            self._process = subprocess.Popen(
-                [sys.executable, *SERVE], env=variables(self._settings), stdout=log, stderr=log
-            )
-        deadline = time.monotonic() + START_SECONDS
-        try:
-            while not self._answers():
-                assert self._process.poll() is None, self._log.read_text()
-                assert time.monotonic() < deadline, self._log.read_text()
-                time.sleep(0.05)
-        except BaseException:
-            self._process.kill()
-            raise
-        return self
-
-    def _answers(self) -> bool:
-        with socket.socket() as probe:
-            return probe.connect_ex(("127.0.0.1", self.port)) == 0
-
-    def __exit__(self, *_: object) -> None:
-        self._process.terminate()
-        self._process.wait(timeout=START_SECONDS)
 
 
 @pytest.fixture(scope="module")

@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
+from urllib.parse import urlsplit, urlunsplit
 
 import psycopg
 import pytest
@@ -12,9 +13,10 @@ from mcp_server.server import build_server
 from memory_core import provider as provider_module
 from memory_core.runtime import Runtime
 from memory_core.settings import Settings
-from memory_core.vectors import CollectionName
 from tests.backfill_client import Deployment, deployments
+from tests.conftest import IndexHost
 from tests.integration.asking import opened, stores  # noqa: F401
+from tests.integration.commands import command  # noqa: F401
 from tests.integration.failing_servers import (  # noqa: F401
     chroma,
     chroma_port,
@@ -51,6 +53,15 @@ def sql(services: Settings) -> Iterator[psycopg.Connection]:
     """A look behind the tools."""
     with psycopg.connect(services.dsn, autocommit=True) as connection:
         yield connection
+
+
+@pytest.fixture
+def own_database(services: Settings) -> Iterator[str]:
+    """An empty database of its own, on the same server."""
+    with psycopg.connect(services.dsn, autocommit=True) as admin:
+        admin.execute("CREATE DATABASE own_database")
+        yield urlunsplit(urlsplit(services.dsn)._replace(path="/own_database"))
+        admin.execute("DROP DATABASE own_database WITH (FORCE)")
 
 
 @pytest.fixture(scope="session")
@@ -90,19 +101,17 @@ def openai_settings(provider: ScriptedProvider, settings: Settings) -> Settings:
 
 @pytest.fixture
 async def openai_tools(
-    openai_settings: Settings, runtime: Runtime, monkeypatch: pytest.MonkeyPatch
+    openai_settings: Settings, index_host: IndexHost, monkeypatch: pytest.MonkeyPatch
 ) -> AsyncIterator[ToolClient]:
     """Every tool, with embeddings from the scripted provider, over empty stores."""
     monkeypatch.setattr(provider_module, "_BACKOFF_FIRST_SECONDS", 0.01)
     other = Runtime(openai_settings)
     await other.open()
-    for name in CollectionName:
-        await other.vectors.recreate(name)
-    await other.close()
+    await index_host.serve(other)
     async with in_one_task(Client(build_server(openai_settings))) as client:
         yield ToolClient(client)
-    for name in CollectionName:
-        await runtime.vectors.recreate(name)
+    await index_host.stop()
+    await other.close()
 
 
 @pytest.fixture

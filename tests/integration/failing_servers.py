@@ -19,7 +19,7 @@ from memory_core import tls
 from memory_core.runtime import Runtime
 from memory_core.settings import Settings
 from memory_core.stack import ports
-from memory_core.vectors import CollectionName
+from tests.conftest import IndexHost
 from tests.tool_client import ToolClient, in_one_task
 
 START_SECONDS = 30.0
@@ -112,12 +112,14 @@ def own_settings(settings: Settings, chroma_port: int) -> Settings:
 
 
 @pytest.fixture
-async def own_runtime(own_settings: Settings, chroma: Server) -> AsyncIterator[Runtime]:
+async def own_runtime(
+    own_settings: Settings, chroma: Server, index_host: IndexHost
+) -> AsyncIterator[Runtime]:
     runtime = Runtime(own_settings)
     await runtime.open()
-    for name in CollectionName:
-        await runtime.vectors.recreate(name)
+    await index_host.serve(runtime)
     yield runtime
+    await index_host.stop()
     await runtime.close()
 
 

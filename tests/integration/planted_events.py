@@ -9,9 +9,8 @@ from uuid import UUID, uuid4
 import psycopg
 from psycopg.types.json import Jsonb
 
-from memory_core.events.index import event_metadata, indexed_text
+from memory_core.index.writing import settle_now
 from memory_core.runtime import Runtime
-from memory_core.vectors import CollectionName, Entry
 from tests.tool_client import Json, ToolClient
 
 
@@ -69,14 +68,7 @@ class Garden:
             "WHERE job_id = %s",
             [planted.job_id],
         )
-        texts = [indexed_text(event.narrative, title) for event in events]
-        vectors = await self.runtime.embedder.embed(texts) if texts else []
-        entries = [
-            Entry(id_, vector, document, event_metadata(planted.uid, planted.revision, e.category))
-            for id_, vector, document, e in zip(planted.ids, vectors, texts, events, strict=True)
-        ]
-        if entries:
-            await self.runtime.vectors.upsert(CollectionName.EVENTS, entries)
+        await settle_now(self.runtime, [planted.uid])
 
     def alias(self, planted: Planted, name: str, *aliases: str, kind: str = "person") -> None:
         self.sql.execute(

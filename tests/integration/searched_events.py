@@ -5,8 +5,7 @@ import pytest
 
 from memory_core.runtime import Runtime
 from memory_core.settings import Settings
-from memory_core.vectors import CollectionName
-from tests.conftest import empty_collections, empty_tables
+from tests.conftest import IndexHost, empty_tables
 from tests.integration.planted_events import Event, Garden, Planted
 from tests.tool_client import Json, ToolClient
 
@@ -61,13 +60,14 @@ async def searched(
     _session_client: ToolClient,
     _session_runtime: Runtime,
     sql: psycopg.Connection,
+    index_host: IndexHost,
 ) -> ToolClient:
     """Every tool, over the planted events. Tests that use it only read."""
     rows = sql.execute("SELECT narrative FROM semantic_event").fetchall()
-    indexed = await _session_runtime.vectors.count(CollectionName.EVENTS)
-    if sorted(narrative for (narrative,) in rows) != _NARRATIVES or indexed != len(_NARRATIVES):
+    held = sorted(narrative for (narrative,) in rows)
+    if held != _NARRATIVES or not index_host.serves(_session_runtime):
         empty_tables(services)
-        await empty_collections(_session_runtime)
+        await index_host.serve(_session_runtime)
         await _plant(Garden(_session_client, _session_runtime, sql))
     return _session_client
 

@@ -8,7 +8,7 @@ import psycopg
 import pytest
 
 from memory_core.runtime import Runtime
-from memory_core.vectors import CollectionName
+from tests.conftest import IndexHost
 from tests.tool_client import Json, ToolClient
 
 DEMO = Path(__file__).resolve().parents[2] / "demo"
@@ -21,14 +21,16 @@ async def corpus(
     _session_client: ToolClient,
     _session_runtime: Runtime,
     sql: psycopg.Connection,
+    index_host: IndexHost,
 ) -> ToolClient:
     """Every tool, over the shipped sample. Tests that use it only read."""
     tools = _session_client
     held = sql.execute("SELECT count(DISTINCT artifact_uid) FROM artifact_revision").fetchone()
-    if held != (DOCUMENTS,):
+    if held != (DOCUMENTS,) or not index_host.serves(_session_runtime):
+        # A reader of ours would keep the tables, and could not let go of them while we wait.
+        await index_host.stop()
         sql.execute("TRUNCATE artifact_revision, event_jobs, memory CASCADE")
-        for name in CollectionName:
-            await _session_runtime.vectors.recreate(name)
+        await index_host.serve(_session_runtime)
         for document in MANIFEST:
             content = (DEMO / document["file"]).read_bytes().decode()
             fields = {name: value for name, value in document.items() if name != "file"}

@@ -22,6 +22,7 @@ from tests.backfill_client import (
     versions_of,
 )
 from tests.integration.asking import until
+from tests.pipeline_client import number_of
 from tests.scripted_provider import AuthError, Held, ScriptedProvider
 from tests.tool_client import ToolClient
 
@@ -229,7 +230,7 @@ async def test_the_tools_say_who_asked_and_what_made_the_events(
     assert waiting["requested_by"] == "backfill"
     assert waiting["backfill_id"] == str(started.first.backfill_id)
     assert waiting["extracted"]["requested_by"] == "ingest"
-    assert waiting["extracted"]["prompt_version"].startswith("1-")
+    assert waiting["extracted"]["prompt_version"].startswith(f"{number_of('extract', 1)}-")
     await new.extract("run-2")
 
     [event, *_] = (await tools("event_list_for_revision", artifact_uid=uid))["events"]
@@ -237,8 +238,8 @@ async def test_the_tools_say_who_asked_and_what_made_the_events(
     [revision] = (await tools("artifact_history", artifact_uid=uid))["revisions"]
     for answer in (shown, revision):
         assert answer["requested_by"] == "backfill"
-        assert answer["prompt_version"].startswith("2-")
-        assert answer["merge_version"].startswith("1-")
+        assert answer["prompt_version"].startswith(f"{number_of('extract', 2)}-")
+        assert answer["merge_version"].startswith(f"{number_of('merge', 1)}-")
         assert (answer["extractor"], answer["model"]) == ("openai", "gpt-4o")
         assert answer["extracted_at"]
     assert shown["dagster_run_id"] == "run-2"

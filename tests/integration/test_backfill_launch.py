@@ -108,7 +108,7 @@ def terminal(monkeypatch: pytest.MonkeyPatch) -> Callable[[Pipeline], None]:
     monkeypatch.setattr(upgrades, "_LOOK_SECONDS", 0.0)
 
     def use(pipeline: Pipeline) -> None:
-        monkeypatch.setattr(upgrades, "load_settings", lambda: pipeline.runtime.settings)
+        monkeypatch.setattr(upgrades, "read_settings", lambda: pipeline.runtime.settings)
 
     return use
 

@@ -27,7 +27,7 @@ from tests.backfill_client import (
     state,
     versions_of,
 )
-from tests.pipeline_client import Pipeline
+from tests.pipeline_client import Pipeline, number_of
 
 # --- order, size, end -------------------------------------------------------------------------
 
@@ -249,7 +249,9 @@ async def test_the_same_number_with_another_text_is_told_of(
     await remember(two, 1)
     folder = tmp_path / "changed"
     folder.mkdir()
-    (folder / "extract.2.md").write_text("Another text under the same number.")
+    (folder / f"extract.{number_of('extract', 2)}.md").write_text(
+        "Another text under the same number."
+    )
     changed = Pipeline(two.runtime, prompts_dir=folder)
 
     plan = await make_plan(changed.runtime)
@@ -270,9 +272,10 @@ async def test_nothing_is_asked_for_while_fresh_jobs_wait(deployment: Deployment
     queue = await asked_for(new)
     assert queue[0] == fresh.artifact_uid, "it came later and goes first"
     assert len(queue) == 2
-    await new.extract(
-        "backfill-run", keys=[key for key in await new.keys() if fresh.artifact_uid not in key]
+    others = await new.rows(
+        "SELECT partition_key FROM artifact_revision WHERE artifact_uid <> %s", fresh.artifact_uid
     )
+    await new.extract("backfill-run", keys=[row["partition_key"] for row in others])
     assert "go first" in (await tick(new.runtime)).note
 
     # One that waits for its next try holds up nobody.

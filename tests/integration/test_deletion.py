@@ -6,9 +6,12 @@ from typing import Any
 import psycopg
 import pytest
 
+from mcp_server.failures import error_in
 from memory_core.errors import MemoryFault
+from memory_core.index.writing import settle_now
 from memory_core.runtime import Runtime
-from memory_core.vectors import CollectionName, Entry
+from tests.indexing import assert_exact
+from tests.indexing import counts as indexed_counts
 from tests.tool_client import Json, ToolClient
 
 TABLES = ("artifact_revision", "revision_text", "revision_chunk", "event_jobs", "semantic_event",
@@ -71,23 +74,14 @@ def cache_answers(sql: psycopg.Connection) -> None:
     )
 
 
-async def index_event(runtime: Runtime, event_id: str) -> None:
-    [vector] = await runtime.embedder.embed(["Otters stay."])
-    entry = Entry(id=event_id, vector=vector, document="Otters stay.", metadata={"kind": "event"})
-    await runtime.vectors.upsert(CollectionName.EVENTS, [entry])
-
-
-async def vector_counts(runtime: Runtime) -> dict[str, int]:
-    return {name.value: await runtime.vectors.count(name) for name in CollectionName}
-
-
 async def test_everything_goes_and_the_counts_say_so(
     tools: ToolClient, runtime: Runtime, sql: psycopg.Connection
 ) -> None:
     long = await note(tools, LONG)
     short = await note(tools, BOATHOUSE)
-    await index_event(runtime, add_event(sql, long, LONG, quotes=2))
-    await index_event(runtime, add_event(sql, short, BOATHOUSE, quotes=1))
+    add_event(sql, long, LONG, quotes=2)
+    add_event(sql, short, BOATHOUSE, quotes=1)
+    await settle_now(runtime, [short["artifact_uid"]])
     cache_answers(sql)
     passages = counts(sql)["revision_chunk"]
 
@@ -97,15 +91,16 @@ async def test_everything_goes_and_the_counts_say_so(
         "artifact_uid": short["artifact_uid"],
         "revisions": 2,
         "chunks": passages,
-        "vectors": 2 + long["num_chunks"] + 2,
+        "vectors": 2,
         "events": 2,
         "evidence": 3,
         "jobs": 2,
         "cache_entries": passages,
         "lineage_entries": 0,
+        "indexed": True,
     }
     assert counts(sql) == dict.fromkeys(TABLES, 0)
-    assert set((await vector_counts(runtime)).values()) == {0}
+    assert set((await indexed_counts(runtime)).values()) == {0}
 
 
 async def test_nothing_of_it_is_found_by_any_tool(tools: ToolClient) -> None:
@@ -134,12 +129,12 @@ async def test_other_documents_stay(
     tools: ToolClient, runtime: Runtime, sql: psycopg.Connection
 ) -> None:
     await note(tools, LONG, "kept")
-    kept = (counts(sql), await vector_counts(runtime))
+    kept = (counts(sql), await indexed_counts(runtime))
     gone = await note(tools, LONG, "gone")
 
     await tools("artifact_delete", artifact_uid=gone["artifact_uid"])
 
-    assert (counts(sql), await vector_counts(runtime)) == kept
+    assert (counts(sql), await indexed_counts(runtime)) == kept
     assert (await tools("hybrid_search", query="otters"))["results"]
 
 
@@ -162,26 +157,6 @@ async def test_cached_answers_that_another_document_uses_stay(
         "JOIN revision_chunk c ON c.content_hash = k.chunk_hash"
     ).fetchone()
     assert kept == (1,)
-
-
-async def test_what_a_failed_ingest_left_in_chroma_goes_too(
-    tools: ToolClient, runtime: Runtime
-) -> None:
-    stored = await note(tools, "The otters moved into the boathouse.")
-    [vector] = await runtime.embedder.embed(["Otters"])
-    for name in (CollectionName.ARTIFACTS, CollectionName.CHUNKS):
-        leftover = Entry(
-            id="art_never_committed",
-            vector=vector,
-            document="Otters",
-            metadata={"artifact_uid": stored["artifact_uid"], "latest": True},
-        )
-        await runtime.vectors.upsert(name, [leftover])
-
-    deleted = await tools("artifact_delete", artifact_uid=stored["artifact_uid"])
-
-    assert deleted["vectors"] == 3
-    assert set((await vector_counts(runtime)).values()) == {0}
 
 
 async def test_a_deleted_document_can_come_back_as_new(tools: ToolClient) -> None:
@@ -213,7 +188,7 @@ async def test_deleting_while_ingesting_leaves_all_or_nothing(
         )  # fmt: skip
         assert not [r for r in results if isinstance(r, MemoryFault | AssertionError)]
         for deleted in results[len(contents) :]:
-            assert not deleted.is_error or deleted.structured_content["error_code"] == "NOT_FOUND"
+            assert not deleted.is_error or error_in(deleted)["error_code"] == "NOT_FOUND"
         await assert_consistent(runtime, sql)
 
 
@@ -223,10 +198,8 @@ async def assert_consistent(runtime: Runtime, sql: psycopg.Connection) -> None:
         "SELECT artifact_id, is_chunked, chunk_count, is_latest FROM artifact_revision"
     ).fetchall()
     found = counts(sql)
-    vectors = await vector_counts(runtime)
+    await assert_exact(runtime)
 
     assert sum(latest for *_, latest in revisions) == min(1, len(revisions))
     assert found["revision_text"] == found["event_jobs"] == len(revisions)
     assert found["revision_chunk"] == sum(max(count, 1) for _, _, count, _ in revisions)
-    assert vectors["artifacts"] == len(revisions)
-    assert vectors["artifact_chunks"] == sum(count for _, _, count, _ in revisions)

@@ -1,5 +1,6 @@
 """`mcp-memory doctor`: ✓ or ✗ for each thing, the remedy beside every ✗, and the exit code."""
 
+import asyncio
 import os
 import re
 import socket
@@ -19,6 +20,10 @@ from memory_core import migrations
 from memory_core.runtime import Runtime
 from memory_core.settings import Settings, variable_names
 from memory_core.stack.ports import free_port
+from tests.integration.commands import Command, answer
+from tests.integration.planted_events import ingest
+from tests.scripted_provider import Answer, ScriptedProvider, UnknownModel
+from tests.tool_client import ToolClient
 
 SECRET = "s3cr3t-d0-n0t-sh0w"
 
@@ -44,10 +49,10 @@ def doctor(services: Settings, runtime: Runtime, tmp_path: Path) -> Doctor:
         "EMBEDDER": "local",
     }
 
-    def run(**variables: str) -> Report:
+    def run(*options: str, **variables: str) -> Report:
         environment = {k: v for k, v in os.environ.items() if k not in variable_names()}
         done = subprocess.run(
-            [sys.executable, "-m", "mcp_server.cli", "doctor"],
+            [sys.executable, "-m", "mcp_server.cli", "doctor", *options],
             env={**environment, **well, **variables},
             cwd=tmp_path,
             capture_output=True,
@@ -114,7 +119,7 @@ class TestAllIsWell:
         assert checked[:7] == [
             *("Python", "Disk", "Port", "Port", "Postgres", "Chroma", "Schema"),
         ]
-        assert checked[-1] == "Embeddings"
+        assert checked[-3:] == ["Jobs", "Embeddings", "Extraction"]
         assert report.text.endswith("All is well.\n")
 
     def test_servers_elsewhere_are_asked_where_they_are(
@@ -188,6 +193,93 @@ class TestProvider:
         assert report.code == 1
         assert "OPENAI_API_KEY" in starting("Embeddings", report.bad)[1]
         assert SECRET not in report.text
+
+
+class TestJobs:
+    """What a new user met: every job failed with a refused key, and all was said to be well."""
+
+    async def test_failed_jobs_are_told_with_their_code_and_the_model_is_tried(
+        self,
+        doctor: Doctor,
+        tools: ToolClient,
+        sql: psycopg.Connection,
+        refusing_provider: str,
+    ) -> None:
+        for name in ("one", "two"):
+            await ingest(tools, f"Note {name}.", source_id=name)
+        sql.execute(
+            "UPDATE event_jobs SET status = 'FAILED', last_error_code = 'OPENAI_AUTH_ERROR', "
+            "last_error_message = 'The model provider answered 401: the key was refused.'"
+        )
+
+        report = await asyncio.to_thread(
+            doctor, OPENAI_API_KEY=SECRET, OPENAI_BASE_URL=refusing_provider, EMBEDDER="local"
+        )
+
+        assert report.code == 1
+        what, remedy = starting("Jobs", report.bad)
+        assert "2 failed with OPENAI_AUTH_ERROR: The model provider answered 401" in what
+        assert "OPENAI_API_KEY" in remedy
+        assert "mcp-memory reextract --failed" in remedy
+        assert "the key was refused" in starting("Extraction", report.bad)[0]
+        assert "All is well" not in report.text
+        assert SECRET not in report.text
+
+    async def test_what_waits_while_nothing_runs_is_worth_a_note(
+        self, doctor: Doctor, tools: ToolClient
+    ) -> None:
+        await ingest(tools, "A note.", source_id="one")
+
+        report = await asyncio.to_thread(doctor)
+
+        assert report.code == 0, report.text
+        assert "! Jobs: 1 waiting" in report.text
+        assert "mcp-memory up" in report.text
+        assert "All is well" not in report.text
+
+    async def test_for_scripts(self, command: Command, tools: ToolClient) -> None:
+        await ingest(tools, "A note.", source_id="one")
+
+        told = await asyncio.to_thread(answer, command, "doctor")
+
+        assert told["ok"] is True
+        assert "Jobs: 1 waiting" in [finding["what"] for finding in told["findings"]]
+
+
+class TestExtraction:
+    def model(self, provider: ScriptedProvider) -> dict[str, str]:
+        return {
+            "OPENAI_API_KEY": SECRET,
+            "OPENAI_BASE_URL": provider.base_url,
+            "EMBEDDER": "local",
+            "OPENAI_EVENT_MODEL": "scripted",
+        }
+
+    def test_the_model_is_asked_one_question_on_request(
+        self, doctor: Doctor, provider: ScriptedProvider
+    ) -> None:
+        provider.enqueue(Answer({"ok": True}))
+
+        report = doctor("--provider", **self.model(provider))
+
+        assert report.code == 0, report.text
+        assert "Extraction: scripted answers" in report.good
+        assert len(provider.calls) == 1
+
+    def test_unasked_nothing_is_paid_for(self, doctor: Doctor, provider: ScriptedProvider) -> None:
+        report = doctor(**self.model(provider))
+
+        assert report.code == 0, report.text
+        assert "not tried" in report.text
+        assert provider.calls == []
+
+    def test_an_unknown_model_is_told(self, doctor: Doctor, provider: ScriptedProvider) -> None:
+        provider.enqueue(UnknownModel())
+
+        report = doctor("--provider", **self.model(provider))
+
+        assert report.code == 1
+        assert "OPENAI_EVENT_MODEL" in starting("Extraction", report.bad)[1]
 
 
 class TestPorts:

@@ -1,20 +1,19 @@
 """`mcp-memory events …`, `jobs` and `reindex events` as people and scripts run them."""
 
-import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import psycopg
 import pytest
-from typer.testing import CliRunner
 
-from mcp_server.cli import app
+from memory_core.index.generation import CollectionName
 from memory_core.runtime import Runtime
 from memory_core.settings import Settings
-from memory_core.vectors import CollectionName
+from tests.indexing import ids as indexed_ids
+from tests.indexing import remove
+from tests.integration.commands import Command, answer, words
 from tests.integration.planted_events import Event, Garden, Planted, ingest
 from tests.tool_client import Json, ToolClient
 
@@ -38,25 +37,6 @@ PAINT = Event(
 
 NOBODY = "6f0c7a52-8d0e-4f43-9b1d-3f3f2f1f6a11"
 
-Command = Callable[..., str]
-
-
-@pytest.fixture
-def command(settings: Settings, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Command:
-    """A command over the stores of the test session, which must succeed."""
-    for name, value in settings.environment().items():
-        monkeypatch.setenv(name, value)
-    monkeypatch.setenv("COLUMNS", "220")
-    monkeypatch.chdir(tmp_path)
-
-    def run(*arguments: str) -> str:
-        done = CliRunner().invoke(app, arguments, catch_exceptions=False)
-        assert done.exit_code == 0, done.output
-        assert "\x1b" not in done.stdout, "a document speaks to the terminal"
-        return done.stdout
-
-    return run
-
 
 @pytest.fixture
 async def planted(garden: Garden) -> Planted:
@@ -65,25 +45,45 @@ async def planted(garden: Garden) -> Planted:
     )
 
 
-def answer(command: Command, *arguments: str) -> Json:
-    """Exactly one object on stdout."""
-    return dict(json.loads(command(*arguments, "--json")))
-
-
-def words(text: str) -> str:
-    """As read over the borders of a table."""
-    return " ".join(text.replace("│", " ").split())
-
-
 def test_search(command: Command, planted: Planted) -> None:
     text = words(command("events", "search", "charge", "--category", "Decision"))
 
-    assert PRICE.narrative in text
-    assert "“we charge per seat”" in text
+    assert f"{planted.ids[0][:8]} 2026-03-01 Decision {PRICE.narrative}" in text
     assert "Minutes[31m of March" in text
     assert "1 of 1" in text
+    assert "“we charge per seat”" not in text
     found = answer(command, "events", "search", "charge", "--category", "Decision")
     assert [event["event_id"] for event in found["events"]] == planted.ids[:1]
+
+
+def test_search_in_full(command: Command, planted: Planted) -> None:
+    text = command("events", "search", "--full")
+
+    price, price_list = (
+        next(part for part in text.split("\n\n") if part.startswith(id_[:8]))
+        for id_ in planted.ids[:2]
+    )
+    assert "“we charge per seat”" in price
+    assert "Alice Chen (owner)" in price
+    assert planted.uid[:12] in price
+    assert price_list.count("write the price list") == 1, "the narrative is the quote"
+
+
+@pytest.mark.parametrize("width", ["80", None])
+def test_lines_fit_and_ids_are_whole(
+    command: Command, planted: Planted, monkeypatch: pytest.MonkeyPatch, width: str | None
+) -> None:
+    """Without a width, in a pipe, nothing is cut off."""
+    if width is None:
+        monkeypatch.delenv("COLUMNS")
+    else:
+        monkeypatch.setenv("COLUMNS", width)
+
+    lines = command("events", "search").splitlines()
+
+    assert {line.split()[0] for line in lines[1:-1]} == {id_[:8] for id_ in planted.ids}
+    assert all(len(line) <= 80 for line in lines) == (width is not None)
+    assert any(PRICE.narrative in line for line in lines) == (width is None)
 
 
 @pytest.mark.usefixtures("planted")
@@ -107,7 +107,9 @@ def test_search_by_what_the_tool_can(
 
 def test_search_says_who_is_meant_or_may_be(command: Command, planted: Planted) -> None:
     assert "of Alice Chen" in words(command("events", "search", "--actor", "alice"))
-    assert "nobody is called so" in words(command("events", "search", "--actor", "Zoe Nobody"))
+    unknown = words(command("events", "search", "--actor", "Zoe Nobody"))
+    assert "No event names anyone so." in unknown
+    assert "No event matches in 1 document" in unknown
 
 
 def test_show(command: Command, planted: Planted) -> None:
@@ -118,6 +120,8 @@ def test_show(command: Command, planted: Planted) -> None:
     assert "Then they left" not in text
     assert "Alice Chen (owner)" in text
     assert "2026-03-01" in text
+    assert planted.ids[0] in text
+    assert words(command("events", "show", planted.ids[0][:8])) == text
     assert "paint" in command("events", "show", planted.ids[2])
     shown = answer(command, "events", "show", planted.ids[0])
     assert shown["evidence"][0]["quote"] == "we charge per seat"
@@ -141,8 +145,8 @@ def test_diff(command: Command, planted: Planted, revised: Planted) -> None:
     assert "kept (1)" in text
     assert "removed (1)" in text
     assert "+The sun shone. After lunch Alice Chen said we charge per site" in text
-    given = ("--from", revised.revision, "--to", planted.revision)
-    backwards = answer(command, "events", "diff", planted.uid, *given)
+    given = ("--from-revision", revised.revision[:12], "--to-revision", planted.revision)
+    backwards = answer(command, "events", "diff", planted.uid[:12], *given)
     assert [event["narrative"] for event in backwards["added"]] == [PAINT.narrative]
 
 
@@ -150,7 +154,7 @@ def test_diff(command: Command, planted: Planted, revised: Planted) -> None:
 def test_timeline(command: Command) -> None:
     text = command("events", "timeline")
 
-    order = ("2026-03-01", PRICE.narrative, "2999-01-01", LIST.narrative, "No date given", "paint")
+    order = ("2026-03-01", PRICE.narrative, "2999-01-01", LIST.narrative, "no date", "paint")
     places = [text.index(part) for part in order]
     assert places == sorted(places)
     assert "3 of 3" in text
@@ -162,9 +166,10 @@ def test_timeline(command: Command) -> None:
 def test_commitments(command: Command) -> None:
     text = words(command("events", "commitments"))
 
-    assert f"open 2999-01-01 Alice Chen (owner) {LIST.narrative}" in text
-    assert "unknown Bob Ray (owner)" in text
+    assert f"open 2999-01-01 Alice Chen {LIST.narrative} Minutes" in text
+    assert "open Bob Ray Bob Ray will" in text
     assert "2 of 2" in text
+    assert "no due date" in command("events", "commitments", "--full")
     opened = answer(command, "events", "commitments", "--status", "open", "--due-to", "2999-01-01")
     assert [item["promised"]["narrative"] for item in opened["commitments"]] == [LIST.narrative]
 
@@ -184,7 +189,8 @@ def test_jobs(command: Command, failed: Json) -> None:
     text = words(command("jobs"))
 
     assert "PENDING 0 PROCESSING 0 DONE 1 FAILED 1" in text
-    assert "FAILED 5/5 A [31mbad one" in text
+    assert f"{failed['artifact_uid'][:12]} FAILED 5/5" in text
+    assert "A [31mbad one" in text
     assert "OPENAI_TIMEOUT: no ]0;answer" in text
     only = answer(command, "jobs", "--status", "failed")
     assert [job["job_id"] for job in only["jobs"]] == [failed["job_id"]]
@@ -193,18 +199,19 @@ def test_jobs(command: Command, failed: Json) -> None:
 
 @pytest.fixture
 async def emptied(runtime: Runtime, planted: Planted) -> None:
-    await runtime.vectors.recreate(CollectionName.EVENTS)
+    entries = await indexed_ids(runtime, CollectionName.EVENTS)
+    await remove(runtime, CollectionName.EVENTS, list(entries))
 
 
 @pytest.mark.usefixtures("emptied")
-def test_reindex_events(command: Command) -> None:
+def test_reindex(command: Command) -> None:
     # No word of it is in the event: only the index knows that they are near.
     query = ("events", "search", "she chose a fee for every chair", "--category", "Decision")
     before = answer(command, *query)
-    text = command("reindex", "events")
+    text = command("reindex")
     after = answer(command, *query)
 
-    assert "3/3" in text
+    assert "documents and memories" in text
     assert before["total"] == 0
     assert [event["narrative"] for event in after["events"]] == [PRICE.narrative]
 

@@ -1,15 +1,12 @@
 """event_search by meaning: what is near is found, whatever the filters leave and else is nearer."""
 
 from typing import Any
-from unittest.mock import AsyncMock
 
 import psycopg
 import pytest
 
-from memory_core.chroma import Collection
 from memory_core.events import meaning
-from memory_core.runtime import Runtime
-from memory_core.vectors import VectorStore
+from memory_core.index.chroma import Collection
 from tests.integration.planted_events import Event, Garden
 from tests.integration.searched_events import LUNCH, PRICING, narratives
 from tests.tool_client import Json, ToolClient
@@ -94,7 +91,7 @@ async def test_what_the_filters_leave_is_compared_however_much_is_nearer(
 async def test_of_many_that_the_filters_leave_the_nearest_are_looked_for(
     garden: Garden, tools: ToolClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("memory_core.vectors._COMPARED", 3)
+    monkeypatch.setattr("memory_core.index.store._COMPARED", 3)
     monkeypatch.setattr(meaning, "_DENSE_HITS", 5)
     wheres = watched_filters(monkeypatch)
     near = [Event(f"{MEANING.capitalize()} {n}.", category="Feedback") for n in range(4)]
@@ -114,7 +111,7 @@ async def test_what_some_thousands_leave_is_named(
     garden: Garden, tools: ToolClient, monkeypatch: pytest.MonkeyPatch, filters: Json
 ) -> None:
     """Too many to be compared one by one, and others are nearer than any that is looked at."""
-    monkeypatch.setattr("memory_core.vectors._COMPARED", 3)
+    monkeypatch.setattr("memory_core.index.store._COMPARED", 3)
     for name in ("_DENSE_HITS", "_MORE_HITS", "_MOST_HITS"):
         monkeypatch.setattr(meaning, name, 5)
     far = [
@@ -145,22 +142,15 @@ def watched_filters(monkeypatch: pytest.MonkeyPatch) -> list[object]:
     return wheres
 
 
-@pytest.mark.parametrize("moved", [True, False], ids=["moved", "never moved"])
 async def test_superseded_events_do_not_stand_before_what_is_meant(
-    garden: Garden,
-    tools: ToolClient,
-    runtime: Runtime,
-    monkeypatch: pytest.MonkeyPatch,
-    moved: bool,
+    garden: Garden, tools: ToolClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """There are more nearer ones than Chroma is asked for at first."""
     monkeypatch.setattr(meaning, "_DENSE_HITS", 5)
-    monkeypatch.setattr(meaning, "_MORE_HITS", 5 if moved else 50)
+    monkeypatch.setattr(meaning, "_MORE_HITS", 5)
     planted = await garden.document(COMPLAINT, source_id="one")
     nearer = [Event(f"{MEANING.capitalize()} {number}.") for number in range(12)]
     await garden.document(*nearer, source_id="two")
-    if not moved:
-        monkeypatch.setattr(VectorStore, "set_latest", AsyncMock())
     await garden.document(LUNCH, source_id="two")
 
     answer = await tools("event_search", query=MEANING)

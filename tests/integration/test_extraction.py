@@ -7,8 +7,8 @@ import pytest
 
 from memory_core import jobs
 from memory_core.extraction.batch import Outcome
+from memory_core.index.generation import CollectionName
 from memory_core.runtime import Runtime
-from memory_core.vectors import CollectionName
 from tests.integration.asking import until
 from tests.integration.extracting import LONG, PARAGRAPHS, SHORT
 from tests.pipeline_client import SMALL_CHUNKS, Pipeline
@@ -93,7 +93,7 @@ async def test_entities_are_kept_once_with_the_aliases_of_all_chunks(
             {"name": "Lantern", "type": "starship", "aliases": []},
         ],
     }
-    await openai.remember(LONG)
+    await openai.remember(LONG.replace("Carol Diaz", "Carol Diaz (CD) or Ms Diaz"))
     await openai.extract()
 
     [entity] = await openai.rows("SELECT * FROM revision_entity")

@@ -207,7 +207,7 @@ async def test_what_follows_by_hand_is_made_of_the_extractions_that_are_there(
         "answers that are gone are asked for"
     )
     [now] = await openai.rows("SELECT extract_number FROM extraction")
-    assert now["extract_number"] == 2
+    assert now["extract_number"] == int(made["extract_version"].partition("-")[0]) + 1
 
 
 async def test_calls_are_on_the_books_while_their_document_is_still_in_work(

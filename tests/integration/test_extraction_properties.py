@@ -6,9 +6,10 @@ from typing import Any
 import pytest
 
 from memory_core.events.identity import event_id
+from memory_core.events.names import resolve_name
 from memory_core.extraction.model import MAX_QUOTE_WORDS, ActorRole, Category, SubjectType
+from memory_core.index.generation import CollectionName
 from memory_core.runtime import Runtime
-from memory_core.vectors import CollectionName
 from tests.pipeline_client import SMALL_CHUNKS, Pipeline, with_openai
 from tests.scripted_provider import (
     DropConnection,
@@ -24,6 +25,7 @@ from tests.scripted_provider import (
 
 SEEDS = range(8)
 INVENTED = "FABRICATED"
+OTHER_PERSON = "Bob Stone"
 # No document has these letters, so no quote made of them stands anywhere.
 FOREIGN = "ᚠᚢᚦᚨᚱᚲᚷᚹᚺᚾᛁᛃ"
 # Odd ones among them: marks, ligatures, emoji, letters whose case folds to two, no spaces at all.
@@ -124,6 +126,39 @@ def unreliable_model(seed: int) -> Any:
     return extract
 
 
+def liar(seed: int) -> Any:
+    """Quotes the passage and lies in every other field, at times mixed with the passage's words."""
+
+    def extract(text: str, _: Any) -> dict[str, Any]:
+        rng = random.Random(f"{seed} {text}")
+
+        def lie() -> str:
+            return rng.choice(
+                [foreign(rng), f"{span(rng, text, 3)} {foreign(rng)}", OTHER_PERSON, "Mallory Evil"]
+            )
+
+        def told() -> dict[str, Any]:
+            return {
+                "category": rng.choice(list(Category)).value,
+                "subject": {"type": "person", "ref": lie()},
+                "actors": [{"ref": lie(), "role": "owner"} for _ in range(rng.randint(1, 3))],
+                "event_time": None,
+                "narrative": f"{lie()} {rng.choice(['promised', 'paid', INVENTED])} {lie()}.",
+                "evidence": {"quote": span(rng, text, 12), "start_char": 0, "end_char": 1},
+                "confidence": 1.0,
+            }
+
+        return {
+            "events": [told() for _ in range(rng.randint(1, 4))],
+            "entities": [
+                {"name": name, "type": "person", "aliases": [lie(), span(rng, text, 1), "Zoe"]}
+                for name in (lie(), OTHER_PERSON, span(rng, text, 1))
+            ],
+        }
+
+    return extract
+
+
 def unreliable_grouper(seed: int) -> Any:
     def merge(candidates: Any, _: Any) -> dict[str, Any]:
         rng = random.Random(f"{seed} {candidates}")
@@ -204,6 +239,48 @@ async def test_only_what_is_proved_is_ever_stored(
     failed = await pipeline.extract("failing", redo_as="ui", fresh=True)
     assert all(outcome.failure for outcome in failed)
     assert await pipeline.events() == again
+
+
+@pytest.mark.parametrize("seed", range(4))
+async def test_a_model_that_lies_in_every_field_stores_no_lie_and_changes_no_other_document(
+    runtime: Runtime, provider: ScriptedProvider, seed: int
+) -> None:
+    rng = random.Random(seed)
+    settings = with_openai(runtime.settings, provider, **SMALL_CHUNKS)
+    pipeline = Pipeline(runtime, **settings.model_dump())
+    victim = await pipeline.remember(f"{OTHER_PERSON} will pay. Zoe Park decided it.", "victim")
+    await pipeline.extract("honest")
+    before = await pipeline.events()
+    assert [row["actors_json"] for row in before] == [[{"ref": n, "role": "owner"}] for n in
+                                                      (OTHER_PERSON, "Zoe Park")]  # fmt: skip
+
+    provider.on_extract = liar(seed)
+    texts = {}
+    for number in range(4):
+        content = document(rng)
+        stored = await pipeline.remember(content, f"doc-{number}")
+        texts[stored.artifact_uid] = content.replace("\x00", "\u2400")
+    await work_until_done(pipeline)
+
+    after = await pipeline.events()
+    assert [row for row in after if row["artifact_uid"] == victim.artifact_uid] == before
+    lies = [row for row in after if row["artifact_uid"] in texts]
+    assert lies
+    for row in lies:
+        text = " ".join(texts[row["artifact_uid"]].split())
+        assert row["actors_json"] == []
+        assert not set(FOREIGN) & set(row["narrative"] + row["subject_json"]["ref"])
+        assert row["narrative"] in text
+        assert row["subject_json"]["ref"] in text
+    entities = await pipeline.rows("SELECT artifact_uid, name, aliases FROM revision_entity")
+    for row in entities:
+        if row["artifact_uid"] in texts:
+            text = " ".join(texts[row["artifact_uid"]].split())
+            assert all(name in text for name in (row["name"], *row["aliases"]))
+    async with runtime.database.session() as session:
+        for name in (OTHER_PERSON, "Zoe Park"):
+            resolution = await resolve_name(session, name)
+            assert (resolution.keys, resolution.candidates) == ([name.lower()], [])
 
 
 def comparable(row: dict[str, Any]) -> dict[str, Any]:

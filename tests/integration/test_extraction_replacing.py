@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from memory_core import jobs
-from memory_core.errors import ChromaUnavailable, PostgresUnavailable
-from memory_core.events import store
-from memory_core.events.reextraction import reextract
+from memory_core.index.generation import CollectionName
 from memory_core.runtime import Runtime
-from memory_core.vectors import CollectionName
+from tests.conftest import IndexHost
+from tests.indexing import caught_up
+from tests.indexing import ids as indexed_ids
 from tests.integration.extracting import LONG, SHORT, asked, ids
 from tests.pipeline_client import Pipeline
 from tests.scripted_provider import (
@@ -20,8 +20,6 @@ from tests.scripted_provider import (
     ScriptedProvider,
     ServerError,
 )
-
-EVERYTHING = {"category": {"$ne": "none"}}
 
 
 def answer_with_one_event(provider: ScriptedProvider) -> None:
@@ -43,69 +41,8 @@ async def test_an_event_that_is_no_longer_found_is_gone_everywhere(
     await openai.extract("run-2", redo_as="ui", fresh=True)
 
     assert set(await ids(openai)) == kept, "what is found again keeps its id"
-    vectors = await runtime.vectors.ids_where(CollectionName.EVENTS, {"category": "Decision"})
-    assert set(vectors) == kept
-    assert await runtime.vectors.count(CollectionName.EVENTS) == 1
-
-
-async def test_replaced_events_are_dropped_from_the_index_by_their_ids(
-    openai: Pipeline, provider: ScriptedProvider, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Chroma looks at every entry when it is asked by metadata: too much for each of a backfill."""
-    await openai.remember(SHORT)
-    await openai.extract()
-    answer_with_one_event(provider)
-    await openai.rows("DELETE FROM extraction_cache")
-
-    with monkeypatch.context() as patched:
-        patched.setattr(openai.runtime.vectors, "ids_where", never)
-        [outcome] = await openai.extract("run-2", redo_as="backfill")
-
-    assert outcome.failure is None
-    [kept] = await ids(openai)
-    assert await openai.runtime.vectors.ids_where(CollectionName.EVENTS, EVERYTHING) == [kept]
-
-
-async def test_where_no_event_was_replaced_nothing_is_asked_of_the_index(
-    openai: Pipeline, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    await openai.remember(SHORT)
-    await openai.extract()
-    for call in ("ids_where", "delete", "set_latest"):
-        monkeypatch.setattr(openai.runtime.vectors, call, never)
-
-    [outcome] = await openai.extract("run-2", redo_as="backfill")
-
-    assert outcome.failure is None
-    assert len(await openai.events()) == 2
-
-
-@pytest.mark.parametrize("forced", [False, True], ids=["the next attempt", "a forced request"])
-async def test_vectors_of_events_that_were_never_stored_go_with_what_follows(
-    openai: Pipeline, provider: ScriptedProvider, monkeypatch: pytest.MonkeyPatch, forced: bool
-) -> None:
-    async def fails(*_: Any) -> None:
-        raise jobs.LeaseLost("taken") if forced else PostgresUnavailable("gone")
-
-    stored = await openai.remember(SHORT)
-    with monkeypatch.context() as patched:
-        patched.setattr(store, "replace_events", fails)
-        await openai.extract()
-    assert await openai.runtime.vectors.count(CollectionName.EVENTS) == 2
-    answer_with_one_event(provider)
-    if forced:
-        await reextract(openai.runtime, stored.artifact_uid, None, force=True)
-    else:
-        await openai.rows("DELETE FROM extraction_cache")
-        await openai.all_due()
-    await openai.extract("run-2")
-
-    [kept] = await ids(openai)
-    assert await openai.runtime.vectors.ids_where(CollectionName.EVENTS, EVERYTHING) == [kept]
-
-
-async def never(*_: Any, **__: Any) -> None:
-    raise AssertionError("asked for nothing")
+    await caught_up(runtime)
+    assert await indexed_ids(runtime, CollectionName.EVENTS) == kept
 
 
 @pytest.mark.parametrize("fault", [ServerError(), AuthError(), RateLimit(retry_after=600)])
@@ -198,25 +135,21 @@ async def test_a_run_that_lost_its_lease_writes_nothing(
     assert len(await openai.calls()) == 1, "paid for all the same"
 
 
-async def test_an_index_that_is_down_fails_the_attempt_and_costs_no_second_call(
-    openai: Pipeline, provider: ScriptedProvider, monkeypatch: pytest.MonkeyPatch
+async def test_an_index_that_is_down_does_not_keep_a_job_from_being_done(
+    openai: Pipeline, index_host: IndexHost, runtime: Runtime
 ) -> None:
-    async def down(*_: Any) -> None:
-        raise ChromaUnavailable("Chroma does not answer.")
-
     await openai.remember(SHORT)
-    with monkeypatch.context() as broken:
-        broken.setattr(openai.runtime.vectors, "upsert", down)
-        [outcome] = await openai.extract()
-    assert outcome.failure is not None
-    assert outcome.failure.code == "CHROMA_CONNECTION_ERROR"
-    assert await openai.events() == []
-    assert len(await openai.calls()) == 1, "recorded although nothing was stored"
-    await openai.all_due()
-    await openai.extract("run-2")
+    await index_host.stop()
+    openai.runtime.settings = openai.runtime.settings.model_copy(update={"index_wait_ms": 0})
 
-    assert len(await openai.events()) == 2
-    assert len(provider.chats) == 1
+    [outcome] = await openai.extract()
+
+    assert outcome.extraction is not None
+    assert outcome.extraction.indexed is False
+    assert [job["status"] for job in await openai.jobs()] == ["DONE"]
+    await index_host.host(runtime)
+    await caught_up(runtime)
+    assert await indexed_ids(runtime, CollectionName.EVENTS) == set(await ids(openai))
 
 
 async def test_a_deleted_document_fails_for_good(openai: Pipeline) -> None:

@@ -16,7 +16,7 @@ from mcp_server.server import build_server
 from memory_core.events.commitments import list_commitments
 from memory_core.runtime import Runtime
 from memory_core.settings import Settings
-from memory_core.vectors import CollectionName
+from tests.conftest import IndexHost
 from tests.integration import demo_corpus
 from tests.tool_client import Json, ToolClient, in_one_task
 
@@ -43,12 +43,15 @@ FAR_FROM_NEW_UI = {
 
 
 @pytest.fixture(scope="module")
-async def ask(services: Settings, _session_runtime: Runtime) -> AsyncIterator[ToolClient]:
+async def ask(
+    services: Settings, _session_runtime: Runtime, index_host: IndexHost
+) -> AsyncIterator[ToolClient]:
     """A client over the demo corpus, loaded once. Tests that use it only read."""
+    # A reader of ours would keep the tables, and could not let go of them while we wait.
+    await index_host.stop()
     with psycopg.connect(services.dsn, autocommit=True) as sql:
         sql.execute("TRUNCATE artifact_revision, event_jobs, semantic_event, actor_name CASCADE")
-    for name in CollectionName:
-        await _session_runtime.vectors.recreate(name)
+    await index_host.serve(_session_runtime)
     await demo_corpus.load(_session_runtime)
     async with in_one_task(Client(build_server(services))) as client:
         yield ToolClient(client)

@@ -88,9 +88,18 @@ async def test_blocks_share_questions_as_far_as_they_fit(
 async def test_no_more_questions_are_asked_than_allowed(
     opened: Opened, provider: ScriptedProvider
 ) -> None:
-    await grouped(opened(), [60, 60, 60], max_calls=2)
+    extract = opened()
+    await grouped(extract, [60, 60, 60], max_calls=2)
 
     assert len(provider.chats) == 2
+    assert extract.ledger.unasked_merges == 60
+
+
+async def test_what_does_not_fit_into_a_question_is_counted(opened: Opened) -> None:
+    extract = opened()
+    await grouped(extract, [200, 2])
+
+    assert extract.ledger.unasked_merges == 140
 
 
 @pytest.mark.parametrize(

@@ -8,12 +8,15 @@ import subprocess
 import sys
 import threading
 import zipfile
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import psycopg
 import pytest
 
-from memory_core.errors import ChromaUnavailable, ErrorCode, ProviderFault
+from memory_core.database import Database, Session
+from memory_core.errors import PostgresUnavailable
 from memory_core.importing import files, sandbox
 from memory_core.importing.limits import Limits
 from memory_core.importing.memo import Known
@@ -265,37 +268,19 @@ async def test_mailboxes_and_maildirs_are_imported_message_by_message(
     assert counts(second) == {"created": 1, "unchanged": 143}, "flags in a name are no change"
 
 
-async def test_a_document_that_cannot_be_embedded_fails_alone(
-    importer: Importer, folder: Path, runtime: Runtime, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for number in range(10):
-        (folder / f"{number}.md").write_text(f"Note {number}.\n")
-    embed = runtime.embedder.embed
-
-    async def picky(texts: list[str]) -> list[list[float]]:
-        if any("Note 7" in text for text in texts):
-            raise ProviderFault("This text is refused.", code=ErrorCode.OPENAI_ERROR)
-        return await embed(texts)
-
-    monkeypatch.setattr(runtime.embedder, "embed", picky)
-    report = await importer(folder)
-
-    assert counts(report) == {"created": 10, "failed": 1}
-    assert names(report, "failed") == ["7.md"]
-    assert "refused" in (report.failed[0].reason or "")
-
-
 async def test_without_a_store_it_stops_and_is_continued_later(
-    importer: Importer, folder: Path, runtime: Runtime, monkeypatch: pytest.MonkeyPatch
+    importer: Importer, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def missing(*_: object) -> None:
-        raise ChromaUnavailable("Chroma does not answer.")
+    @asynccontextmanager
+    async def missing(_: Database) -> AsyncIterator[Session]:
+        raise PostgresUnavailable("Postgres does not answer.")
+        yield
 
     with monkeypatch.context() as without:
-        without.setattr(runtime.vectors, "upsert", missing)
+        without.setattr(Database, "transaction", missing)
         stopped = await importer(folder)
 
-    assert stopped.stopped == "Chroma does not answer."
+    assert stopped.stopped == "Postgres does not answer."
     assert counts(stopped) == {}
     assert counts(await importer(folder)) == {"created": 1}
 

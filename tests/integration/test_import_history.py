@@ -8,7 +8,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from memory_core.errors import ErrorCode, InvalidInput, ProviderFault
+from memory_core.errors import InvalidInput
 from memory_core.importing import prune, watch
 from memory_core.importing.places import admit
 from memory_core.importing.roots import Place, Registry, Root
@@ -109,6 +109,39 @@ async def test_a_renamed_file_brings_its_past_along(
     assert await contents(runtime, by_name["new.md"]) == [text, text + "\nmore"]
     assert await contents(runtime, by_name["old name.md"]) == ["another file with the old name"]
     assert counts(alone) == {"unchanged": 1}
+
+
+async def test_a_repository_that_misses_contents_does_not_fetch_them(
+    importer: Importer, repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where a git older than GIT_NO_LAZY_FETCH is installed, too."""
+    # Given a repository that names a program as the place of the contents that it lacks
+    trap = tmp_path / "trap.sh"
+    trap.write_text(f"#!/bin/sh\ntouch {tmp_path}/sprung\n")
+    trap.chmod(0o755)
+    commit(repository, "one\n")
+    commit(repository, "two\n")
+    blob = git(repository, "rev-parse", "HEAD~1:plan.md").strip()
+    (repository / ".git" / "objects" / blob[:2] / blob[2:]).unlink()
+    for name, value in (
+        ("core.repositoryFormatVersion", "1"),
+        ("extensions.partialClone", "origin"),
+        ("remote.origin.promisor", "true"),
+        ("remote.origin.url", f"ext::{trap}"),
+        ("protocol.ext.allow", "always"),
+    ):
+        git(repository, "config", name, value)
+    # And a git that fetches what is missing
+    older = tmp_path / "bin" / "git"
+    older.parent.mkdir()
+    older.write_text(f'#!/bin/sh\nunset GIT_NO_LAZY_FETCH\nexec {shutil.which("git")} "$@"\n')
+    older.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{older.parent}:{os.environ['PATH']}")
+
+    report = await importer.git(repository)
+
+    assert not (tmp_path / "sprung").exists()
+    assert names(report, "created") == ["plan.md"]
 
 
 async def test_a_repository_runs_nothing_and_leads_nowhere(
@@ -244,25 +277,6 @@ async def test_a_commit_without_a_readable_time_is_a_state_like_any_other(
 
     assert counts(report) == {"created": 1, "revised": 1}
     assert await contents(runtime, report.created[0].artifact_uid or "") == ["one", "two"]
-
-
-async def test_a_state_that_cannot_be_stored_fails_alone(
-    importer: Importer, runtime: Runtime, repository: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for text in ("one", "refused", "three"):
-        commit(repository, text)
-    embed = runtime.embedder.embed
-
-    async def picky(texts: list[str]) -> list[list[float]]:
-        if "refused" in texts:
-            raise ProviderFault("This text is refused.", code=ErrorCode.OPENAI_ERROR)
-        return await embed(texts)
-
-    monkeypatch.setattr(runtime.embedder, "embed", picky)
-    report = await importer.git(repository)
-
-    assert counts(report) == {"created": 1, "revised": 1, "failed": 1}
-    assert await contents(runtime, report.created[0].artifact_uid or "") == ["one", "three"]
 
 
 async def test_a_repository_that_keeps_its_files_elsewhere_is_refused(

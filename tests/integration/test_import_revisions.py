@@ -269,6 +269,32 @@ async def test_an_unchanged_file_keeps_its_type_and_that_is_said(
     assert [entry.reason for entry in again.unchanged] == [None, None]
 
 
+async def test_an_import_heals_a_text_that_was_lost(
+    importer: Importer, notes: Path, sql: psycopg.Connection
+) -> None:
+    await importer(notes)
+    sql.execute("DELETE FROM revision_text WHERE content LIKE '%vendor%'")
+
+    assert counts(await importer(notes)) == {"revised": 1, "unchanged": 1}
+    assert counts(await importer(notes)) == {"unchanged": 2}
+    assert len(sql.execute("SELECT 1 FROM revision_text").fetchall()) == 2
+
+
+async def test_a_restored_file_keeps_the_labels_that_were_given_to_it(
+    importer: Importer, notes: Path, sql: psycopg.Connection
+) -> None:
+    before = (notes / "kickoff.md").read_text()
+    await importer(notes)
+    sql.execute("UPDATE artifact_revision SET title = 'Named by hand'")
+    (notes / "kickoff.md").write_text("Something else.\n")
+    await importer(notes)
+    (notes / "kickoff.md").write_text(before)
+
+    assert counts(await importer(notes)) == {"revised": 1, "unchanged": 1}
+    titles = sql.execute("SELECT title FROM artifact_revision WHERE is_latest").fetchall()
+    assert titles == [("Named by hand",), ("Named by hand",)]
+
+
 async def test_an_unchanged_file_is_neither_parsed_nor_embedded(
     importer: Importer, runtime: Runtime, notes: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

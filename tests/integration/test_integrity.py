@@ -1,6 +1,5 @@
 """What must hold in the stores: each offender is named, and mended where that can be done."""
 
-import asyncio
 import importlib
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -9,11 +8,13 @@ from typing import Any
 import pytest
 
 from memory_assets.checks import result
-from memory_core import agreement, indexed, jobs
+from memory_core.embedding.local import LocalEmbedder
 from memory_core.errors import ErrorCode, ProviderFault
+from memory_core.index.generation import CollectionName
+from memory_core.index.writing import settle_now
 from memory_core.integrity import CHECKS, OFFENDERS_SHOWN, SAMPLE, Check, Finding
 from memory_core.runtime import Runtime
-from memory_core.vectors import CollectionName, Entry
+from tests.indexing import assert_exact, counts, ids, plant, remove
 from tests.pipeline_client import SMALL_CHUNKS, Pipeline
 
 # By the name of its module: the package has a command of that name.
@@ -163,12 +164,13 @@ async def a_lease_that_ended(pipeline: Pipeline) -> str:
 
 async def no_vector(pipeline: Pipeline, collection: CollectionName, query: str) -> str:
     [row] = await pipeline.rows(f"SELECT {query} LIMIT 1")
-    await pipeline.runtime.vectors.delete(collection, [str(row["id"])])
+    await remove(pipeline.runtime, collection, [str(row["id"])])
     return str(row["id"])
 
 
 async def no_vector_of_an_event(pipeline: Pipeline) -> str:
-    return await no_vector(pipeline, CollectionName.EVENTS, "event_id AS id FROM semantic_event")
+    latest = "event_id AS id FROM semantic_event WHERE is_latest"
+    return await no_vector(pipeline, CollectionName.EVENTS, latest)
 
 
 async def no_vector_of_a_document(pipeline: Pipeline) -> str:
@@ -188,13 +190,11 @@ async def no_vector_of_a_chunk(pipeline: Pipeline) -> str:
     )
 
 
-async def vectors_of_nothing(pipeline: Pipeline, count: int = 1, **metadata: str) -> list[str]:
-    store = pipeline.runtime.vectors
-    [vector] = await pipeline.runtime.embedder.embed(["nothing"])
-    ids = [f"stray-{number}" for number in range(count)]
-    told = {"artifact_uid": "uid_gone", "revision_id": "rev_gone", **metadata}
-    await store.upsert(CollectionName.EVENTS, [Entry(id_, vector, "nothing", told) for id_ in ids])
-    return ids
+async def vectors_of_nothing(pipeline: Pipeline, count: int = 1) -> list[str]:
+    strays = [f"stray-{number}" for number in range(count)]
+    for id_ in strays:
+        await plant(pipeline.runtime, CollectionName.EVENTS, id_, "nothing")
+    return strays
 
 
 async def a_vector_of_nothing(pipeline: Pipeline) -> str:
@@ -203,18 +203,15 @@ async def a_vector_of_nothing(pipeline: Pipeline) -> str:
 
 
 async def another_text_in_the_index(pipeline: Pipeline) -> str:
-    [row] = await pipeline.rows("SELECT event_id FROM semantic_event LIMIT 1")
-    [vector] = await pipeline.runtime.embedder.embed(["nothing"])
-    entry = Entry(str(row["event_id"]), vector, "nothing", {"category": "Decision"})
-    await pipeline.runtime.vectors.upsert(CollectionName.EVENTS, [entry])
-    return entry.id
+    [row] = await pipeline.rows("SELECT event_id FROM semantic_event WHERE is_latest LIMIT 1")
+    await plant(pipeline.runtime, CollectionName.EVENTS, str(row["event_id"]), "nothing")
+    return str(row["event_id"])
 
 
-async def a_superseded_document_marked_as_latest(pipeline: Pipeline) -> str:
+async def a_superseded_document_in_the_index(pipeline: Pipeline) -> str:
     [row] = await pipeline.rows("SELECT artifact_id FROM artifact_revision WHERE NOT is_latest")
-    id_ = str(row["artifact_id"])
-    await pipeline.runtime.vectors.set_latest(CollectionName.ARTIFACTS, [id_], latest=True)
-    return id_
+    await plant(pipeline.runtime, CollectionName.ARTIFACTS, row["artifact_id"], "zebra")
+    return str(row["artifact_id"])
 
 
 CASES: list[tuple[str, Plant]] = [
@@ -234,7 +231,7 @@ CASES: list[tuple[str, Plant]] = [
     ("index_agrees", no_vector_of_a_chunk),
     ("index_agrees", a_vector_of_nothing),
     ("index_agrees", another_text_in_the_index),
-    ("index_agrees", a_superseded_document_marked_as_latest),
+    ("index_agrees", a_superseded_document_in_the_index),
 ]
 
 
@@ -254,11 +251,11 @@ async def test_nothing_is_wrong_with_what_was_ingested_and_extracted(pipeline: P
     assert {name: finding.offenders for name, finding in found.items()} == {
         check.name: [] for check in CHECKS
     }
-    counts = found["index_agrees"].counts
+    told_counts = found["index_agrees"].counts
     for collection in CollectionName:
         name = collection.value
-        assert counts[f"postgres_{name}"] == counts[f"chroma_{name}"]
-    assert counts["chroma_artifact_chunks"] > 3
+        assert told_counts[f"postgres_{name}"] == told_counts[f"chroma_{name}"]
+    assert told_counts["chroma_artifact_chunks"] > 3
 
 
 @pytest.mark.parametrize(("name", "plant"), CASES, ids=[plant.__name__ for _, plant in CASES])
@@ -334,53 +331,6 @@ async def test_two_latest_revisions_are_one_too_many(pipeline: Pipeline) -> None
         await pipeline.rows(made["indexdef"])
 
 
-# --- work under way ----------------------------------------------------------------------------
-
-
-async def test_vectors_that_a_run_has_written_ahead_are_not_strays(pipeline: Pipeline) -> None:
-    [key, *_] = await pipeline.keys()
-    [held] = await jobs.claim(pipeline.runtime.database, [key], "run-2", redo_as="ui")
-    await vectors_of_nothing(pipeline, artifact_uid=held.artifact_uid, revision_id=held.revision_id)
-    check = the("index_agrees")
-
-    assert (await check.examine(pipeline.runtime)).passed
-    assert (await check.repair(pipeline.runtime)).mended == 0
-    # Nor what it still has to clear away when it is done.
-    await pipeline.rows("UPDATE event_jobs SET status = 'DONE'")
-    assert (await check.examine(pipeline.runtime)).passed
-    # A while later nobody will.
-    async with unguarded(pipeline, "event_jobs"):
-        await pipeline.rows("UPDATE event_jobs SET updated_at = now() - interval '1 minute'")
-    assert (await check.examine(pipeline.runtime)).total == 1
-
-
-async def test_an_ingest_between_its_two_stores_is_waited_for(
-    pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It writes Chroma first. Deleting that would leave a document that no search finds."""
-    written, go_on = asyncio.Event(), asyncio.Event()
-    ingest = importlib.import_module("memory_core.artifacts.ingest")
-    index = ingest._index
-
-    async def held_up(*arguments: Any) -> None:
-        await index(*arguments)
-        written.set()
-        await go_on.wait()
-
-    monkeypatch.setattr(ingest, "_index", held_up)
-    ingesting = asyncio.create_task(pipeline.remember("Decision: the gnu plan.", "fourth"))
-    await written.wait()
-    shelf = indexed.Artifacts()
-    mending = asyncio.create_task(agreement.mend(pipeline.runtime, shelf))
-    while not await pipeline.rows("SELECT 1 FROM pg_locks WHERE NOT granted"):
-        await asyncio.sleep(0)
-    go_on.set()
-
-    assert await mending == 0
-    artifact = (await ingesting).artifact_id
-    assert await pipeline.runtime.vectors.present(shelf.collection, [artifact]) == {artifact}
-
-
 # --- what cannot be mended, and what must not be lost ------------------------------------------
 
 
@@ -425,15 +375,15 @@ async def test_a_text_that_is_gone_is_beyond_repair_and_said_to_be(pipeline: Pip
         "DELETE FROM revision_text WHERE content = 'Bob Roth will test it by Friday.' "
         "RETURNING artifact_uid, revision_id"
     )
-    before = await pipeline.runtime.vectors.count(CollectionName.ARTIFACTS)
+    broken = [line for line in await told(pipeline, repair=True) if not line[0]]
 
-    [(_, what, remedy)] = [line for line in await told(pipeline, repair=True) if not line[0]]
-
-    assert what.startswith("every_quote_is_exact: ")
-    assert f"the text of {row['artifact_uid']} {row['revision_id']} is gone" in remedy
+    assert [what.partition(":")[0] for _, what, _ in broken] == [
+        "every_revision_has_its_text",
+        "every_quote_is_exact",
+    ]
+    for _, _, remedy in broken:
+        assert f"the text of {row['artifact_uid']} {row['revision_id']} (notes second)" in remedy
     assert {job["status"] for job in await pipeline.jobs()} == {"DONE"}, "it could only fail"
-    # What Chroma has of it may be the last copy.
-    assert await pipeline.runtime.vectors.count(CollectionName.ARTIFACTS) == before
 
 
 async def test_the_doctor_says_what_it_mended(pipeline: Pipeline) -> None:
@@ -450,27 +400,25 @@ async def test_the_doctor_says_what_it_mended(pipeline: Pipeline) -> None:
     assert all(good for good, _, _ in await told(pipeline, repair=False))
 
 
-async def test_a_document_that_is_latest_again_is_found_again(pipeline: Pipeline) -> None:
-    """Searches by meaning look at what Chroma has marked."""
-    await no_latest(pipeline)
-    shelf = indexed.Artifacts()
-    async for ids in shelf.pages(pipeline.runtime):
-        await pipeline.runtime.vectors.set_latest(shelf.collection, ids, latest=False)
+async def test_a_document_that_is_latest_again_is_indexed_again(pipeline: Pipeline) -> None:
+    """The repair is a change like any other: the index follows."""
+    uid = await no_latest(pipeline)
+    await settle_now(pipeline.runtime, [uid])
 
     await the("one_latest_revision").repair(pipeline.runtime)
 
+    await assert_exact(pipeline.runtime)
     [row] = await pipeline.rows(
         "SELECT artifact_id FROM artifact_revision JOIN revision_text "
         "USING (artifact_uid, revision_id) WHERE content LIKE '%%okapi%%'"
     )
-    stored = await pipeline.runtime.vectors.stored(shelf.collection, [row["artifact_id"]])
-    assert stored[row["artifact_id"]].metadata["latest"] is True
+    assert row["artifact_id"] in await ids(pipeline.runtime, CollectionName.ARTIFACTS)
 
 
 class Down:
     """An embedder that cannot be reached."""
 
-    provider, model, dimension = "local", "none", 1
+    provider, model, dimension = LocalEmbedder.provider, LocalEmbedder.model, 256
 
     async def embed(self, texts: object) -> list[list[float]]:
         raise ProviderFault("the embedder is down", code=ErrorCode.OPENAI_CONNECTION_ERROR)
@@ -483,9 +431,7 @@ async def test_without_an_embedder_nothing_is_lost(
     pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await no_vector_of_an_event(pipeline)
-    await vectors_of_nothing(pipeline)
-    store = pipeline.runtime.vectors
-    before = {name: await store.count(name) for name in CollectionName}
+    before = await counts(pipeline.runtime)
 
     with monkeypatch.context() as patched:
         patched.setattr(Runtime, "embedder", property(lambda self: Down()))
@@ -494,7 +440,7 @@ async def test_without_an_embedder_nothing_is_lost(
     [(what, remedy)] = bad.items()
     assert what.startswith("index_agrees: ")
     assert remedy == "the embedder is down"
-    assert {name: await store.count(name) for name in CollectionName} == before
+    assert await counts(pipeline.runtime) == before
 
 
 async def test_a_repair_embeds_what_is_missing_and_nothing_else(
@@ -511,4 +457,4 @@ async def test_a_repair_embeds_what_is_missing_and_nothing_else(
     monkeypatch.setattr(type(pipeline.runtime.embedder), "embed", counted)
     await the("index_agrees").repair(pipeline.runtime)
 
-    assert len(texts) == 2, "a probe, and the passage"
+    assert len(texts) == 1

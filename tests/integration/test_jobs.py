@@ -10,7 +10,7 @@ import pytest
 
 from memory_core import jobs
 from memory_core.database import Database
-from memory_core.errors import ChromaUnavailable, ErrorCode, MemoryFault, ProviderFault
+from memory_core.errors import ErrorCode, MemoryFault, ProviderFault
 from tests.integration.job_queue import CLAIMERS, MANY, RATE_LIMIT, Queue, claimed, may_write
 
 # --- claim ------------------------------------------------------------------------------------
@@ -194,24 +194,50 @@ async def test_heartbeat_and_claim_never_both_win_an_expired_job(
 # --- an outage --------------------------------------------------------------------------------
 
 
-async def test_who_waits_for_a_store_says_so_and_loses_no_attempt(
+# --- attempts ---------------------------------------------------------------------------------
+
+
+async def test_a_limit_that_was_raised_counts_for_jobs_from_before(
     stores: Database, queue: Queue
 ) -> None:
     keys = queue.add(2)
-    [worked_on] = await jobs.claim(stores, keys[1:], "run-1")
+    queue.change("attempts = 5, max_attempts = 5")
 
-    postponed = await jobs.postpone(stores, keys, ChromaUnavailable("Chroma does not answer."))
+    claimed = await jobs.claim(stores, keys, "run-1", max_attempts=9)
 
-    waits, works = queue.all()
-    assert [row["job_id"] for row in postponed] == [waits["job_id"]]
-    assert (waits["status"], waits["attempts"]) == ("PENDING", 0)
-    assert waits["last_error_code"] == "CHROMA_CONNECTION_ERROR"
-    assert waits["wait"].total_seconds() == pytest.approx(jobs.BACKOFF_FIRST_SECONDS, abs=1)
-    assert (works["job_id"], works["last_error_code"]) == (worked_on.job_id, None)
-    assert await jobs.claim(stores, keys, "run-2") == []
+    assert [(job.attempts, job.max_attempts) for job in claimed] == [(6, 9), (6, 9)]
+    assert {row["max_attempts"] for row in queue.all()} == {9}
 
 
-# --- attempts ---------------------------------------------------------------------------------
+async def test_a_limit_that_was_lowered_counts_for_jobs_from_before(
+    stores: Database, queue: Queue
+) -> None:
+    keys = queue.add()
+    queue.change("attempts = 3, max_attempts = 5")
+
+    assert await jobs.claim(stores, keys, "run-1", max_attempts=2) == []
+
+    [row] = queue.all()
+    assert (row["status"], row["last_error_code"]) == ("FAILED", "MAX_ATTEMPTS_EXCEEDED")
+
+
+async def test_a_live_run_keeps_the_limit_it_claimed_with(stores: Database, queue: Queue) -> None:
+    keys = queue.add()
+    await jobs.claim(stores, keys, "run-1", max_attempts=5)
+
+    assert await jobs.claim(stores, keys, "run-2", max_attempts=1, redo_as="ui") == []
+    assert {row["max_attempts"] for row in queue.all()} == {5}
+
+
+async def test_a_revision_without_a_job_gets_one_with_todays_limit(
+    stores: Database, queue: Queue
+) -> None:
+    keys = queue.add()
+    queue.run("DELETE FROM event_jobs")
+
+    [job] = await jobs.claim(stores, keys, "run-1", redo_as="ui", max_attempts=9)
+
+    assert job.max_attempts == 9
 
 
 async def test_attempts_are_counted_at_the_claim_and_end_there(

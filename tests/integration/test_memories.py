@@ -4,8 +4,8 @@ import asyncio
 
 import psycopg
 
+from memory_core.index.generation import CollectionName
 from memory_core.runtime import Runtime
-from memory_core.vectors import CollectionName
 from tests.tool_client import Json, ToolClient
 
 
@@ -29,7 +29,7 @@ async def test_a_stored_memory_comes_back_whole(tools: ToolClient) -> None:
     )
     [memory] = (await tools("memory_list"))["memories"]
 
-    assert stored == {"memory_id": memory["memory_id"], "status": "created"}
+    assert stored == {"memory_id": memory["memory_id"], "status": "created", "indexed": True}
     assert memory["memory_id"].startswith("mem_")
     assert memory["content"] == "Prefers answers in français 🇫🇷"
     assert (memory["type"], memory["confidence"], memory["conversation_id"]) == (
@@ -44,7 +44,7 @@ async def test_the_same_again_updates_instead_of_duplicating(tools: ToolClient) 
     again = await keep(tools, "  Works at\n Acme ", confidence=0.8)
     listed = await tools("memory_list")
 
-    assert again == {"memory_id": first["memory_id"], "status": "updated"}
+    assert again == {"memory_id": first["memory_id"], "status": "updated", "indexed": True}
     assert listed["total"] == 1
     assert listed["memories"][0]["confidence"] == 0.8
 
@@ -133,7 +133,7 @@ async def test_a_deleted_memory_is_gone_everywhere(
 
     deleted = await tools("memory_delete", memory_id=stored["memory_id"])
 
-    assert deleted == {"memory_id": stored["memory_id"], "deleted": True}
+    assert deleted == {"memory_id": stored["memory_id"], "deleted": True, "indexed": True}
     assert contents(await tools("memory_search", query="spare key")) == []
     assert (await tools("memory_list"))["total"] == 0
     assert (await tools("hybrid_search", query="spare key"))["results"] == []

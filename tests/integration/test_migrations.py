@@ -166,7 +166,12 @@ class TestFailure:
     def test_it_does_not_keep_the_lock(self, dsn: str) -> None:
         with pytest.raises(ConfigurationFault):
             migrations.apply(dsn, [self.BROKEN])
-        assert ask(dsn, "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'") == [(0,)]
+        held = ask(
+            dsn,
+            "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND database = "
+            "(SELECT oid FROM pg_database WHERE datname = current_database())",
+        )
+        assert held == [(0,)]
 
     def test_a_server_that_is_away_is_our_own_fault_without_the_password(self) -> None:
         with pytest.raises(PostgresUnavailable) as caught:

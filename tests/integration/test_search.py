@@ -1,16 +1,17 @@
 """artifact_search and hybrid_search: the right passage, at its exact place, of what is latest."""
 
+import itertools
 import json
 from typing import Any
 
 import psycopg
 import pytest
 
-from memory_core.artifacts.entries import entry_metadata
+from memory_core.index.generation import CollectionName
+from memory_core.index.store import VectorStore
 from memory_core.passages import meaning
 from memory_core.runtime import Runtime
-from memory_core.times import parse_time
-from memory_core.vectors import CollectionName, Entry, VectorStore
+from tests.indexing import plant
 from tests.integration.searched_text import DEMO, MANIFEST, found_texts, note
 from tests.tool_client import Json, ToolClient
 
@@ -130,8 +131,52 @@ async def test_search_inside_one_document(corpus: ToolClient, sql: psycopg.Conne
 
     assert {hit["artifact_uid"] for hit in hits} == {uid}
     assert len(hits) > 2
-    assert len({hit["chunk_id"] for hit in hits}) == len(hits), "no passage twice"
+    for chunk in {hit["chunk_id"] for hit in hits}:
+        spans = sorted(
+            (hit["start_char"], hit["end_char"]) for hit in hits if hit["chunk_id"] == chunk
+        )
+        assert all(one[1] <= other[0] for one, other in itertools.pairwise(spans)), "nothing twice"
     assert "free plan" in hits[0]["text"]
+
+
+async def test_whole_chunks_are_shown_once_each(
+    corpus: ToolClient, sql: psycopg.Connection
+) -> None:
+    uid = uid_of(sql, REVIEW)
+    text = (await corpus("artifact_get", artifact_uid=uid))["content"]
+
+    hits = (
+        await corpus(
+            "hybrid_search", query="free plan", artifact_uid=uid, limit=50, full_chunks=True
+        )
+    )["results"]
+
+    spans = sorted((hit["start_char"], hit["end_char"]) for hit in hits)
+    assert len({hit["chunk_id"] for hit in hits}) == len(hits)
+    assert all(one[1] <= other[0] for one, other in itertools.pairwise(spans)), "nothing twice"
+    assert all(text[hit["start_char"] : hit["end_char"]] == hit["text"] for hit in hits)
+    assert max(len(hit["text"]) for hit in hits) > 1_000
+
+
+@pytest.mark.parametrize("full_chunks", [False, True])
+async def test_a_hit_says_which_part_of_it_answers(corpus: ToolClient, full_chunks: bool) -> None:
+    hits = (await corpus("hybrid_search", query="passkey sign-in", full_chunks=full_chunks))[
+        "results"
+    ]
+
+    for hit in hits:
+        if hit["kind"] != "memory":
+            shown = hit["highlight"]
+            assert hit["start_char"] <= shown["start_char"] < shown["end_char"] <= hit["end_char"]
+
+
+@pytest.mark.parametrize(
+    ("tool", "text"), [("artifact_search", "passage"), ("hybrid_search", "text")]
+)
+async def test_ten_hits_are_a_small_answer(corpus: ToolClient, tool: str, text: str) -> None:
+    hits = (await corpus(tool, query="passkey sign-in"))["results"]
+
+    assert sum(len(hit[text]) for hit in hits) < 6_000
 
 
 async def test_neighbours_are_the_chunks_before_and_after(
@@ -280,14 +325,14 @@ async def test_only_chunks_of_latest_revisions_are_gone_through(
 
 
 @pytest.mark.parametrize("length", [1, 60], ids=["short", "long"])
-async def test_superseded_vectors_are_ignored_also_when_chroma_takes_them_for_latest(
+async def test_superseded_vectors_are_ignored_also_while_chroma_has_them(
     tools: ToolClient, runtime: Runtime, length: int
 ) -> None:
     old = await note(tools, "The otters moved into the boathouse. " * 15 * length)
     await note(tools, "The badgers stayed in the garden.")
-    await runtime.vectors.set_latest(CollectionName.ARTIFACTS, [old["artifact_id"]], latest=True)
-    if old["is_chunked"]:
-        await runtime.vectors.set_latest(CollectionName.CHUNKS, old["stored_ids"][1:], latest=True)
+    await plant(runtime, CollectionName.ARTIFACTS, old["artifact_id"], "otters boathouse")
+    for id_ in old["stored_ids"][1:]:
+        await plant(runtime, CollectionName.CHUNKS, id_, "otters boathouse")
 
     assert await found_texts(tools, "otters boathouse") == ["The badgers stayed in the garden."]
 
@@ -295,25 +340,8 @@ async def test_superseded_vectors_are_ignored_also_when_chroma_takes_them_for_la
 async def test_entries_of_revisions_that_postgres_does_not_have_are_ignored(
     tools: ToolClient, runtime: Runtime
 ) -> None:
-    [vector] = await runtime.embedder.embed(["The otters moved into the boathouse."])
-    written = parse_time("ts", "2026-01-01")
-    assert written is not None
-    orphan = Entry(
-        id="art_orphan",
-        vector=vector,
-        document="The otters moved into the boathouse.",
-        metadata=entry_metadata(
-            uid="uid_orphan",
-            revision="rev_orphan",
-            artifact_id="art_orphan",
-            artifact_type="note",
-            source_system="notes",
-            time=written,
-            latest=True,
-        ),
-    )
-    await runtime.vectors.upsert(CollectionName.ARTIFACTS, [orphan])
-    await runtime.vectors.upsert(CollectionName.CHUNKS, [orphan])
+    for name in (CollectionName.ARTIFACTS, CollectionName.CHUNKS):
+        await plant(runtime, name, "art_orphan", "The otters moved into the boathouse.")
 
     assert await found_texts(tools, "otters boathouse") == []
     assert (await tools("artifact_search", query="otters boathouse"))["results"] == []

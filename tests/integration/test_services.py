@@ -15,20 +15,19 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import httpx
 import psutil
 import psycopg
 import pytest
 
-from memory_core import tls
 from memory_core.errors import StackFault
+from memory_core.index.chroma import ChromaClient, ChromaFault
 from memory_core.runtime import Runtime
 from memory_core.settings import Settings
-from memory_core.stack import locks, state
+from memory_core.stack import locks, ports, probes, state
 from memory_core.stack.connection import Membership, connected
 from memory_core.stack.layout import Layout
 from memory_core.stack.orphans import MARKER
-from memory_core.stack.postgres import EmbeddedPostgres
+from memory_core.stack.postgres import EmbeddedPostgres, identity
 from memory_core.stack.state import StackState
 
 PATIENCE = 60.0
@@ -39,7 +38,7 @@ from pathlib import Path
 from memory_core.settings import Settings
 from memory_core.stack.connection import connected
 with connected(Settings(_env_file=None, data_dir=Path(sys.argv[1]))) as resolved:
-    print(resolved.chroma_port, flush=True)
+    print(resolved.chroma_address, flush=True)
     sys.stdin.read()
 """
 
@@ -103,8 +102,8 @@ def answers(settings: Settings) -> bool:
     """Both stores do what they are for."""
     with psycopg.connect(settings.dsn) as connection:
         connection.execute("SELECT count(*) FROM event_jobs")
-    url = f"http://{settings.chroma_host}:{settings.chroma_port}/api/v2/heartbeat"
-    return httpx.get(url, trust_env=False, verify=tls.verify(url)).is_success
+    asyncio.run(probes.chroma(settings.chroma_host or "", settings.chroma_port))
+    return True
 
 
 def remember(settings: Settings, note: str) -> None:
@@ -131,7 +130,7 @@ def command(data_dir: Path) -> Iterator[subprocess.Popen[str]]:
     assert process.stdout is not None
     assert process.stdin is not None
     try:
-        assert process.stdout.readline().strip().isdecimal()
+        assert process.stdout.readline().strip()
         yield process
     finally:
         process.stdin.close()
@@ -155,7 +154,7 @@ class TestOneCommand:
         with connected(alone) as first:
             remember(first, "from an earlier command")
         with connected(alone) as second:
-            assert (second.dsn, second.chroma_port) == (first.dsn, first.chroma_port)
+            assert (second.dsn, second.chroma_address) == (first.dsn, first.chroma_address)
             assert remembered(second, "from an earlier command")
 
     def test_they_go_also_when_it_is_killed(self, data_dir: Path) -> None:
@@ -184,6 +183,119 @@ class TestOneCommand:
         (tmp_path / ".env").write_text("EVENTS_DB_DSN=postgresql://nobody@127.0.0.1:1/nothing\n")
         monkeypatch.chdir(tmp_path)
         with connected(alone) as resolved:
+            assert answers(resolved)
+
+
+class TestWhoMayConnect:
+    def test_the_servers_get_none_of_our_variables(
+        self, alone: Settings, data_dir: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("OPENAI_API_KEY", "sk-canary")
+        monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "canary")
+        with connected(alone):
+            children = [one for one in processes_of(data_dir) if "services" not in one.cmdline()]
+            assert {"postgres", "chroma"} <= {one.name() for one in children}
+            for child in children:
+                values = child.environ().items()
+                assert [item for item in values if "canary" in item[1]] == [], child.name()
+
+    @pytest.mark.skipif(os.geteuid() != 0, reason="only root can ask as another user")
+    def test_the_account_that_runs_postgres_is_no_user_of_it(
+        self, alone: Settings, data_dir: Path
+    ) -> None:
+        # Given a data dir of a version that let in everybody who could reach its socket
+        with connected(alone):
+            pass
+        eventually(lambda: processes_of(data_dir) == [])
+        (Layout(data_dir).postgres / "pg_hba.conf").write_text("local all all trust\n")
+        # When it is started now
+        with connected(alone) as resolved:
+            server = EmbeddedPostgres(Layout(data_dir).postgres)
+            program = Path(psutil.Process(postmaster(data_dir)).exe()).with_name("psql")
+            asked = subprocess.run(
+                [program, "-h", server.socket_dir, "-U", "postgres", "-c", "SELECT 1"],
+                **identity(server.account),
+                env={},
+                cwd="/",
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+            # Then other processes of the server's account are refused, and we are not
+            assert asked.returncode != 0
+            assert "Peer authentication failed" in asked.stderr
+            assert answers(resolved)
+
+    @pytest.mark.skipif(os.geteuid() != 0, reason="others run it as themselves")
+    def test_started_as_root_it_says_the_account_and_what_it_opened(self, tmp_path: Path) -> None:
+        closed = tmp_path / "closed"
+        closed.mkdir(mode=0o700)
+        server = EmbeddedPostgres(closed / "data" / "postgres")
+        server.prepare()
+        said = server.notice()
+        assert said is not None
+        assert "it runs as nobody" in said
+        assert str(closed) in said
+        assert "\n" not in said
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere it listens on loopback")
+class TestPrivateChroma:
+    def test_no_port_of_this_machine_leads_to_it(self, alone: Settings, data_dir: Path) -> None:
+        with connected(alone) as resolved:
+            assert str(resolved.chroma_host).startswith(f"unix:{data_dir}")
+            assert answers(resolved)
+            [chroma] = [one for one in processes_of(data_dir) if one.name() == "chroma"]
+            ours = Path("/proc/self/ns/net").readlink()
+            assert Path(f"/proc/{chroma.pid}/ns/net").readlink() != ours
+
+    @pytest.mark.skipif(os.geteuid() != 0, reason="only root can ask as another user")
+    def test_another_user_cannot_connect_to_it(self, alone: Settings) -> None:
+        with connected(alone) as resolved:
+            place = str(resolved.chroma_host).removeprefix("unix:")
+            connect = "import socket, sys; socket.socket(socket.AF_UNIX).connect(sys.argv[1])"
+            done = subprocess.run(
+                ["/usr/bin/env", "python3", "-c", connect, place],
+                **{"user": 12345, "group": 12345, "extra_groups": []},
+                cwd="/",
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+        assert "PermissionError" in done.stderr
+
+    def test_killed_from_outside_it_leaves_no_second_server_on_its_folder(
+        self, alone: Settings, data_dir: Path
+    ) -> None:
+        with connected(alone) as resolved:
+            [chroma] = [one for one in processes_of(data_dir) if one.name() == "chroma"]
+            chroma.parent().kill()
+            psutil.wait_procs([chroma], timeout=PATIENCE)
+            assert not chroma.is_running()
+            eventually(lambda: [one for one in processes_of(data_dir) if one.name() == "chroma"])
+            eventually(lambda: _quietly(lambda: answers(resolved)))
+
+    def test_many_requests_at_once_and_large_ones_pass(self, alone: Settings) -> None:
+        async def store(count: int, dimensions: int) -> int:
+            client = ChromaClient(str(resolved.chroma_host), resolved.chroma_port)
+            collection = await client.make("passing", {"made": "here"})
+            vector = [0.5] * dimensions
+            async with asyncio.TaskGroup() as group:
+                for number in range(40):
+                    ids = [f"{number}-{n}" for n in range(count)]
+                    about = [{"n": "x" * 2_000}] * count
+                    group.create_task(collection.upsert(ids, [vector] * count, about))
+            stored = await collection.count()
+            client.close()
+            return stored
+
+        with connected(alone) as resolved:
+            assert asyncio.run(store(count=50, dimensions=256)) == 2_000
+
+    def test_who_asks_for_a_port_gets_one(self, data_dir: Path) -> None:
+        port = ports.free_port()
+        with connected(Settings(_env_file=None, data_dir=data_dir, chroma_port=port)) as resolved:
+            assert resolved.chroma_address == f"127.0.0.1:{port}"
             assert answers(resolved)
 
 
@@ -370,11 +482,12 @@ class TestPaths:
         with connected(settings) as resolved:
             assert answers(resolved)
         shutil.rmtree(EmbeddedPostgres(Layout(settings.data_dir).postgres).socket_dir)
+        shutil.rmtree(Path(str(resolved.chroma_host).removeprefix("unix:")).parent)
 
 
 def _quietly(question: Callable[[], bool]) -> bool:
     """False while the answer is an error."""
     try:
         return question()
-    except (OSError, ValueError, IndexError, psycopg.Error, httpx.HTTPError):
+    except (OSError, ValueError, IndexError, psycopg.Error, ChromaFault):
         return False

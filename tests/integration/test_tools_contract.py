@@ -13,6 +13,7 @@ import psycopg
 import pytest
 from mcp_types import Tool
 
+from mcp_server.failures import error_in
 from mcp_server.server import build_server
 from memory_core.settings import Settings
 from tests.tool_client import ToolClient
@@ -36,15 +37,16 @@ SPECIFIED = {
     },
     "artifact_search": {
         "query", "limit", "artifact_type", "type", "source_system", "time_from", "time_to",
+        "full_chunks",
     },
     "artifact_get": {
-        "artifact_id", "artifact_uid", "revision_id", "include_content", "expand_chunks",
+        "artifact_id", "artifact_uid", "revision_id", "include_content", "expand_chunks", "as_of",
     },
     "artifact_delete": {"artifact_id", "artifact_uid"},
-    "artifact_history": {"artifact_uid"},
+    "artifact_history": {"artifact_uid", "as_of"},
     "hybrid_search": {
         "query", "limit", "include_memory", "expand_neighbors", "artifact_uid", "artifact_type",
-        "source_system", "time_from", "time_to",
+        "source_system", "time_from", "time_to", "full_chunks",
     },
     "embedding_health": set(),
 }  # fmt: skip
@@ -80,6 +82,26 @@ def test_every_tool_is_as_its_snapshot_says(listed: dict[str, Tool]) -> None:
 @pytest.mark.parametrize("name", SPECIFIED)
 def test_tool_has_the_specified_parameters(listed: dict[str, Tool], name: str) -> None:
     assert set(listed[name].input_schema.get("properties", {})) == SPECIFIED[name]
+
+
+# Those of the specification that may have more.
+SPECIFIED_AT_LEAST = {
+    "event_search": {
+        "query", "limit", "category", "time_from", "time_to", "artifact_uid", "include_evidence",
+    },
+    "event_get": {"event_id"},
+    "event_list_for_revision": {"artifact_uid", "revision_id", "include_evidence"},
+    "event_reextract": {"artifact_uid", "revision_id", "force"},
+    "job_status": {"artifact_uid", "revision_id"},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SPECIFIED_AT_LEAST)
+def test_event_tool_has_the_specified_parameters(listed: dict[str, Tool], name: str) -> None:
+    parameters = listed[name].input_schema
+
+    assert set(parameters["properties"]) >= SPECIFIED_AT_LEAST[name]
+    assert set(parameters.get("required", ())) <= {"event_id", "artifact_uid"}
 
 
 def test_every_tool_says_what_it_does_to_the_world(listed: dict[str, Tool]) -> None:
@@ -180,6 +202,8 @@ VALID: dict[str, dict[str, Any]] = {
     "hybrid_search": {"query": "tea"},
     "embedding_health": {},
 }  # fmt: skip
+IDS = {"artifact_uid", "artifact_id", "revision_id", "from_revision", "to_revision", "event_id",
+       "job_id", "memory_id"}  # fmt: skip
 MAY_BE_MISSING = {"memory_delete", "artifact_get", "artifact_history", "artifact_delete"}
 
 HUGE = 10**40
@@ -223,16 +247,23 @@ def time() -> dict[str, Any]:
     return {"good": good, "bad": [*NOT_A_TEXT, *BROKEN_TEXT, *NOT_A_TIME, "x" * 65]}
 
 
+def named(*, optional: bool = False) -> dict[str, Any]:
+    """An id: any text may be asked for, and names nothing where it is none of ours."""
+    bad: list[object] = [*NOT_A_TEXT]
+    bad += [] if optional else ["", None]
+    return {"good": ["x", "x" * 201, *BROKEN_TEXT, "a\x00b"], "bad": bad}
+
+
 BOOL = {"good": [True, False], "bad": NOT_A_BOOL}
 ARTIFACT_TYPES = ("email", "doc", "chat", "transcript", "note")
 MEMORY_TYPES = ("preference", "fact", "project", "decision")
-OPTIONAL_ID = text(200, shortest=0, optional=True)
+OPTIONAL_ID = named(optional=True)
 OPTIONAL_TYPE = one_of(*ARTIFACT_TYPES, optional=True)
 SEARCH_FILTERS = {
     "query": text(500),
     "limit": whole(1, 50),
     "artifact_type": OPTIONAL_TYPE,
-    "source_system": OPTIONAL_ID,
+    "source_system": text(200, shortest=0, optional=True),
     "time_from": time(),
     "time_to": time(),
 }
@@ -254,7 +285,7 @@ LIMITS: dict[str, dict[str, dict[str, Any]]] = {
         "limit": whole(1, 100),
         "offset": whole(0, 10_000_000),
     },
-    "memory_delete": {"memory_id": text(200)},
+    "memory_delete": {"memory_id": named()},
     "history_append": {
         "conversation_id": text(200),
         "role": one_of("user", "assistant", "system"),
@@ -276,23 +307,25 @@ LIMITS: dict[str, dict[str, dict[str, Any]]] = {
             "bad": ["Ada", 7, {"a": 1}, [7], [None], [["Ada"]], ["\ud800"], ["\x00"], ["x"] * 1001],
         },
         "ts": time(),
-        "sensitivity": one_of("normal", "sensitive", "highly_sensitive"),
-        "visibility_scope": one_of("me", "team", "org", "custom"),
-        "retention_policy": one_of("forever", "1y", "until_resolved", "custom"),
+        "sensitivity": one_of("normal", "sensitive", "highly_sensitive", optional=True),
+        "visibility_scope": one_of("me", "team", "org", "custom", optional=True),
+        "retention_policy": one_of("forever", "1y", "until_resolved", "custom", optional=True),
     },
-    "artifact_search": {**SEARCH_FILTERS, "type": OPTIONAL_TYPE},
+    "artifact_search": {**SEARCH_FILTERS, "type": OPTIONAL_TYPE, "full_chunks": BOOL},
     "artifact_get": {
         "artifact_uid": OPTIONAL_ID,
         "revision_id": OPTIONAL_ID,
         "include_content": BOOL,
         "expand_chunks": BOOL,
+        "as_of": time(),
     },
-    "artifact_history": {"artifact_uid": text(200)},
+    "artifact_history": {"artifact_uid": named(), "as_of": time()},
     "artifact_delete": {"artifact_uid": OPTIONAL_ID},
     "hybrid_search": {
         **SEARCH_FILTERS,
         "include_memory": BOOL,
         "expand_neighbors": BOOL,
+        "full_chunks": BOOL,
         "artifact_uid": OPTIONAL_ID,
     },
 }  # fmt: skip
@@ -313,12 +346,13 @@ async def test_values_within_the_limits_are_taken(
 ) -> None:
     for value in LIMITS[tool][parameter]["good"]:
         answer = await tools.client.call_tool(tool, {**VALID[tool], parameter: value})
-        code = (answer.structured_content or {}).get("error_code")
+        code = error_in(answer)["error_code"] if answer.is_error else None
 
-        accepted = not answer.is_error or (tool in MAY_BE_MISSING and code == "NOT_FOUND")
+        missing = code == "NOT_FOUND" and (tool in MAY_BE_MISSING or parameter in IDS)
+        accepted = not answer.is_error or missing
         # A turn that is there with another text is a conflict, not a bad value.
         accepted = accepted or (tool == "history_append" and code == "CONFLICT")
-        assert accepted, f"{parameter}={str(value)[:80]!r}: {answer.structured_content}"
+        assert accepted, f"{parameter}={str(value)[:80]!r}: {answer.content}"
 
 
 @pytest.mark.parametrize(("tool", "parameter"), PARAMETERS)
@@ -376,11 +410,74 @@ async def test_an_unknown_parameter_is_refused_and_the_known_ones_listed(
     assert row_counts(sql) == before
 
 
+# The id and what else the call needs. A filter leaves nothing over where it names nothing.
+ID_PARAMETERS: list[tuple[str, str, dict[str, Any]]] = [
+    ("memory_delete", "memory_id", {}),
+    ("artifact_get", "artifact_id", {}),
+    ("artifact_get", "artifact_uid", {}),
+    ("artifact_get", "revision_id", {"artifact_uid": "uid_0123456789abcdef"}),
+    ("artifact_history", "artifact_uid", {}),
+    ("artifact_delete", "artifact_id", {}),
+    ("artifact_delete", "artifact_uid", {}),
+    ("event_get", "event_id", {}),
+    ("event_list_for_revision", "artifact_uid", {}),
+    ("event_list_for_revision", "revision_id", {"artifact_uid": "uid_0123456789abcdef"}),
+    ("event_reextract", "artifact_uid", {}),
+    ("event_reextract", "revision_id", {"artifact_uid": "uid_0123456789abcdef"}),
+    ("event_diff", "artifact_uid", {}),
+    ("event_diff", "from_revision", {"artifact_uid": "uid_0123456789abcdef"}),
+    ("event_diff", "to_revision", {"artifact_uid": "uid_0123456789abcdef"}),
+    ("job_status", "artifact_uid", {}),
+    ("job_status", "revision_id", {"artifact_uid": "uid_0123456789abcdef"}),
+    ("job_status", "job_id", {}),
+]
+FILTERS = {
+    ("hybrid_search", "artifact_uid"),
+    ("event_search", "artifact_uid"),
+    ("stakeholder_map", "artifact_uid"),
+}
+
+
+@pytest.mark.parametrize(("tool", "parameter", "others"), ID_PARAMETERS)
+async def test_an_id_that_is_not_even_well_formed_is_not_found(
+    tools: ToolClient, tool: str, parameter: str, others: dict[str, Any]
+) -> None:
+    for value in ("evt_abc123", "7", "'; DROP TABLE memory", "ü", "x" * 5000, *BROKEN_TEXT, "\x00"):
+        error = await tools.refusal(tool, **others, **{parameter: value})
+
+        assert error["error_code"] == "NOT_FOUND", f"{parameter}={value[:80]!r}: {error}"
+        assert "There is no " in error["error"]
+        assert len(json.dumps(error)) < 1500, "a long value is not repeated in full"
+
+
+def test_every_id_of_every_tool_is_among_these(listed: dict[str, Tool]) -> None:
+    tried = {(tool, parameter) for tool, parameter, _ in ID_PARAMETERS} | FILTERS
+    ids = {
+        (name, parameter)
+        for name, tool in listed.items()
+        for parameter in tool.input_schema["properties"]
+        if parameter in IDS or (parameter.endswith("_id") and parameter not in NAMED_BY_THE_CALLER)
+    }
+
+    assert ids == tried
+
+
+NAMED_BY_THE_CALLER = {"conversation_id", "source_id"}
+
+
 async def test_an_unknown_tool_is_refused_and_the_known_ones_listed(tools: ToolClient) -> None:
     error = await tools.refusal("memory_guess", query="x")
 
     assert error["error_code"] == "NOT_FOUND"
     assert set(SPECIFIED) <= set(error["details"]["allowed"])
+
+
+async def test_a_long_name_is_not_repeated_in_full(tools: ToolClient) -> None:
+    tool = await tools.refusal("x" * 100_000)
+    parameter = await tools.refusal("embedding_health", **{"x" * 100_000: 1})
+
+    assert len(json.dumps(tool)) < 2000
+    assert len(json.dumps(parameter)) < 2000
 
 
 @pytest.mark.parametrize("tool", ["artifact_get", "artifact_delete"])
@@ -407,6 +504,7 @@ async def test_artifact_search_refuses_two_different_types(tools: ToolClient) ->
         for tool, arguments in VALID.items()
         for name, value in arguments.items()
         if isinstance(value, str) and (tool, name) != ("artifact_ingest", "content")
+        if name not in IDS
     ],
 )
 async def test_the_null_character_is_taken_only_in_documents(
@@ -453,3 +551,13 @@ def row_counts(sql: psycopg.Connection) -> dict[str, int]:
         assert row is not None
         counts[table] = int(row[0])
     return counts
+
+
+async def test_a_value_that_is_no_choice_is_told_the_choices_once(tools: ToolClient) -> None:
+    error = await tools.refusal("event_search", category="InvalidCategory")
+
+    assert error["error"] == (
+        "Invalid category: InvalidCategory. Must be one of: Commitment, Execution, Decision, "
+        "Collaboration, QualityRisk, Feedback, Change, Stakeholder"
+    )
+    assert error["details"]["parameter"] == "category"

@@ -22,7 +22,6 @@ from memory_core.extraction.pipeline import (
     CANONICAL_EVENTS,
     CHUNK_EXTRACTIONS,
     CHUNK_TEXT,
-    EVENT_INDEX,
     STAGES,
     STORED_EVENTS,
     Extraction,
@@ -112,62 +111,57 @@ def shown(stage: str, made: Extraction, prices: dict[str, Price] | None = None) 
 
 
 @pytest.mark.parametrize("stage", STAGES)
-def test_every_stage_names_the_document_and_its_partition(stage: str) -> None:
+def test_every_stage_is_shown_for_its_partition(stage: str) -> None:
     event = materialised(stage, extraction())
 
     assert event.asset_key == dg.AssetKey(stage)
     assert event.partition == "minutes:uid_1:rev_1"
-    assert (
-        shown(stage, extraction()).items()
-        >= {
-            "title": "Minutes",
-            "source": "notes",
-            "source_url": "https://notes.example/1",
-            "revision": "rev_1",
-            "artifact_uid": "uid_1",
-            "requested_by": "ingest",
-            "attempt": 2,
-        }.items()
-    )
+
+
+def test_the_document_is_named_where_people_look_and_nowhere_else() -> None:
+    document = {
+        "title": "Minutes",
+        "source": "notes",
+        "source_url": "https://notes.example/1",
+        "revision": "rev_1",
+        "artifact_uid": "uid_1",
+    }
+
+    assert shown(STORED_EVENTS, extraction()).items() >= document.items()
+    for stage in set(STAGES) - {STORED_EVENTS}:
+        assert shown(stage, extraction()).keys().isdisjoint(document)
+
+
+def test_what_the_events_took_is_told_once() -> None:
+    told = [name for stage in STAGES for name in shown(stage, extraction())]
+
+    assert {name for name in told if told.count(name) > 1} == {
+        # Of merging alone, where that happens.
+        "calls",
+        "prompt_tokens",
+        "completion_tokens",
+    }
 
 
 def test_a_document_needs_neither_title_nor_url() -> None:
     revision = {**extraction().revision, "title": None, "source_url": None}
-    metadata = shown(CHUNK_TEXT, extraction(revision=revision))
+    metadata = shown(STORED_EVENTS, extraction(revision=revision))
 
     assert metadata["title"] == "(untitled)"
     assert "source_url" not in metadata
 
 
-def test_chunk_text_counts_chunks_characters_and_tokens() -> None:
-    metadata = shown(CHUNK_TEXT, extraction())
-
-    assert (metadata["chunks"], metadata["characters"], metadata["tokens"]) == (2, 36, 10)
+def test_chunk_text_counts_chunks() -> None:
+    assert shown(CHUNK_TEXT, extraction()) == {"chunks": 2}
 
 
-def test_chunk_extractions_count_what_was_asked_and_answered() -> None:
+def test_chunk_extractions_tell_what_was_not_taken_over() -> None:
     assert (
         shown(CHUNK_EXTRACTIONS, extraction()).items()
-        >= {
-            "proved_events": 2,
-            "rejected_events": 1,
-            "refusals": 1,
-            "cache_hits": 1,
-            "seconds": 1.5,
-        }.items()
+        >= {"rejected_events": 1, "refusals": 1, "cache_hits": 1}.items()
     )
-
-
-def test_chunk_extractions_count_their_own_calls_whenever_they_are_written_down() -> None:
-    """The page is written beside the work: merge calls may have been made meanwhile."""
-    assert (
-        shown(CHUNK_EXTRACTIONS, extraction()).items()
-        >= {
-            "calls": 2,
-            "prompt_tokens": 100,
-            "completion_tokens": 10,
-        }.items()
-    )
+    nothing = extraction(rejections=[], refusals=[], cache_hits=0)
+    assert shown(CHUNK_EXTRACTIONS, nothing) == {}
 
 
 def test_rejections_are_shown_with_chunk_and_reason() -> None:
@@ -191,67 +185,79 @@ def test_without_rejections_there_is_no_table_of_them() -> None:
 def test_canonical_events_count_what_was_merged() -> None:
     metadata = shown(CANONICAL_EVENTS, extraction())
 
-    assert metadata["events"] == 1
     assert metadata["merged_away"] == 1
     assert (metadata["calls"], metadata["prompt_tokens"]) == (1, 50)
-    assert metadata["seconds"] == 0.25
+    assert shown(CANONICAL_EVENTS, extraction(chunk_events=[], events=[], calls=[])) == {}
 
 
-@pytest.mark.parametrize("stage", [STORED_EVENTS, EVENT_INDEX])
-def test_stored_events_are_counted_by_category(stage: str) -> None:
-    events = [_event("One."), _event("Two."), _event("Three.", Category.DECISION)]
-    metadata = shown(stage, extraction(events=events))
+def test_canonical_events_say_how_many_nobody_was_asked_about() -> None:
+    one = extraction()
+    one.ledger.unasked_merges = 30
 
-    assert metadata["events"] == 3
-    assert metadata["evidence"] == 3
-    assert metadata["events_Execution"] == 2
-    assert metadata["events_Decision"] == 1
+    assert shown(CANONICAL_EVENTS, one)["not_asked_whether_the_same"] == 30
 
 
-def test_stored_events_are_shown_in_a_preview_with_their_quotes() -> None:
+def test_stored_events_are_counted_by_category() -> None:
     events = [_event("One."), _event("Two."), _event("Three.", Category.DECISION)]
     metadata = shown(STORED_EVENTS, extraction(events=events))
+
+    assert metadata["events"] == 3
+    assert metadata["categories"] == "2 Execution, 1 Decision"
+
+
+def test_stored_events_are_shown_in_a_preview_with_quotes_that_say_more() -> None:
+    told = CanonicalEvent(
+        Category.DECISION, SUBJECT, "They go with it.", 0.9, (_evidence("We take it."),), ("c0e0",)
+    )
+    metadata = shown(STORED_EVENTS, extraction(events=[_event("One."), told]))
 
     assert metadata["preview"].splitlines() == [
         "| category | event | quote |",
         "|---|---|---|",
-        "| Execution | One. | “One.” |",
-        "| Execution | Two. | “Two.” |",
-        "| Decision | Three. | “Three.” |",
+        "| Execution | One. |  |",
+        "| Decision | They go with it. | “We take it.” |",
     ]
+
+
+def test_a_long_event_is_cut_in_the_preview() -> None:
+    rows = shown(STORED_EVENTS, extraction(events=[_event("word " * 500)] * 10))["preview"]
+
+    assert len(rows) < 10 * 400
 
 
 def test_stored_events_sum_up_what_they_took() -> None:
     metadata = shown(STORED_EVENTS, extraction())
 
-    assert metadata.items() >= {"calls": 3, "cache_hits": 1, "rejected_events": 1}.items()
+    assert metadata.items() >= {"calls": 3, "rejected": 1, "attempt": 2, "seconds": 1.75}.items()
     assert (metadata["prompt_tokens"], metadata["completion_tokens"]) == (150, 15)
-    assert metadata["seconds"] == 1.75
-    assert "| chunk_extractions | 1.500 |" in metadata["seconds_by_stage"].splitlines()
+
+
+def test_without_calls_none_are_told() -> None:
+    assert "calls" not in shown(STORED_EVENTS, extraction(calls=[]))
 
 
 def test_a_cost_is_shown_only_where_every_price_is_known() -> None:
     other = ModelCall("extract", "unpriced", "ok", 1.0, prompt_tokens=1)
 
     assert "cost" not in shown(STORED_EVENTS, extraction())
-    assert shown(STORED_EVENTS, extraction(calls=[]), PRICES)["cost"] == 0.0
+    assert "cost" not in shown(STORED_EVENTS, extraction(calls=[]), PRICES)
     assert "cost" not in shown(STORED_EVENTS, extraction(calls=[other]), PRICES)
     assert shown(STORED_EVENTS, extraction(), PRICES)["cost"] == pytest.approx(0.00045)
-    assert shown(CHUNK_EXTRACTIONS, extraction(), PRICES)["cost"] == pytest.approx(0.0003)
+    assert shown(CANONICAL_EVENTS, extraction(), PRICES)["cost"] == pytest.approx(0.00015)
 
 
 def test_what_is_no_address_of_a_page_is_no_link() -> None:
     for url in ("javascript:alert(1)", "data:text/html,x", "file:///etc/passwd"):
         made = extraction(revision={**extraction().revision, "source_url": url})
-        value = materialised(CHUNK_TEXT, made).metadata["source_url"]
+        value = materialised(STORED_EVENTS, made).metadata["source_url"]
         assert isinstance(value, dg.TextMetadataValue)
 
 
 def test_a_long_preview_says_how_many_more_there_are() -> None:
     preview = shown(STORED_EVENTS, extraction(events=[_event("One.")] * 30))["preview"]
 
-    assert preview.count("Execution") == 25
-    assert preview.endswith("… and 5 more.")
+    assert preview.count("Execution") == 10
+    assert preview.endswith("… and 20 more.")
 
 
 def test_no_events_are_no_table() -> None:

@@ -72,8 +72,8 @@ def test_a_shipped_prompt_may_be_copied_but_not_changed(tmp_path: Path) -> None:
         ("extract.0.md", b"numbers begin with one"),
         ("extract.02.md", b"one number has one name"),
         ("extarct.2.md", b"misspelt"),
-        ("extract.2.md", b"  \n"),
-        ("extract.2.md", b"\xff\xfe not UTF-8"),
+        ("extract.3.md", b"  \n"),
+        ("extract.3.md", b"\xff\xfe not UTF-8"),
     ],
 )
 def test_a_file_that_is_no_prompt_stops_the_start(

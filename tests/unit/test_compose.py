@@ -7,7 +7,7 @@ import importlib
 import importlib.metadata
 import re
 import tomllib
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 import pytest
@@ -22,7 +22,11 @@ SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
 PYPROJECT = tomllib.loads((PROJECT / "pyproject.toml").read_text())
 
 # Services that are ours, of one image; and those of them that run for ever.
-OURS = {"migrate", "mcp-server", "dagster-code", "dagster-webserver", "dagster-daemon"}
+OURS = {"migrate", "worker", "mcp-server", "dagster-code", "dagster-webserver", "dagster-daemon"}
+DAGSTER = {"dagster-code", "dagster-webserver", "dagster-daemon"}
+# Those that read the user's settings; the others need none of them.
+READING_SETTINGS = {"mcp-server", "worker", "dagster-code"}
+CODE_SOCKET = "/run/mcp-memory/code.sock"
 LONG_RUNNING = SERVICES.keys() - {"migrate"}
 REFERENCE = re.compile(r"\$\{(\w+)(?::?([-?])([^}]*))?\}")
 
@@ -104,7 +108,6 @@ class TestPorts:
     @pytest.mark.parametrize(
         ("service", "outside", "inside"),
         [
-            ("chroma", 8001, 8000),  # 8000 is often taken on a developer's machine
             ("mcp-server", 3000, 3000),
             ("dagster-webserver", 3001, 3001),
         ],
@@ -114,34 +117,82 @@ class TestPorts:
 
     def test_nothing_else_is_published(self) -> None:
         with_ports = {name for name in SERVICES if published(name)}
-        assert with_ports == {"chroma", "mcp-server", "dagster-webserver"}
+        # Chroma and Postgres are not: who reaches Chroma needs no password.
+        assert with_ports == {"mcp-server", "dagster-webserver"}
 
     def test_nothing_is_published_beyond_this_machine(self) -> None:
-        # There is no authentication: a reverse proxy is the operator's decision.
+        # There are no keys: a reverse proxy is the operator's decision.
         addresses = {port[0] for name in SERVICES for port in published(name)}
         assert addresses == {"127.0.0.1"}
 
     def test_inside_they_are_what_the_variables_say(self) -> None:
         environment = SERVICES["mcp-server"]["environment"]
         assert environment["MCP_PORT"] == str(published("mcp-server")[0][2])
-        assert environment["DAGSTER_PORT"] == str(published("dagster-webserver")[0][2])
-        assert environment["CHROMA_PORT"] == str(published("chroma")[0][2])
         assert environment["CHROMA_HOST"] in SERVICES
-        assert environment["DAGSTER_CODE_HOST"] in SERVICES
-
-    @pytest.mark.parametrize(
-        ("service", "variable"),
-        [("dagster-code", "DAGSTER_CODE_PORT"), ("dagster-webserver", "DAGSTER_PORT")],
-    )
-    def test_commands_listen_where_the_variables_say(self, service: str, variable: str) -> None:
-        command = SERVICES[service]["command"]
-        assert command[command.index("-p") + 1] == SERVICES[service]["environment"][variable]
+        command = SERVICES["dagster-webserver"]["command"]
+        assert command[command.index("-p") + 1] == str(published("dagster-webserver")[0][2])
         assert command[command.index("-h") + 1] == "0.0.0.0"
 
-    @pytest.mark.parametrize("service", ["mcp-server", "dagster-code", "dagster-webserver"])
-    def test_the_health_check_asks_the_port_of_the_service(self, service: str) -> None:
-        port = {"mcp-server": "3000", "dagster-code": "4000", "dagster-webserver": "3001"}[service]
-        assert port in " ".join(SERVICES[service]["healthcheck"]["test"])
+    @pytest.mark.parametrize(
+        ("service", "asked"),
+        [("mcp-server", ":3000"), ("dagster-webserver", ":3001"), ("dagster-code", CODE_SOCKET)],
+    )
+    def test_the_health_check_asks_the_service_where_it_listens(
+        self, service: str, asked: str
+    ) -> None:
+        assert asked in " ".join(SERVICES[service]["healthcheck"]["test"])
+
+
+class TestOpenDoors:
+    """What a service can reach and read if another one is taken over."""
+
+    def test_the_code_server_listens_on_a_socket_and_no_port(self) -> None:
+        command = SERVICES["dagster-code"]["command"]
+        assert command[command.index("--socket") + 1] == CODE_SOCKET
+        assert not {"-p", "--port", "-h", "--host"} & set(command)
+
+    def test_only_dagsters_services_share_that_socket(self) -> None:
+        place = str(PurePosixPath(CODE_SOCKET).parent)
+        sharing = {
+            name
+            for name, service in SERVICES.items()
+            if f"dagster-socket:{place}" in service.get("volumes", [])
+        }
+        assert sharing == DAGSTER
+        assert {SERVICES[name]["environment"]["DAGSTER_CODE_SOCKET"] for name in DAGSTER} == {
+            CODE_SOCKET
+        }
+
+    def test_the_folder_of_the_socket_is_private_to_the_user_of_the_image(self) -> None:
+        place = str(PurePosixPath(CODE_SOCKET).parent)
+        made = " ".join(args for instruction, args in dockerfile() if instruction == "RUN")
+        assert re.search(rf"install -d -m 700 -o memory -g memory .*{place}\b", made)
+
+    def test_chroma_is_reached_by_those_who_need_it_alone(self) -> None:
+        reaching = {name for name, service in SERVICES.items() if "vectors" in service["networks"]}
+        assert reaching == {"chroma", "mcp-server", "worker", "dagster-code"}
+        assert SERVICES["chroma"]["networks"] == ["vectors"]
+
+    def test_postgres_has_no_way_out(self) -> None:
+        assert SERVICES["postgres"]["networks"] == ["database"]
+
+    def test_the_networks_of_the_stores_are_closed(self) -> None:
+        closed = {name for name, network in COMPOSE["networks"].items() if network}
+        assert closed == {"database", "vectors"}
+        assert all(COMPOSE["networks"][name]["internal"] for name in closed)
+
+    def test_every_network_is_declared(self) -> None:
+        used = {network for service in SERVICES.values() for network in service["networks"]}
+        assert used == COMPOSE["networks"].keys()
+
+    @pytest.mark.parametrize("name", sorted(OURS))
+    def test_ours_run_without_privileges(self, name: str) -> None:
+        assert SERVICES[name]["cap_drop"] == ["ALL"]
+        assert SERVICES[name]["security_opt"] == ["no-new-privileges:true"]
+
+    def test_the_program_cannot_change_its_own_code(self) -> None:
+        made = " ".join(args for instruction, args in dockerfile() if instruction == "RUN")
+        assert "chown -R" not in made
 
 
 class TestCommands:
@@ -168,7 +219,7 @@ class TestCommands:
             for name in OURS
             if SERVICES[name]["command"][0] == "mcp-memory"
         }
-        assert asked == {"migrate", "serve"}
+        assert asked == {"migrate", "serve", "worker"}
         assert asked <= known
 
     def test_the_code_server_loads_the_module_of_the_embedded_stack(self) -> None:
@@ -190,7 +241,7 @@ class TestVariables:
         unknown = SERVICES[name]["environment"].keys() - variable_names() - DAGSTER_VARIABLES
         assert unknown == set()
 
-    @pytest.mark.parametrize("name", sorted(OURS))
+    @pytest.mark.parametrize("name", sorted(DAGSTER))
     def test_each_one_that_dagster_reads_is_set(self, name: str) -> None:
         assert SERVICES[name]["environment"].keys() >= DAGSTER_VARIABLES
 
@@ -198,21 +249,39 @@ class TestVariables:
     def test_the_settings_accept_them(self, name: str) -> None:
         environment = SERVICES[name]["environment"]
         values = {
-            variable.lower(): REFERENCE.sub("some-password", str(value))
+            variable.lower(): REFERENCE.sub(_filled, str(value))
             for variable, value in environment.items()
             if variable in variable_names()
         }
-        settings = Settings(_env_file=None, **values)
-        assert settings.chroma_host == "chroma"
-        assert settings.mcp_host == "0.0.0.0", "reachable from outside its container"
+        Settings(_env_file=None, **values)
+
+    def test_the_mcp_server_is_reachable_from_outside_its_container(self) -> None:
+        assert SERVICES["mcp-server"]["environment"]["MCP_HOST"] == "0.0.0.0"
+
+    @pytest.mark.parametrize("name", sorted(READING_SETTINGS))
+    def test_both_stores_are_named_to_those_who_use_them(self, name: str) -> None:
+        environment = SERVICES[name]["environment"]
+        assert environment.keys() >= {"EVENTS_DB_DSN", "CHROMA_HOST", "CHROMA_PORT"}
+
+    def test_the_model_key_goes_to_those_who_ask_the_model_alone(self) -> None:
+        with_dot_env = {name for name in SERVICES if "env_file" in SERVICES[name]}
+        assert with_dot_env == READING_SETTINGS
+
+    def test_the_rest_get_no_more_than_they_read(self) -> None:
+        def names(service: str) -> set[str]:
+            return set(SERVICES[service]["environment"])
+
+        assert names("migrate") == {"EVENTS_DB_DSN"}
+        assert names("dagster-daemon") == DAGSTER_VARIABLES | {"EVENTS_DB_DSN"}
+        assert names("dagster-webserver") == DAGSTER_VARIABLES | {
+            "ALLOWED_HOSTS",
+            "ALLOWED_ORIGINS",
+        }
 
     def test_dagster_keeps_its_tables_where_the_embedded_stack_does(self) -> None:
-        for name in OURS:
-            environment = SERVICES[name]["environment"]
-            dsn, url = (
-                REFERENCE.sub("some-password", environment[variable])
-                for variable in ("EVENTS_DB_DSN", "DAGSTER_PG_URL")
-            )
+        dsn = REFERENCE.sub(_filled, SERVICES["mcp-server"]["environment"]["EVENTS_DB_DSN"])
+        for name in DAGSTER:
+            url = REFERENCE.sub(_filled, SERVICES[name]["environment"]["DAGSTER_PG_URL"])
             assert url == dagster_storage_url(dsn)
 
     def test_the_dsn_names_the_postgres_service_and_its_database(self) -> None:
@@ -223,13 +292,13 @@ class TestVariables:
             f"@postgres:5432/{database['POSTGRES_DB']}"
         )
 
-    def test_ours_read_the_users_dot_env(self) -> None:
-        for name in OURS:
+    def test_they_read_the_users_dot_env(self) -> None:
+        for name in READING_SETTINGS:
             assert [entry["path"] for entry in SERVICES[name]["env_file"]] == [".env"]
 
     def test_what_the_user_puts_there_for_compose_does_not_stop_the_program(self) -> None:
         text = (PROJECT / "docker-compose.yml").read_text()
-        assert {match[0] for match in REFERENCE.findall(text)} <= COMPOSE_ONLY
+        assert {match[0] for match in REFERENCE.findall(text)} <= COMPOSE_ONLY | variable_names()
 
 
 class TestSecrets:
@@ -269,12 +338,9 @@ class TestVolumes:
 
 
 class TestImage:
-    def test_it_holds_every_package(self) -> None:
-        packages = {
-            pattern.rstrip("*")
-            for pattern in PYPROJECT["tool"]["setuptools"]["packages"]["find"]["include"]
-        }
-        assert packages <= _copied()
+    def test_it_holds_everything_that_the_wheel_carries(self) -> None:
+        wheel = PYPROJECT["tool"]["hatch"]["build"]["targets"]["wheel"]
+        assert {*wheel["packages"], *wheel["force-include"]} <= _copied()
 
     def test_it_holds_what_the_installation_reads(self) -> None:
         assert {"pyproject.toml", "constraints.txt", PYPROJECT["project"]["readme"]} <= _copied()
@@ -312,3 +378,8 @@ def _copied() -> set[str]:
     """Files and folders of the project that the image gets."""
     arguments = [args.split()[:-1] for instruction, args in dockerfile() if instruction == "COPY"]
     return {name for names in arguments for name in names if not name.startswith("--")}
+
+
+def _filled(reference: re.Match[str]) -> str:
+    """What compose puts there: a password, or a default."""
+    return "some-password" if reference[2] == "?" else reference[3] or ""

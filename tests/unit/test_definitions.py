@@ -79,9 +79,10 @@ def test_sensors_jobs_schedules_and_checks_are_present(
         "release_after_failure",
         "release_after_cancel",
         "finished_trials",
+        "first_look",
     }
     assert {job.name for job in repository.get_all_jobs()} >= {
-        "extract_pending",
+        "documents_to_events",
         "integrity",
         "prompt_upgrade",
         "try_prompt",
@@ -95,6 +96,7 @@ def test_sensors_jobs_schedules_and_checks_are_present(
     }
     assert {(key.asset_key.to_user_string(), key.name) for key in checks} == {
         ("stored_events", "quotes_are_the_text_at_their_offsets"),
+        ("stored_events", "every_revision_has_its_text"),
         ("stored_events", "every_quote_is_exact"),
         ("stored_events", "every_event_has_evidence"),
         ("stored_events", "one_latest_revision"),
@@ -103,6 +105,7 @@ def test_sensors_jobs_schedules_and_checks_are_present(
         ("stored_events", "no_abandoned_jobs"),
         ("stored_events", "events_are_fresh"),
         ("event_index", "index_agrees"),
+        ("event_index", "projections_keep_up"),
     }
 
 

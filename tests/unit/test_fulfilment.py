@@ -8,8 +8,10 @@ from datetime import UTC, datetime
 from uuid import uuid4
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from memory_core.events.fulfilment import Statement, keeps, kept
+from memory_core.events.fulfilment import Promises, Statement, keeps, kept
 
 JANUARY = datetime(2026, 1, 5, 9, tzinfo=UTC)
 FEBRUARY = datetime(2026, 2, 5, 9, tzinfo=UTC)
@@ -148,3 +150,33 @@ def test_a_promise_told_again_in_other_words_is_kept_with_it() -> None:
     told = statement("The login service is on staging.", said_at=FEBRUARY, document="rev_4")
 
     assert set(kept([first, again, later], [told])) == {first.event_id, again.event_id}
+
+
+_ACTS = ["send", "write", "fix", "review"]
+_THINGS = ["pricing report", "launch plan", "parser module", "final pricing report", "plan"]
+
+
+@st.composite
+def sentences(draw: st.DrawFn) -> tuple[list[Statement], list[Statement]]:
+    """Promises and reports of few words, so that many of them are nearly the same."""
+
+    def some(form: str) -> list[str]:
+        pairs = st.tuples(st.sampled_from(_ACTS), st.sampled_from(_THINGS))
+        return [form.format(*pair) for pair in draw(st.lists(pairs, max_size=12))]
+
+    promises = [statement(text) for text in some("Alice Chen will {} the {}.")]
+    reports = some("Alice Chen {}ed the {}.") + some("{} of the {} is done.")
+    told = [statement(text, said_at=FEBRUARY, time=None, document="rev_2") for text in reports]
+    return promises, told
+
+
+@given(sentences())
+def test_looking_up_by_words_finds_what_comparing_all_with_all_would(
+    both: tuple[list[Statement], list[Statement]],
+) -> None:
+    promises, reports = both
+    known = Promises(promises)
+
+    for report in reports:
+        everything = [(keeps(report, promise), promise) for promise in promises]
+        assert known.kept_by(report) == [fit for fit in everything if fit[0]]

@@ -36,6 +36,7 @@ def started(
 @pytest.mark.parametrize(
     ("job", "assets"),
     [
+        ("documents_to_events", None),
         ("extract_pending", None),
         ("__ASSET_JOB", set(STAGES)),
         ("__ASSET_JOB", {"event_index"}),

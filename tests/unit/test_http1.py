@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from memory_core.http1 import HttpFault, Server
+from memory_core.index.http1 import HttpFault, Server
 
 Handler = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 

@@ -257,5 +257,5 @@ def test_a_missing_library_is_named(
 
     answer = capsys.readouterr().out
     assert json.loads(answer) == {"missing": kind.upper()}
-    with pytest.raises(Skip, match=rf"mcp-memory\[formats\].*{library}"):
+    with pytest.raises(Skip, match=f"need {library}: `pipx inject .* {library}`"):
         sandbox._believed(kind, answer.encode())

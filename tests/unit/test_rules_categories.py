@@ -2,7 +2,7 @@
 
 import pytest
 
-from memory_core.extraction.model import Category, DocumentContext
+from memory_core.extraction.model import Category, DocumentContext, EntityType
 from memory_core.extraction.rules import propose
 
 NOTE = DocumentContext("note", title="Weekly sync", author="Alice Chen")
@@ -26,6 +26,10 @@ POSITIVE = [
     pytest.param("Bob met with the design team.", Category.COLLABORATION, id="met with"),
     pytest.param("Bob handed over the billing code.", Category.COLLABORATION, id="handed over"),
     pytest.param("We had a call with Acme.", Category.COLLABORATION, id="had a call"),
+    pytest.param("Sales met with Legal about terms.", Category.COLLABORATION, id="departments"),
+    pytest.param("QA, design and HR talked about it.", Category.COLLABORATION, id="three of them"),
+    pytest.param("Decision #12: Postgres it is.", Category.DECISION, id="numbered label"),
+    pytest.param("Risk 1: The vendor may be late.", Category.QUALITY_RISK, id="numbered risk"),
     pytest.param("The audit found an XSS vulnerability.", Category.QUALITY_RISK, id="found fault"),
     pytest.param("I'm worried that the quota is too low.", Category.QUALITY_RISK, id="worried"),
     pytest.param("The release is blocked by the audit.", Category.QUALITY_RISK, id="blocked"),
@@ -42,7 +46,24 @@ POSITIVE = [
     pytest.param("Bob joined the team.", Category.STAKEHOLDER, id="joined"),
 ]
 
+# The examples of the specification, a category each, and the text of its performance test.
+SPECIFIED = [
+    ("Alice will deliver MVP by Q1", Category.COMMITMENT),
+    ("Deployed v2.3 to production", Category.EXECUTION),
+    ("Decided to use Postgres over Kafka", Category.DECISION),
+    ("Engineering and design synced on UI", Category.COLLABORATION),
+    ("Security audit found XSS vulnerability", Category.QUALITY_RISK),
+    ("Users reported login flow is confusing", Category.FEEDBACK),
+    ("Changed pricing from $99 to $149", Category.CHANGE),
+    ("Added Bob as security reviewer", Category.STAKEHOLDER),
+    ("Decision 7: Do something", Category.DECISION),
+]
+
 NOTHING = [
+    pytest.param("Data and time synced on disk.", id="no departments"),
+    pytest.param("Design and engineering are synced on every push.", id="synced by a machine"),
+    pytest.param("Design met with criticism.", id="met with nobody"),
+    pytest.param("Decision 2024: a year of change.", id="a year, no number"),
     pytest.param("Did we decide to use Postgres?", id="question"),
     pytest.param("should we go with Redis", id="question without its mark"),
     pytest.param("Can you send the report by Friday?", id="request"),
@@ -100,3 +121,29 @@ def test_two_clear_clauses_are_two_events_with_their_own_quotes() -> None:
 def test_repeated_sentence_is_one_event() -> None:
     text = "We decided to use Postgres.\n\nWe decided to use Postgres."
     assert len(propose(text, NOTE).events) == 1
+
+
+@pytest.mark.parametrize(("text", "category"), SPECIFIED)
+@pytest.mark.parametrize("end", ["", "."])
+def test_the_examples_of_the_specification_are_found(
+    text: str, category: Category, end: str
+) -> None:
+    [event] = propose(text + end, DocumentContext("note")).events
+
+    assert event.category is category
+
+
+def test_departments_are_named_as_organisations_each() -> None:
+    proposal = propose("Engineering and design synced on UI.", DocumentContext("note"))
+
+    [event] = proposal.events
+    assert [actor.ref for actor in event.actors] == ["Engineering", "Design"]
+    kinds = {entity.name: entity.type for entity in proposal.entities}
+    assert kinds == {"Engineering": EntityType.ORG, "Design": EntityType.ORG}
+
+
+def test_a_numbered_label_is_no_speaker() -> None:
+    text = "Ann: Hello.\nDecision 7: We use Postgres.\nUser 1: Fine.\n"
+
+    events = propose(text, DocumentContext("transcript")).events
+    assert [event.category for event in events] == [Category.DECISION]

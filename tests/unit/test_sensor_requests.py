@@ -1,6 +1,5 @@
 """Which runs the sensor asks for: neighbours together, dead runs' jobs alone, nothing twice."""
 
-import time
 from collections.abc import Iterator
 from uuid import uuid4
 
@@ -10,12 +9,11 @@ import pytest
 from memory_assets.requests import (
     REVISIONS_PER_RUN,
     YOUNG_SECONDS,
-    Requested,
     batches,
     lane_tags,
     lanes,
-    remember,
     still_wanted,
+    worth_a_run,
 )
 from memory_core.database import Row
 from memory_core.jobs import RUN_DIED
@@ -46,6 +44,8 @@ def job(
         "artifact_uid": f"uid_{number}",
         "revision_id": f"rev_{number}",
         "backfill_id": backfill,
+        "run_key": None,
+        "requested_seconds_ago": None,
     }
 
 
@@ -66,17 +66,15 @@ def cut(due: list[Row], count: int) -> list[list[str]]:
     return [[row["partition_key"] for row in batch] for batch in batches(due, places(due, count))]
 
 
-def requested(*rows: Row, seconds_ago: float = 0.0) -> Requested:
-    made = Requested()
-    remember(made, rows, RUN_KEY)
-    made.entries = {key: (run, at - seconds_ago) for key, (run, at) in made.entries.items()}
-    return made
+def asked_for(row: Row, *, seconds_ago: float = 0.0) -> Row:
+    """The same job, for whose attempt a run was requested."""
+    return {**row, "run_key": RUN_KEY, "requested_seconds_ago": seconds_ago}
 
 
 def run_of_the_request(instance: dg.DagsterInstance, status: dg.DagsterRunStatus) -> None:
     instance.add_run(
         dg.DagsterRun(
-            job_name="extract_pending",
+            job_name="documents_to_events",
             run_id=str(uuid4()),
             status=status,
             tags={"dagster/run_key": RUN_KEY},
@@ -154,57 +152,49 @@ def test_what_is_due_first_is_requested_first() -> None:
     assert cut([job(5), job(0), job(1)], 6) == [["key-5"], ["key-0", "key-1"]]
 
 
-# --- the cursor -------------------------------------------------------------------------------
+# --- whether to wait for more -------------------------------------------------------------------
 
 
-def test_the_cursor_comes_back_as_it_was() -> None:
-    made = requested(job(1), job(2, generation=3, attempts=2))
-
-    assert Requested.from_cursor(made.to_cursor()) == made
+def test_a_single_note_has_its_run_at_once() -> None:
+    assert worth_a_run([job(1)], [job(1)]) == [job(1)]
 
 
-@pytest.mark.parametrize("cursor", [None, ""])
-def test_the_first_tick_has_requested_nothing(cursor: str | None) -> None:
-    assert Requested.from_cursor(cursor) == Requested()
+def test_while_a_run_is_about_to_begin_the_next_gathers_jobs() -> None:
+    on_its_way, new = asked_for(job(1)), job(2)
+
+    assert worth_a_run([on_its_way, new], [new]) == []
 
 
-def test_what_is_no_longer_due_is_forgotten() -> None:
-    made = requested(job(1), job(2))
-    made.forget_all_but([job(2), job(3)])
+def test_enough_for_a_full_run_do_not_wait() -> None:
+    on_its_way = asked_for(job(0))
+    new = [job(number) for number in range(1, REVISIONS_PER_RUN + 1)]
 
-    assert made.entries.keys() == requested(job(2)).entries.keys()
-
-
-def test_behind_the_front_of_a_long_queue_requests_are_remembered() -> None:
-    made = requested(job(1), job(2))
-    made.forget_all_but([job(2), job(3)], complete=False)
-
-    assert made.entries.keys() == requested(job(1), job(2)).entries.keys()
+    assert worth_a_run([on_its_way, *new], new) == new
 
 
-def test_a_request_of_long_ago_is_forgotten_in_any_case() -> None:
-    made = requested(job(1))
-    made.entries = {name: (run_key, at - 86_401) for name, (run_key, at) in made.entries.items()}
-    made.forget_all_but([], complete=False)
+def test_a_backfill_on_its_way_keeps_no_fresh_work_waiting_nor_the_other_way_round() -> None:
+    renewal, new = asked_for(job(1, backfill="b")), job(2)
+    assert worth_a_run([renewal, new], [new]) == [new]
 
-    assert made.entries == {}
+    note, later = asked_for(job(3)), job(4, backfill="b")
+    assert worth_a_run([note, later], [later]) == [later]
 
 
 # --- whether to ask again ---------------------------------------------------------------------
 
 
 def test_what_was_never_requested_is_wanted(instance: dg.DagsterInstance) -> None:
-    assert still_wanted(job(1), Requested(), instance)
+    assert still_wanted(job(1), instance, {})
 
 
 def test_a_young_request_is_not_repeated_though_its_run_does_not_exist_yet(
     instance: dg.DagsterInstance,
 ) -> None:
-    assert not still_wanted(job(1), requested(job(1)), instance)
+    assert not still_wanted(asked_for(job(1)), instance, {})
 
 
 def test_an_old_request_without_a_run_is_repeated(instance: dg.DagsterInstance) -> None:
-    assert still_wanted(job(1), requested(job(1), seconds_ago=YOUNG_SECONDS), instance)
+    assert still_wanted(asked_for(job(1), seconds_ago=YOUNG_SECONDS), instance, {})
 
 
 @pytest.mark.parametrize(
@@ -224,34 +214,16 @@ def test_an_old_request_is_repeated_only_when_its_run_is_over(
 ) -> None:
     run_of_the_request(instance, status)
 
-    assert still_wanted(job(1), requested(job(1), seconds_ago=YOUNG_SECONDS), instance) is repeated
+    old = asked_for(job(1), seconds_ago=YOUNG_SECONDS)
+    assert still_wanted(old, instance, {}) is repeated
 
 
 def test_a_run_that_many_jobs_wait_for_is_looked_up_once(instance: dg.DagsterInstance) -> None:
     run_of_the_request(instance, dg.DagsterRunStatus.STARTED)
-    made = requested(job(1), job(2), seconds_ago=YOUNG_SECONDS)
+    one, other = (asked_for(job(number), seconds_ago=YOUNG_SECONDS) for number in (1, 2))
     over: dict[str, bool] = {}
 
-    assert not still_wanted(job(1), made, instance, over)
+    assert not still_wanted(one, instance, over)
     assert over == {RUN_KEY: False}
     over[RUN_KEY] = True
-    assert still_wanted(job(2), made, instance, over), "as it was remembered"
-
-
-@pytest.mark.parametrize("again", [job(1, generation=2), job(1, attempts=1)])
-def test_another_generation_or_attempt_is_another_request(
-    instance: dg.DagsterInstance, again: Row
-) -> None:
-    run_of_the_request(instance, dg.DagsterRunStatus.STARTED)
-
-    assert still_wanted(again, requested(job(1)), instance)
-
-
-def test_a_request_made_after_a_restart_of_the_daemon_is_known_from_the_cursor(
-    instance: dg.DagsterInstance,
-) -> None:
-    before = requested(job(1))
-    after = Requested.from_cursor(before.to_cursor())
-
-    assert not still_wanted(job(1), after, instance)
-    assert all(at <= time.time() for _, at in after.entries.values())
+    assert still_wanted(other, instance, over), "as it was remembered"

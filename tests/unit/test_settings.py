@@ -5,14 +5,16 @@ import re
 from pathlib import Path
 
 import pytest
-from pydantic import SecretStr
+from pydantic import SecretStr, TypeAdapter
 
 from memory_core.errors import ConfigurationFault
 from memory_core.settings import (
     COMPOSE_ONLY,
+    HANDED_OVER,
     Settings,
     load_settings,
     redact_dsn,
+    superseded_notice,
     variable_names,
 )
 
@@ -38,13 +40,18 @@ DEFAULTS: dict[str, object] = {
     "SINGLE_PIECE_MAX_TOKENS": 1200,
     "CHUNK_TARGET_TOKENS": 900,
     "CHUNK_OVERLAP_TOKENS": 100,
+    "RANKING": "scores",
     "RRF_CONSTANT": 60,
     "EVENT_MAX_ATTEMPTS": 5,
     "MCP_HOST": "127.0.0.1",
     "MCP_PORT": 3000,
+    "DAGSTER_HOST": "127.0.0.1",
     "DAGSTER_PORT": 3001,
-    "DATA_DIR": ".data",
+    "ALLOWED_HOSTS": "",
+    "ALLOWED_ORIGINS": "",
+    "DATA_DIR": "~/.local/share/mcp-memory",
     "INGEST_ROOTS": "",
+    "TOOLSETS": "core,events",
     "MAX_LIVE_PARTITIONS": 50_000,
     "BACKFILL_START": "manual",
     "BACKFILL_EVERY_MINUTES": 1,
@@ -52,6 +59,9 @@ DEFAULTS: dict[str, object] = {
     "BACKFILL_TOKENS_PER_DAY": 2_000_000,
     "FRESHNESS_MINUTES": 30,
     "HISTORY_DAYS": 30,
+    "INDEX_WAIT_MS": 2000,
+    "LOG_MONTHS": 0,
+    "WEBHOOK_ALLOW_PRIVATE": False,
     "CACHE_DAYS": 90,
     "MODEL_PRICES": "",
     "LOG_LEVEL": "INFO",
@@ -61,8 +71,10 @@ SECRET = "s3cr3t-d0-n0t-sh0w"
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty working directory and none of our variables set."""
+    """An empty working directory, which is the home too, and none of our variables set."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / ".local/share"))
     for name in [*variable_names(), *COMPOSE_ONLY]:
         monkeypatch.delenv(name, raising=False)
     return tmp_path
@@ -81,7 +93,7 @@ def fault_of(**variables: str) -> str:
 class TestNamesAndDefaults:
     @pytest.mark.parametrize("name", sorted(DEFAULTS))
     def test_every_variable_has_its_documented_default(self, name: str, folder: Path) -> None:
-        expected = folder / ".data" if name == "DATA_DIR" else DEFAULTS[name]
+        expected = folder / ".local/share/mcp-memory" if name == "DATA_DIR" else DEFAULTS[name]
         assert getattr(load_settings(), name.lower()) == expected
 
     def test_there_is_no_other_variable(self) -> None:
@@ -100,7 +112,7 @@ class TestNamesAndDefaults:
         self, name: str, monkeypatch: pytest.MonkeyPatch, folder: Path
     ) -> None:
         monkeypatch.setenv(name, "")
-        expected = folder / ".data" if name == "DATA_DIR" else DEFAULTS[name]
+        expected = folder / ".local/share/mcp-memory" if name == "DATA_DIR" else DEFAULTS[name]
         assert getattr(load_settings(), name.lower()) == expected
 
     def test_the_log_level_may_be_written_in_lower_case(
@@ -282,6 +294,42 @@ class TestDotEnv:
         assert SECRET not in fault_of()
 
 
+class TestSupersededNames:
+    """A `.env` written for the design with workers of its own still starts the product."""
+
+    FILE = "WORKER_ID=event-worker-1\nPOLL_INTERVAL_MS=1000\nEVENT_MAX_ATTEMPTS=3\n"
+
+    def test_they_are_accepted(self, folder: Path) -> None:
+        (folder / ".env").write_text(self.FILE)
+        assert load_settings().event_max_attempts == 3
+
+    def test_one_line_says_what_replaced_them(self, folder: Path) -> None:
+        (folder / ".env").write_text(self.FILE)
+        notice = superseded_notice()
+        assert notice is not None
+        assert "\n" not in notice
+        for word in ("WORKER_ID", "POLL_INTERVAL_MS", "Dagster run", "sensor"):
+            assert word in notice
+
+    def test_without_them_nothing_is_said(self, folder: Path) -> None:
+        (folder / ".env").write_text("EVENT_MAX_ATTEMPTS=3\n")
+        assert superseded_notice() is None
+
+
+class TestChromaAddress:
+    @pytest.mark.parametrize(
+        ("host", "shown"),
+        [
+            (None, None),
+            ("chroma", "chroma:8000"),
+            ("unix:/run/chroma.sock", "unix:/run/chroma.sock"),
+            ("https://me:s3cr3t@chroma.example", "https://me:***@chroma.example"),
+        ],
+    )
+    def test_it_is_shown_without_a_password(self, host: str | None, shown: str | None) -> None:
+        assert Settings(_env_file=None, chroma_host=host).chroma_address == shown
+
+
 class TestExampleFile:
     LINE = re.compile(r"^#?(?P<name>[A-Z_]+)=(?P<value>\S*)(?:\s+#.*)?$")
 
@@ -302,7 +350,8 @@ class TestExampleFile:
     @pytest.mark.parametrize("name", sorted(DEFAULTS))
     def test_it_shows_the_default(self, listed: dict[str, str], name: str) -> None:
         default = DEFAULTS[name]
-        shown = type(default)(listed[name]) if default is not None else listed[name] or None
+        kind = type(default)
+        shown = TypeAdapter(kind).validate_python(listed[name] or (None if default is None else ""))
         assert shown == default
 
     def test_no_password_is_suggested(self, listed: dict[str, str]) -> None:
@@ -396,7 +445,28 @@ class TestEnvironmentForChildren:
         assert load_settings() == settings
 
     def test_it_names_every_variable(self) -> None:
-        assert load_settings().environment().keys() == DEFAULTS.keys()
+        assert load_settings().environment().keys() == DEFAULTS.keys() | {HANDED_OVER}
+
+    def test_a_child_in_another_folder_and_home_reads_the_same_settings(
+        self, folder: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        settings = load_settings()
+        other = folder / "other"
+        other.mkdir()
+        (other / ".env").write_text("MCP_PORT=9\nOPENAI_API_KEY=sk-of-another\nNO_SUCH_NAME=1\n")
+        for name, value in settings.environment().items():
+            monkeypatch.setenv(name, value)
+        monkeypatch.setenv("HOME", str(other))
+        monkeypatch.chdir(other)
+        assert load_settings() == settings
+
+    def test_a_child_knows_what_the_user_chose(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("CHROMA_PORT", "8000")
+        settings = load_settings()
+        for name, value in settings.environment().items():
+            monkeypatch.setenv(name, value)
+        child = load_settings(log_level="ERROR")
+        assert child.model_fields_set == {"chroma_port", "log_level"}
 
     def test_reading_settings_changes_no_variable(self) -> None:
         before = dict(os.environ)

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import json
 import os
 import signal
 import subprocess
@@ -13,7 +14,6 @@ import psutil
 import pytest
 
 from memory_core.errors import StackFault
-from memory_core.stack import child as child_module
 from memory_core.stack.child import Child, ChildDied, ChildSpec, last_lines
 from memory_core.stack.orphans import MARKER, end_orphans
 from memory_core.stack.supervisor import _cancel
@@ -56,6 +56,22 @@ class TestChild:
         assert child.alive
         await child.stop()
         assert not child.alive
+
+    @pytest.mark.parametrize("inherits", [True, False])
+    async def test_one_that_needs_no_secrets_gets_none(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, inherits: bool
+    ) -> None:
+        monkeypatch.setenv("OPENAI_API_KEY", "sk-canary")
+        monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "canary")
+        code = "import json, os; print(json.dumps(dict(os.environ)))"
+        given = {"OWN": "its own"}
+        child = Child(spec(tmp_path, code, inherits=inherits, environment=given))
+        await child.start()
+        await child.wait_dead()
+        found = json.loads(child.spec.log.read_text())
+        assert found["OWN"] == "its own"
+        assert found["PATH"] == os.environ["PATH"]
+        assert ("canary" in str(found)) is inherits
 
     async def test_one_that_ends_before_it_is_ready_has_died(self, tmp_path: Path) -> None:
         child = Child(spec(tmp_path, "print('the reason'); exit(3)", probe=not_yet))
@@ -107,17 +123,6 @@ time.sleep(600)"""
         await child.stop()
         psutil.wait_procs([grandchild], timeout=30)
         assert not grandchild.is_running() or grandchild.status() == psutil.STATUS_ZOMBIE
-
-    async def test_a_long_log_is_put_aside_at_the_next_start(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setattr(child_module, "_LOG_LIMIT_BYTES", 10)
-        (tmp_path / "it.log").write_text("much too long")
-        child = Child(spec(tmp_path, "print('new')"))
-        await child.start()
-        await child.wait_dead()
-        assert (tmp_path / "it.log").read_text() == "new\n"
-        assert (tmp_path / "it.log.1").read_text() == "much too long"
 
 
 class TestLastLines:

@@ -1,0 +1,18 @@
+"""A worker in a process of its own, for tests that kill it: `python -m tests.index_worker`."""
+
+import asyncio
+
+from memory_core.log.worker import Worker
+from memory_core.projections import projections
+from memory_core.runtime import Runtime
+from memory_core.settings import load_settings
+
+
+async def main() -> None:
+    runtime = Runtime(load_settings())
+    await runtime.open()
+    await Worker(runtime.database, projections(runtime)).run()
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

@@ -1,0 +1,113 @@
+"""What happens to the memory stands in the log, by ids alone."""
+
+import psycopg
+
+from memory_core import history, memories
+from memory_core.artifacts.deletion import delete_artifact
+from memory_core.artifacts.document import ArtifactType, Document
+from memory_core.artifacts.ingest import IngestResult, ingest
+from memory_core.events.reextraction import reextract
+from memory_core.history import Role
+from memory_core.log.change import START, Change
+from memory_core.log.origin import acting
+from memory_core.log.reading import read
+from memory_core.memories import MemoryType
+from memory_core.runtime import Runtime
+
+
+async def changes(runtime: Runtime) -> list[Change]:
+    async with runtime.database.session() as session:
+        return await read(session, START, 1000)
+
+
+async def told(runtime: Runtime) -> list[str]:
+    return [change.event_type for change in await changes(runtime)]
+
+
+async def note(runtime: Runtime, content: str, title: str = "A note") -> IngestResult:
+    return await ingest(
+        runtime,
+        Document(
+            artifact_type=ArtifactType.NOTE,
+            source_system="test",
+            source_id="note-1",
+            content=content,
+            title=title,
+        ),
+    )
+
+
+async def test_the_life_of_a_document(runtime: Runtime) -> None:
+    first = await note(runtime, "Alice will ship the parser by Friday.")
+    await note(runtime, "Alice will ship the parser by Monday.")
+    await note(runtime, "Alice will ship the parser by Monday.")
+    await note(runtime, "Alice will ship the parser by Friday.")
+    await note(runtime, "Alice will ship the parser by Friday.", title="Another title")
+    await reextract(runtime, first.artifact_uid, None, force=True)
+    deleted = await delete_artifact(runtime, artifact_uid=first.artifact_uid)
+
+    found = await changes(runtime)
+
+    assert [change.event_type for change in found] == [
+        "artifact.created",
+        "artifact.revised",
+        "artifact.restored",
+        "artifact.relabelled",
+        "job.requested",
+        "artifact.deleted",
+    ]
+    assert [change.version for change in found] == [1, 2, 3, 4, 5, 6]
+    assert {change.payload["artifact_uid"] for change in found} == {first.artifact_uid}
+    assert found[0].position == first.position
+    assert found[-1].position == deleted.position
+
+
+async def test_memories_and_conversations(runtime: Runtime) -> None:
+    stored = await memories.store(
+        runtime,
+        content="Prefers tea.",
+        memory_type=MemoryType.PREFERENCE,
+        confidence=0.9,
+        conversation_id=None,
+    )
+    await memories.delete(runtime, stored.memory_id)
+    for _ in range(2):
+        await history.append(
+            runtime, conversation_id="chat about tea", role=Role.USER, content="Hi", turn_index=0
+        )
+
+    assert await told(runtime) == ["memory.stored", "memory.deleted", "history.appended"]
+
+
+async def test_no_text_of_a_document_stands_in_the_log(runtime: Runtime) -> None:
+    with acting(source="test"):
+        result = await note(runtime, "The zanzibar clause is void.", title="Quagga minutes")
+        await memories.store(
+            runtime,
+            content="Keeps an okapi.",
+            memory_type=MemoryType.FACT,
+            confidence=1.0,
+            conversation_id="wombat",
+        )
+        await history.append(
+            runtime, conversation_id="wombat", role=Role.USER, content="numbat", turn_index=0
+        )
+        await delete_artifact(runtime, artifact_uid=result.artifact_uid)
+
+    with psycopg.connect(runtime.settings.dsn) as connection:
+        [written] = connection.execute(
+            "SELECT string_agg(e::text, ' ') FROM log.events e"
+        ).fetchone() or [""]
+
+    for word in ("zanzibar", "quagga", "okapi", "wombat", "numbat"):
+        assert word not in written.lower()
+
+
+async def test_a_change_that_fails_is_not_told(runtime: Runtime) -> None:
+    result = await note(runtime, "Kept.")
+    before = await told(runtime)
+
+    await note(runtime, "Kept.")
+
+    assert result.position is not None
+    assert await told(runtime) == before == ["artifact.created"]

@@ -1,0 +1,90 @@
+"""Units and windows of a text: they cover it, and the best window is where the words are."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memory_core.passages.windows import WINDOW_CHARS, Highlighter, Window
+from memory_core.text.units import UNIT_CHARS, units
+
+WEIGHTS = {"otter": 3.0, "river": 2.0, "budget": 4.0}
+FILLER = "Nothing of interest was said in this sentence at all. "
+
+
+def best(text: str, *lexemes: str) -> tuple[str, Window]:
+    highlighter = Highlighter(lexemes, {lexeme: WEIGHTS[lexeme] for lexeme in lexemes})
+    window = max(highlighter.windows(text), key=lambda item: item.words + item.pairs)
+    return text[window.start : window.end], window
+
+
+@given(st.text(alphabet=st.sampled_from("ab .!?\n\t王。"), max_size=3_000))
+def test_units_cover_a_text_without_gaps_and_stay_short(text: str) -> None:
+    spans = units(text)
+
+    assert "".join(text[start:end] for start, end in spans) == text
+    assert all(0 < end - start <= 2 * UNIT_CHARS for start, end in spans)
+
+
+def test_a_unit_ends_where_a_message_ends() -> None:
+    messages = [f"Ann: message {number} of the chat.\n" for number in range(40)]
+
+    edges = {end for _, end in units("".join(messages))}
+
+    ends, place = set(), 0
+    for message in messages:
+        place += len(message)
+        ends.add(place)
+    assert edges <= ends
+
+
+def test_the_best_window_has_the_words_and_about_its_length() -> None:
+    text = FILLER * 40 + "The otters left the river because of the budget. " + FILLER * 40
+
+    shown, _ = best(text, "otter", "river", "budget")
+
+    assert "The otters left the river because of the budget." in shown
+    assert len(shown) <= WINDOW_CHARS
+
+
+@given(st.integers(0, 60), st.integers(0, 60))
+def test_a_planted_sentence_is_found_wherever_it_stands(before: int, after: int) -> None:
+    planted = "The otter budget was cut."
+    text = FILLER * before + planted + " " + FILLER * after
+
+    shown, _ = best(text, "otter", "budget")
+
+    assert planted in shown
+
+
+@pytest.mark.parametrize(
+    "word", ["otter", "Otters", "OTTER'S", "otters,", "river-otters", "otter/beaver"]
+)
+def test_a_word_is_recognised_in_its_forms(word: str) -> None:
+    _, window = best(f"We saw {word} there.", "otter")
+
+    assert window.words > 0
+
+
+@pytest.mark.parametrize("word", ["other", "ottoman", "potter", ""])
+def test_other_words_are_not(word: str) -> None:
+    _, window = best(f"We saw {word} there.", "otter")
+
+    assert window.words == 0
+
+
+def test_neighbours_of_the_query_that_are_neighbours_in_the_text_count_more() -> None:
+    _, together = best("The otter budget is fine and the river is far.", "otter", "budget")
+    _, apart = best("The otter is fine and the river is far from any budget.", "otter", "budget")
+
+    assert together.pairs > apart.pairs == 0
+
+
+def test_a_text_without_any_of_the_words_shows_its_beginning() -> None:
+    shown, window = best(FILLER * 40, "otter")
+
+    assert (FILLER * 40).startswith(shown)
+    assert (window.start, window.words) == (0, 0.0)
+
+
+def test_an_empty_text_has_no_window() -> None:
+    assert Highlighter(["otter"], {"otter": 1.0}).windows("") == []

@@ -6,6 +6,7 @@ WORKDIR /app
 
 COPY pyproject.toml constraints.txt README.md LICENSE ./
 COPY memory_core memory_core
+COPY stack stack
 COPY memory_assets memory_assets
 COPY mcp_server mcp_server
 COPY sql sql

@@ -27,17 +27,17 @@ from rich.table import Table
 
 from benchmarks.event_data import CASES, Size, fill, person, word
 from benchmarks.index import own_generation
-from memory_core import migrations, queries
-from memory_core.database import Row, Session
-from memory_core.events.filters import EventFilters
 from memory_core.events.reading import get_event
 from memory_core.events.reextraction import job_status
-from memory_core.events.search import search_events
 from memory_core.index.generation import CollectionName
 from memory_core.index.store import Entry
+from memory_core.kernel import migrations, queries
+from memory_core.kernel.database import Row, Session
+from memory_core.kernel.settings import Settings
 from memory_core.runtime import Runtime
-from memory_core.settings import Settings
-from memory_core.stack.connection import connected
+from memory_core.search.event_filters import EventFilters
+from memory_core.search.events import search_events
+from stack.connection import connected, joined_runtime
 
 SIZE = Size(events=1_000_000, revisions=200_000)
 # So many narratives have vectors: enough to see whether a search depends on their number.
@@ -318,7 +318,7 @@ def lookup_row(table: Table, name: str, times: list[float]) -> None:
 
 
 async def run(settings: Settings, console: Console) -> None:
-    runtime = Runtime(settings)
+    runtime = joined_runtime(settings)
     await runtime.open()
     sample = await sampled(runtime)
     await index_sample(runtime, sample, console)

@@ -25,16 +25,17 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.bench_alignment import CORPUS, documents
-from memory_core import jobs
 from memory_core.artifacts.document import ArtifactType, Document
 from memory_core.artifacts.ingest import ingest
 from memory_core.extraction.batch import Outcome, process
 from memory_core.extraction.engine import open_engine
+from memory_core.kernel.settings import Settings
+from memory_core.queue import jobs
 from memory_core.runtime import Runtime
-from memory_core.settings import Settings
-from memory_core.stack.ports import free_port
-from memory_core.stack.process import running_stack
 from memory_core.text.tokens import count_tokens
+from stack.connection import joined_runtime
+from stack.ports import free_port
+from stack.process import running_stack
 from tests.scripted_provider import ScriptedProvider
 
 SEED = 20240611
@@ -122,7 +123,7 @@ def settings_for(data_dir: Path, base_url: str) -> Settings:
 @asynccontextmanager
 async def opened(settings: Settings) -> AsyncIterator[Runtime]:
     """On the stack of the data dir; without one, Postgres and Chroma alone are started."""
-    runtime = Runtime(settings)
+    runtime = joined_runtime(settings)
     await runtime.open()
     try:
         yield runtime

@@ -21,8 +21,8 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.stack_cpu import cpu_seconds
-from memory_core.stack.process import StackProcess, running_stack
-from memory_core.stack.state import StackState
+from stack.process import StackProcess, running_stack
+from stack.state import StackState
 
 SIZES = tuple(int(size) for size in os.environ.get("GROWTH_SIZES", "1000,10000").split(","))
 WARM_UP = 50

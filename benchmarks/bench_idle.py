@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.stack_cpu import cpu_seconds
-from memory_core.stack.process import running_stack
+from stack.process import running_stack
 
 SETTLE_SECONDS = 20.0
 WATCHED_SECONDS = 60.0

@@ -28,14 +28,14 @@ from memory_core.artifacts import ingest
 from memory_core.artifacts.document import ArtifactType, Document
 from memory_core.artifacts.revision import Draft, Revision, cut
 from memory_core.importing import files
-from memory_core.importing.places import admit
+from memory_core.importing.given_paths import admit
 from memory_core.importing.roots import Registry
 from memory_core.importing.run import Import, Options, survey
 from memory_core.index.generation import CollectionName
 from memory_core.index.store import Entry
+from memory_core.kernel.settings import Settings
 from memory_core.runtime import Runtime
-from memory_core.settings import Settings
-from memory_core.stack.connection import connected
+from stack.connection import connected, joined_runtime
 
 NOTES = 1_000
 NOTE_CHARS = 1_000
@@ -165,7 +165,7 @@ def report(timings: Timings, console: Console) -> None:
 
 
 async def measure(settings: Settings, folder: Path) -> Timings:
-    runtime = Runtime(settings)
+    runtime = joined_runtime(settings)
     await runtime.open()
     try:
         return await Bench(runtime, folder).run()

@@ -33,10 +33,10 @@ from benchmarks.index import following
 from memory_core.artifacts import ingest
 from memory_core.artifacts.document import ArtifactType, Document
 from memory_core.artifacts.revision import Draft, Revision, cut
-from memory_core.database import Session
-from memory_core.settings import Settings
-from memory_core.stack import ports
-from memory_core.stack.connection import connected
+from memory_core.kernel.database import Session
+from memory_core.kernel.settings import Settings
+from stack import ports
+from stack.connection import connected
 
 CORPUS = Path(__file__).resolve().parents[1] / "demo" / "corpus"
 SEED = 20260301

@@ -24,8 +24,8 @@ from psycopg.rows import dict_row
 from rich.console import Console
 from rich.table import Table
 
-from memory_core.stack.process import running_stack
-from memory_core.stack.state import StackState
+from stack.process import running_stack
+from stack.state import StackState
 
 # A steady trickle of single notes.
 NOTES = 20

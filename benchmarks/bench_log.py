@@ -17,14 +17,14 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from memory_core.database import Database
+from memory_core.kernel.database import Database
+from memory_core.kernel.settings import Settings
 from memory_core.log.appending import append
 from memory_core.log.change import Change, ChangeType, of_artifact, of_memory
 from memory_core.log.projection import Commit
 from memory_core.log.waiting import wait_until
 from memory_core.log.worker import Worker
-from memory_core.settings import Settings
-from memory_core.stack.connection import connected
+from stack.connection import connected
 
 TRANSACTIONS = 600
 WARM_UP = 50

@@ -24,13 +24,13 @@ from psycopg.rows import dict_row
 from rich.console import Console
 from rich.table import Table
 
-from memory_core.database import Database
+from memory_assets.partition_retirement import retire
 from memory_core.extraction.pipeline import STAGES
-from memory_core.maintenance.partitions import retire
-from memory_core.stack.layout import Layout
-from memory_core.stack.process import running_stack
-from memory_core.stack.services import dagster_storage_url
-from memory_core.stack.state import StackState
+from memory_core.kernel.database import Database
+from stack.layout import Layout
+from stack.process import running_stack
+from stack.services import dagster_storage_url
+from stack.state import StackState
 
 FEW, MANY = 100, 50_000
 ROUNDS, RUNS = 5, 3

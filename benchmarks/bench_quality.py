@@ -30,11 +30,11 @@ from rich.table import Table
 from benchmarks.known_items import CORPUS, DEMO
 from memory_core.artifacts.document import ArtifactType, Document
 from memory_core.artifacts.ingest import ingest_many
-from memory_core.passages.filters import Filters
-from memory_core.passages.search import artifact_search, hybrid_search
+from memory_core.kernel.settings import Settings
 from memory_core.runtime import Runtime
-from memory_core.settings import Settings
-from memory_core.stack.connection import connected
+from memory_core.search.passage_filters import Filters
+from memory_core.search.passages import artifact_search, hybrid_search
+from stack.connection import connected, joined_runtime
 
 _ROOT = Path(__file__).parent.parent
 _SAMPLE = _ROOT.parent / "shared" / "sample"
@@ -298,7 +298,7 @@ def row_of(compared: Compared) -> list[str]:
 
 
 async def run(settings: Settings, console: Console) -> None:
-    runtime = Runtime(settings)
+    runtime = joined_runtime(settings)
     await runtime.open()
     held = meetings()
     documents = [*demo_documents(), *corpus_documents()]

@@ -16,10 +16,10 @@ import psycopg
 from rich.console import Console
 from rich.table import Table
 
-from memory_core import jobs
-from memory_core.database import Database
-from memory_core.settings import Settings
-from memory_core.stack.connection import connected
+from memory_core.kernel.database import Database
+from memory_core.kernel.settings import Settings
+from memory_core.queue import jobs
+from stack.connection import connected
 
 SIZES = (10_000, 1_000_000)
 ROUNDS = 40

@@ -26,13 +26,14 @@ from benchmarks.bench_events import (
     uid,
 )
 from benchmarks.index import own_generation
-from memory_core import queries
 from memory_core.index.generation import CollectionName
 from memory_core.index.store import Entry
-from memory_core.passages.filters import Filters
-from memory_core.passages.search import hybrid_search
+from memory_core.kernel import queries
+from memory_core.kernel.settings import Settings
 from memory_core.runtime import Runtime
-from memory_core.settings import Settings
+from memory_core.search.passage_filters import Filters
+from memory_core.search.passages import hybrid_search
+from stack.connection import joined_runtime
 
 WITH_VECTORS = 40_000
 _VECTORS_AT_ONCE = 1_000
@@ -114,7 +115,7 @@ async def index_texts(runtime: Runtime, console: Console) -> int:
 
 
 async def run(settings: Settings, console: Console) -> None:
-    runtime = Runtime(settings)
+    runtime = joined_runtime(settings)
     await runtime.open()
     vectors = await index_texts(runtime, console)
     table = Table("hybrid_search", "hits", "p50 ms", "p95 ms", "SQL p50", "SQL p95", "ratio", "")

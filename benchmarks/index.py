@@ -6,10 +6,11 @@ from contextlib import asynccontextmanager
 
 from memory_core.index.generation import Generation, serving
 from memory_core.index.writing import settle_now
+from memory_core.kernel.settings import Settings
 from memory_core.log.worker import Worker
 from memory_core.projections import projections
 from memory_core.runtime import Runtime
-from memory_core.settings import Settings
+from stack.connection import joined_runtime
 
 
 async def own_generation(runtime: Runtime) -> Generation:
@@ -24,7 +25,7 @@ async def own_generation(runtime: Runtime) -> Generation:
 @asynccontextmanager
 async def following(settings: Settings) -> AsyncIterator[Runtime]:
     """A worker in this process."""
-    runtime = Runtime(settings)
+    runtime = joined_runtime(settings)
     await runtime.open()
     task = asyncio.create_task(Worker(runtime.database, projections(runtime)).run())
     try:

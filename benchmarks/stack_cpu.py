@@ -5,7 +5,7 @@ from pathlib import Path
 
 import psutil
 
-from memory_core.stack.orphans import MARKER
+from stack.orphans import MARKER
 
 # A child is known by a word of its command line, the first that fits.
 _WORDS = {

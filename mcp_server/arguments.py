@@ -8,9 +8,9 @@ from mcp_types import CallToolResult, InputRequiredResult, TextContent
 from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 
-from memory_core import ids
 from memory_core.artifacts.document import refuse_unstorable
-from memory_core.errors import InvalidInput
+from memory_core.kernel import ids
+from memory_core.kernel.errors import InvalidInput
 
 
 class _Id:

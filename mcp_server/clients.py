@@ -15,7 +15,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from memory_core.errors import Conflict, InvalidInput
+from memory_core.kernel.errors import Conflict, InvalidInput
 
 Entry = dict[str, Any]
 _PROGRAM = "mcp-memory"

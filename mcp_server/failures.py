@@ -6,7 +6,7 @@ from typing import Any
 from mcp.shared.exceptions import MCPError
 from mcp_types import INTERNAL_ERROR, INVALID_PARAMS, CallToolResult, TextContent
 
-from memory_core.errors import ErrorCode, MemoryFault
+from memory_core.kernel.errors import ErrorCode, MemoryFault
 
 
 def failed_call(message: str, code: ErrorCode, details: dict[str, Any]) -> CallToolResult:

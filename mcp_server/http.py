@@ -3,7 +3,7 @@
 from mcp.server.transport_security import TransportSecuritySettings
 
 from mcp_server.tool import MemoryServer
-from memory_core.settings import Settings
+from memory_core.kernel.settings import Settings
 from memory_core.web.guard import Application, Guard
 
 # Ten million characters of content, six bytes each when JSON escapes them.

@@ -6,14 +6,14 @@ from collections.abc import Awaitable, Callable
 from mcp.server.mcpserver import MCPServer
 
 from mcp_server.failures import protocol_error
-from memory_core import ids
 from memory_core.artifacts import reading
-from memory_core.database import Row
-from memory_core.errors import MemoryFault
 from memory_core.events import reading as events
-from memory_core.events.filters import EventFilters
 from memory_core.events.timeline import timeline
+from memory_core.kernel import ids
+from memory_core.kernel.database import Row
+from memory_core.kernel.errors import MemoryFault
 from memory_core.runtime import Runtime
+from memory_core.search.event_filters import EventFilters
 
 _CONTEXT_CHARS = 200
 _TIMELINE_EVENTS = 100

@@ -23,10 +23,11 @@ from mcp_server.tools import (
     search,
 )
 from memory_core import __version__
-from memory_core.errors import MemoryFault
-from memory_core.health import check_health
+from memory_core.kernel.errors import MemoryFault
+from memory_core.kernel.settings import Settings
 from memory_core.runtime import Runtime
-from memory_core.settings import Settings
+from memory_core.upkeep.health import check_health
+from stack.connection import joined_runtime
 
 # What is said of each set of tools, and the modules that hold them. A module may be in several.
 _TOOLSETS: dict[str, tuple[str, tuple[ModuleType, ...]]] = {
@@ -67,7 +68,7 @@ def build_server(
     `runtime`: the caller's own, which stays open.
     """
     is_ours = runtime is None
-    runtime = runtime or Runtime(settings, worker="always" if stdio else "never")
+    runtime = runtime or joined_runtime(settings, worker="always" if stdio else "never")
     chosen = [
         toolset
         for name, toolset in _TOOLSETS.items()

@@ -24,7 +24,7 @@ from mcp_server.arguments import (
     shorten,
 )
 from mcp_server.failures import error_in, failed_call, protocol_error
-from memory_core.errors import OUTAGES, ErrorCode, InvalidInput, MemoryFault, NotFound
+from memory_core.kernel.errors import OUTAGES, ErrorCode, InvalidInput, MemoryFault, NotFound
 from memory_core.log.origin import acting
 
 log = logging.getLogger(__name__)

@@ -12,12 +12,12 @@ import dagster as dg
 from memory_assets.resources import MemoryResource
 from memory_assets.specs import OWNERS
 from memory_core.backfill import control
-from memory_core.backfill.page import page
 from memory_core.backfill.scope import Filter
 from memory_core.backfill.tick import Tick, tick
 from memory_core.backfill.trial import Trial, load_trial, run_trial
-from memory_core.errors import PostgresUnavailable
-from memory_core.settings import load_settings
+from memory_core.backfill.trial_page import page
+from memory_core.kernel.errors import PostgresUnavailable
+from memory_core.kernel.settings import load_settings
 
 PROMPT_TRIAL = "prompt_trial"
 

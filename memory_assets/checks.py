@@ -1,4 +1,4 @@
-"""The checks of `memory_core.integrity` as asset checks, each on its own schedule."""
+"""The checks of `memory_core.upkeep.integrity` as asset checks, each on its own schedule."""
 
 import asyncio
 
@@ -7,7 +7,7 @@ import dagster as dg
 from memory_assets.resources import MemoryResource
 from memory_assets.schedules import scheduled
 from memory_core.extraction.pipeline import EVENT_INDEX, STORED_EVENTS
-from memory_core.integrity import CHECKS, Check, Finding
+from memory_core.upkeep.integrity import CHECKS, Check, Finding
 
 # What the index holds is the index's business; everything else is about what is stored.
 _ASSET = {"index_agrees": EVENT_INDEX, "projections_keep_up": EVENT_INDEX}

@@ -9,21 +9,22 @@ from collections.abc import Iterator, Sequence
 
 import dagster as dg
 
+from memory_assets import unclaimed
 from memory_assets.dagster_internals.eventlog import materialisations
-from memory_assets.graveyard import bury
+from memory_assets.dead_runs import bury
 from memory_assets.partitions import REVISIONS
 from memory_assets.resources import MemoryResource
 from memory_assets.specs import asset_specs
 from memory_assets.tags import FROM_QUEUE, NOT_DONE_TAG, describe, trigger
-from memory_core import claims, jobs
-from memory_core.database import Database
 from memory_core.events.checks import all_broken_evidence, broken_evidence
 from memory_core.extraction.batch import Outcome, process
 from memory_core.extraction.engine import open_engine
 from memory_core.extraction.pipeline import CHUNK_EXTRACTIONS, STORED_EVENTS
 from memory_core.extraction.versions import current
-from memory_core.jobs import Job
-from memory_core.settings import load_settings
+from memory_core.kernel.database import Database
+from memory_core.kernel.settings import load_settings
+from memory_core.queue import jobs
+from memory_core.queue.jobs import Job
 
 EVIDENCE_CHECK = "quotes_are_the_text_at_their_offsets"
 EVIDENCE_CHECK_KEY = dg.AssetCheckKey(dg.AssetKey(STORED_EVENTS), EVIDENCE_CHECK)
@@ -123,8 +124,8 @@ async def _introduce(
     What another run holds is no failure: that run ends the job, and a red run would turn stages red
     that it has made already. Returns the keys that no revision has.
     """
-    rows = await claims.revisions_of(database, keys)
-    left = claims.unclaimed(rows, (job.partition_key for job in claimed))
+    rows = await unclaimed.revisions_of(database, keys)
+    left = unclaimed.unclaimed(rows, (job.partition_key for job in claimed))
     tags = describe(asked_by, [row for row in rows if row["artifact_uid"] is not None])
     if left.elsewhere:
         tags[NOT_DONE_TAG] = str(len(left.elsewhere))

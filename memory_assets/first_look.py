@@ -9,8 +9,8 @@ from memory_assets.checks import integrity_job
 from memory_assets.housekeeping import housekeeping_schedule
 from memory_assets.operations import freshness_schedule, health_schedule
 from memory_assets.resources import MemoryResource
-from memory_core.errors import PostgresUnavailable
-from memory_core.metrics import any_document_is_done
+from memory_core.kernel.errors import PostgresUnavailable
+from memory_core.upkeep.metrics import any_document_is_done
 
 # What was looked at, as the cursor says it.
 STARTED, CHECKED = "started", "checked"

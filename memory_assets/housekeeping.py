@@ -7,15 +7,16 @@ from typing import Any
 
 import dagster as dg
 
+from memory_assets import old_runs, partition_retirement
 from memory_assets.operations import OPERATIONS
 from memory_assets.resources import MemoryResource
 from memory_assets.schedules import scheduled
 from memory_assets.specs import OWNERS
-from memory_core.database import Database
+from memory_core.kernel.database import Database
+from memory_core.kernel.settings import Settings
 from memory_core.log import upkeep
-from memory_core.maintenance import cache, history, partitions, statistics
-from memory_core.maintenance.vacuum import vacuum
-from memory_core.settings import Settings
+from memory_core.upkeep import cache, statistics
+from memory_core.upkeep.vacuum import vacuum
 
 # At most this much in one go: the rest is left for the next hour.
 RUNS_PER_TIME = 5_000
@@ -44,12 +45,12 @@ def housekeeping(context: dg.AssetExecutionContext, memory: MemoryResource) -> d
 async def _keep_house(context: dg.AssetExecutionContext, memory: MemoryResource) -> dict[str, Any]:
     settings = memory.settings
     async with memory.database(connections=2) as database, _alone(database):
-        retired = await partitions.retire(database, settings.max_live_partitions)
+        retired = await partition_retirement.retire(database, settings.max_live_partitions)
         done: dict[str, Any] = {
             "live_partitions": retired.live,
             "retired_partitions": retired.retired,
             "pruned_runs": await _prune_runs(context, database, settings.history_days),
-            "pruned_check_results": await history.prune_check_results(
+            "pruned_check_results": await old_runs.prune_check_results(
                 database, settings.history_days, CHECK_RESULTS_PER_TIME
             ),
             "dropped_cache_entries": await cache.sweep(
@@ -92,7 +93,7 @@ async def _alone(database: Database) -> AsyncIterator[None]:
 async def _prune_runs(context: dg.AssetExecutionContext, database: Database, days: int) -> int:
     pruned = 0
     while pruned < RUNS_PER_TIME:
-        batch = await history.prunable_runs(database, days, _RUNS_PER_BATCH, [context.run_id])
+        batch = await old_runs.prunable_runs(database, days, _RUNS_PER_BATCH, [context.run_id])
         for run_id in batch:
             # Its captured output first: once the run is gone, nobody would know of it.
             context.instance.compute_log_manager.delete_logs(prefix=[run_id])

@@ -10,7 +10,6 @@ from typing import Any
 
 import dagster as dg
 
-from memory_core import ids
 from memory_core.extraction.pipeline import (
     CANONICAL_EVENTS,
     CHUNK_EXTRACTIONS,
@@ -20,7 +19,8 @@ from memory_core.extraction.pipeline import (
     STORED_EVENTS,
     Extraction,
 )
-from memory_core.prices import Price
+from memory_core.kernel import ids
+from memory_core.kernel.prices import Price
 
 _PREVIEW_ROWS = 10
 _REJECTION_ROWS = 5

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Sequence
 
 import dagster as dg
 
-from memory_core import jobs
-from memory_core.database import Row
+from memory_core.kernel.database import Row
+from memory_core.queue import jobs
 
 REVISIONS_PER_RUN = 200
 # Of a backfill: it is stopped between two runs, not within one.

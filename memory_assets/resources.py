@@ -6,9 +6,9 @@ from contextlib import asynccontextmanager
 
 import dagster as dg
 
-from memory_core.database import Database
+from memory_core.kernel.database import Database
+from memory_core.kernel.settings import Settings, load_settings
 from memory_core.runtime import Runtime
-from memory_core.settings import Settings, load_settings
 
 
 def log_to_stderr(level: str) -> None:

@@ -5,22 +5,16 @@ import time
 
 import dagster as dg
 
-from memory_assets import graveyard
+from memory_assets import dead_runs, unclaimed
 from memory_assets.events import EVIDENCE_CHECK_KEY, extract_revisions
 from memory_assets.partitions import REVISIONS
-from memory_assets.requests import (
-    batches,
-    lane_tags,
-    lanes,
-    still_wanted,
-    worth_a_run,
-)
+from memory_assets.requests import batches, lane_tags, lanes, still_wanted, worth_a_run
 from memory_assets.resources import MemoryResource
 from memory_assets.tags import FROM_QUEUE, describe
-from memory_core import claims, jobs
-from memory_core.database import Database, Row
-from memory_core.errors import PostgresUnavailable
 from memory_core.extraction.versions import current
+from memory_core.kernel.database import Database, Row
+from memory_core.kernel.errors import PostgresUnavailable
+from memory_core.queue import jobs
 
 JOBS_PER_TICK = 1000
 _RANGE_START = "dagster/asset_partition_range_start"
@@ -63,7 +57,7 @@ async def _look(
             return dg.SkipReason("no pending jobs")
         keys = [row["partition_key"] for row in due]
         context.instance.add_dynamic_partitions(REVISIONS.name, keys)  # type: ignore[arg-type]
-        places = {row["partition_key"]: row for row in await claims.places_of(database, keys)}
+        places = {row["partition_key"]: row for row in await unclaimed.places_of(database, keys)}
         requests = [
             (_request(batch, places), batch)
             for lane in lanes(due)
@@ -80,9 +74,9 @@ def _of(lane: list[Row], places: dict[str, Row]) -> list[Row]:
 
 
 async def _bury_silent_runs(context: dg.SensorEvaluationContext, database: Database) -> None:
-    if suspected := graveyard.suspects(context.instance):
+    if suspected := dead_runs.suspects(context.instance):
         silent = await jobs.silent_runs(database, suspected)
-        graveyard.bury(context.instance, silent, "It gave no sign of life for too long.")
+        dead_runs.bury(context.instance, silent, "It gave no sign of life for too long.")
 
 
 async def _due(
@@ -136,6 +130,6 @@ def _release(context: dg.RunStatusSensorContext, memory: MemoryResource) -> None
             return released, await jobs.stored_by(database, run.run_id)
 
     released, stored = asyncio.run(release())
-    mended = graveyard.show_what_was_stored(context.instance, run, stored) if stored else 0
+    mended = dead_runs.show_what_was_stored(context.instance, run, stored) if stored else 0
     if released or mended:
         context.log.info(f"run {run.run_id}: {len(released)} jobs released, {mended} shown as done")

@@ -13,7 +13,7 @@ from memory_core.extraction.pipeline import (
     STAGES,
     STORED_EVENTS,
 )
-from memory_core.settings import Settings
+from memory_core.kernel.settings import Settings
 
 GROUP = "semantic_events"
 OWNERS = ["team:memory"]

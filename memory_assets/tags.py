@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from memory_core.database import Row
+from memory_core.kernel.database import Row
 
 TRIGGER_TAG = "trigger"
 FROM_QUEUE = "queue"

@@ -2,23 +2,52 @@
 
 import asyncio
 import contextlib
-from typing import Literal
+from typing import Literal, Protocol
 
-from memory_core.database import Database
 from memory_core.embedding import Embedder, build_embedder
 from memory_core.index.store import VectorStore
+from memory_core.kernel import migrations
+from memory_core.kernel.database import Database
+from memory_core.kernel.settings import Settings
 from memory_core.log.change import Position
 from memory_core.log.host import Host
 from memory_core.log.waiting import wait_until
-from memory_core.settings import Settings
-from memory_core.stack.connection import Membership
+
+
+class Services(Protocol):
+    """Where Postgres and Chroma come from."""
+
+    def join(self) -> Settings:
+        """The settings with both of them named and ready. May be called again after a loss."""
+
+    @property
+    def lost(self) -> bool:
+        """They have ended since they were joined."""
+
+    def leave(self) -> None: ...
+
+
+class NamedServices:
+    """Servers that the settings name: they run already, and go on running."""
+
+    lost = False
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+
+    def join(self) -> Settings:
+        migrations.apply(self._settings.dsn)
+        return self._settings
+
+    def leave(self) -> None:
+        """They are not ours to stop."""
 
 
 class Runtime:
     """Opened lazily, so that a server can greet its client before anything is touched.
 
-    When the settings name no Postgres or Chroma, it joins the stack of the data dir (starting
-    the services if none runs), and joins again should that stack have ended meanwhile.
+    `services`: what provides Postgres and Chroma; without it, the settings name both. Services that
+    have ended meanwhile are joined again.
 
     `worker`: whether this process hosts the worker where no other does. With "when needed" it
     starts with the first change that this process makes, so that others pay nothing for it.
@@ -27,13 +56,14 @@ class Runtime:
     def __init__(
         self,
         settings: Settings,
+        services: Services | None = None,
         *,
         worker: Literal["never", "when needed", "always"] = "never",
     ) -> None:
         self.settings = settings
         self._worker = worker
         self._host: Host | None = None
-        self._membership = Membership(settings)
+        self._services = services or NamedServices(settings)
         self._opening = asyncio.Lock()
         self._database: Database | None = None
         self._vectors: VectorStore | None = None
@@ -57,10 +87,10 @@ class Runtime:
     async def open(self) -> None:
         """Cheap when open already."""
         async with self._opening:
-            if self._database is not None and not self._membership.lost:
+            if self._database is not None and not self._services.lost:
                 return
             await self._close_stores()
-            self.settings = await asyncio.to_thread(self._membership.join)
+            self.settings = await asyncio.to_thread(self._services.join)
             if self._embedder is None:
                 self._embedder = await asyncio.to_thread(build_embedder, self.settings)
             assert self.settings.chroma_host is not None
@@ -96,7 +126,7 @@ class Runtime:
         if self._embedder is not None:
             await self._embedder.close()
             self._embedder = None
-        await asyncio.to_thread(self._membership.leave)
+        await asyncio.to_thread(self._services.leave)
 
     async def _close_stores(self) -> None:
         if self._host is not None:

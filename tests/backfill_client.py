@@ -4,10 +4,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from memory_core import jobs
 from memory_core.backfill import control
 from memory_core.backfill.scope import Filter
 from memory_core.extraction.versions import current
+from memory_core.queue import jobs
 from memory_core.runtime import Runtime
 from tests.pipeline_client import Pipeline, bump, generations_of, with_openai
 from tests.scripted_provider import ScriptedProvider

@@ -10,17 +10,17 @@ import hypothesis
 import psycopg
 import pytest
 
-from memory_core.database import Database
 from memory_core.index.generation import CollectionName, Generation, label_of
 from memory_core.index.writing import holding_index
+from memory_core.kernel.database import Database
+from memory_core.kernel.file_locks import holding
+from memory_core.kernel.settings import Settings, variable_names
 from memory_core.log.worker import Worker
 from memory_core.projections import projections
 from memory_core.runtime import Runtime
-from memory_core.settings import Settings, variable_names
-from memory_core.stack import ports
-from memory_core.stack.connection import connected
-from memory_core.stack.layout import Layout
-from memory_core.stack.locks import holding
+from stack import ports
+from stack.connection import connected, joined_runtime
+from stack.layout import Layout
 
 # What a developer has in the environment must not change what the tests see.
 for name in list(os.environ):
@@ -152,7 +152,7 @@ async def index_host() -> AsyncIterator[IndexHost]:
 
 @pytest.fixture(scope="session")
 async def _session_runtime(services: Settings) -> AsyncIterator[Runtime]:
-    runtime = Runtime(services)
+    runtime = joined_runtime(services)
     await runtime.open()
     yield runtime
     await runtime.close()

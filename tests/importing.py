@@ -7,12 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from memory_core.artifacts import reading
-from memory_core.importing import history, prune
-from memory_core.importing.places import admit
+from memory_core.importing import git_history, prune
+from memory_core.importing.given_paths import admit
 from memory_core.importing.report import OUTCOMES, Entry, Report
 from memory_core.importing.roots import Place, Registry
 from memory_core.importing.run import Import, Options, survey
 from memory_core.runtime import Runtime
+from stack.connection import joined_runtime
 
 
 class Importer:
@@ -53,13 +54,15 @@ class Importer:
     async def git(self, path: Path, **options: Any) -> Report:
         registry = Registry(self.data_dir)
         [place] = await admit(self._runtime(), registry, [path])
-        past = history.History(self._runtime(), Options(**options), self.stop)
-        listed = history.versions(place, registry, without=self.data_dir, stopped=self.stop.is_set)
+        past = git_history.History(self._runtime(), Options(**options), self.stop)
+        listed = git_history.versions(
+            place, registry, without=self.data_dir, stopped=self.stop.is_set
+        )
         return await past.run(place, listed)
 
     def _runtime(self) -> Runtime:
         """The test session's stores, with what is remembered of files kept apart per test."""
-        other = Runtime(self.runtime.settings.model_copy(update={"data_dir": self.data_dir}))
+        other = joined_runtime(self.runtime.settings.model_copy(update={"data_dir": self.data_dir}))
         other._database, other._vectors = self.runtime.database, self.runtime.vectors
         other._embedder = self.runtime.embedder
         return other

@@ -2,14 +2,14 @@
 
 import asyncio
 
+from memory_core.kernel.settings import load_settings
 from memory_core.log.worker import Worker
 from memory_core.projections import projections
-from memory_core.runtime import Runtime
-from memory_core.settings import load_settings
+from stack.connection import joined_runtime
 
 
 async def main() -> None:
-    runtime = Runtime(load_settings())
+    runtime = joined_runtime(load_settings())
     await runtime.open()
     await Worker(runtime.database, projections(runtime)).run()
 

@@ -8,7 +8,6 @@ from typing import Any
 
 from pydantic import SecretStr
 
-from memory_core import jobs
 from memory_core.artifacts.document import ArtifactType, Document
 from memory_core.artifacts.ingest import ingest
 from memory_core.artifacts.result import IngestResult
@@ -16,9 +15,10 @@ from memory_core.extraction import prompts
 from memory_core.extraction.batch import Outcome, process
 from memory_core.extraction.engine import open_engine
 from memory_core.extraction.versions import current, number
+from memory_core.kernel.settings import Settings
 from memory_core.log.waiting import wait_until
+from memory_core.queue import jobs
 from memory_core.runtime import Runtime
-from memory_core.settings import Settings
 from tests.scripted_provider import ScriptedProvider
 
 API_KEY = "sk-test-0123456789"

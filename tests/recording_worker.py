@@ -10,7 +10,7 @@ import signal
 import sys
 from collections.abc import Sequence
 
-from memory_core.database import Database
+from memory_core.kernel.database import Database
 from memory_core.log.change import Change
 from memory_core.log.projection import Commit
 from memory_core.log.worker import Worker

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from mcp import StdioServerParameters
 
-from memory_core.settings import Settings
-from memory_core.stack import ports
+from memory_core.kernel.settings import Settings
+from stack import ports
 
 SERVE = ["-m", "mcp_server.cli", "serve"]
 START_SECONDS = 180.0

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from memory_core.stack.locks import holding
+from memory_core.kernel.file_locks import holding
 
 Json = dict[str, Any]
 

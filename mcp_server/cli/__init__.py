@@ -6,10 +6,10 @@ from typing import Annotated
 
 import typer
 
-from mcp_server.cli import asking, backfill, events, following, webhooks
-from mcp_server.cli.asking import Json
+from mcp_server.cli import backfill, events, log, search, webhooks
+from mcp_server.cli.search import Json
 from memory_core import __version__
-from memory_core.errors import FULL_DISK, ConfigurationFault, MemoryFault
+from memory_core.kernel.errors import FULL_DISK, ConfigurationFault, MemoryFault
 from memory_core.log.origin import acting
 
 # As `mcp-memory --help` groups the commands.
@@ -47,14 +47,14 @@ def up() -> None:
 
 
 # The help shows the groups in the order in which their first commands come.
-app.command(rich_help_panel=_READ)(asking.search)
-app.command(rich_help_panel=_READ)(asking.people)
-app.add_typer(asking.documents, name="documents", rich_help_panel=_READ)
+app.command(rich_help_panel=_READ)(search.search)
+app.command(rich_help_panel=_READ)(search.people)
+app.add_typer(search.documents, name="documents", rich_help_panel=_READ)
 app.add_typer(events.app, name="events", rich_help_panel=_READ)
 app.add_typer(backfill.app, name="backfill", rich_help_panel=_OPERATE)
-app.add_typer(following.log, name="log", rich_help_panel=_OPERATE)
-app.add_typer(following.projections, name="projections", rich_help_panel=_OPERATE)
-app.add_typer(following.deadletters, name="deadletters", rich_help_panel=_OPERATE)
+app.add_typer(log.log, name="log", rich_help_panel=_OPERATE)
+app.add_typer(log.projections, name="projections", rich_help_panel=_OPERATE)
+app.add_typer(log.deadletters, name="deadletters", rich_help_panel=_OPERATE)
 app.add_typer(webhooks.app, name="webhooks", rich_help_panel=_OPERATE)
 
 
@@ -289,7 +289,7 @@ def main() -> None:
         with acting(source=" ".join(["mcp-memory", *sys.argv[1:2]])):
             app()
     except MemoryFault as fault:
-        from mcp_server.cli.wording import in_commands
+        from mcp_server.cli.command_wording import in_commands
 
         typer.secho(in_commands(fault.message), fg=typer.colors.RED, err=True)
         sys.exit(2 if isinstance(fault, ConfigurationFault) else 1)

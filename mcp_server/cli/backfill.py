@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 import typer
 
-from mcp_server.cli.asking import InDocument
+from mcp_server.cli.search import InDocument
 
 app = typer.Typer(
     help="After a change of prompt: extract older events again (plan, trial, start …).",
@@ -56,10 +56,10 @@ def plan(
     as_json: Json = False,
 ) -> None:
     """What is outdated, and how many calls and tokens renewing it would take. Changes nothing."""
-    from mcp_server.cli import upgrades
+    from mcp_server.cli import backfill_tables
 
     chosen = _filter(category, source, kind, artifact, time_from, time_to)
-    upgrades.plan(chosen, other_models=other_models, as_json=as_json)
+    backfill_tables.plan(chosen, other_models=other_models, as_json=as_json)
 
 
 @app.command()
@@ -76,10 +76,10 @@ def start(
     as_json: Json = False,
 ) -> None:
     """Start a backfill: behind everything fresh, within the tokens of the day."""
-    from mcp_server.cli import upgrades
+    from mcp_server.cli import backfill_tables
 
     chosen = _filter(category, source, kind, artifact, time_from, time_to)
-    upgrades.start(chosen, other_models=other_models, yes=yes, wait=wait, as_json=as_json)
+    backfill_tables.start(chosen, other_models=other_models, yes=yes, wait=wait, as_json=as_json)
 
 
 @app.command()
@@ -89,33 +89,33 @@ def status(
     as_json: Json = False,
 ) -> None:
     """How far it is."""
-    from mcp_server.cli import upgrades
+    from mcp_server.cli import backfill_tables
 
-    upgrades.status(which, watch=watch, as_json=as_json)
+    backfill_tables.status(which, watch=watch, as_json=as_json)
 
 
 @app.command()
 def pause(as_json: Json = False) -> None:
     """Stop for now. What a run holds is finished; what waits goes back to how it was."""
-    from mcp_server.cli import upgrades
+    from mcp_server.cli import backfill_tables
 
-    upgrades.change("pause", as_json=as_json)
+    backfill_tables.change("pause", as_json=as_json)
 
 
 @app.command()
 def resume(as_json: Json = False) -> None:
     """Go on; what failed is tried once more."""
-    from mcp_server.cli import upgrades
+    from mcp_server.cli import backfill_tables
 
-    upgrades.change("resume", as_json=as_json)
+    backfill_tables.change("resume", as_json=as_json)
 
 
 @app.command()
 def cancel(as_json: Json = False) -> None:
     """Stop for good. What is renewed stays renewed, all else keeps its events."""
-    from mcp_server.cli import upgrades
+    from mcp_server.cli import backfill_tables
 
-    upgrades.change("cancel", as_json=as_json)
+    backfill_tables.change("cancel", as_json=as_json)
 
 
 @app.command()
@@ -133,10 +133,10 @@ def trial(
     as_json: Json = False,
 ) -> None:
     """The new prompt on a sample, compared with the events that are served. Replaces nothing."""
-    from mcp_server.cli import trials
+    from mcp_server.cli import trial_tables
 
     chosen = _filter(category, source, kind, artifact, time_from, time_to)
-    trials.run(
+    trial_tables.run(
         chosen,
         sample=sample,
         seed=seed,

@@ -3,9 +3,9 @@
 import sys
 from typing import Any
 
-from memory_core.origins import origins
-from memory_core.settings import Settings, load_settings, superseded_notice
-from memory_core.stack.memory import older_memory_notice
+from memory_core.kernel.setting_origins import origins
+from memory_core.kernel.settings import Settings, load_settings, superseded_notice
+from stack.memory import older_memory_notice
 
 
 def read_settings(**overrides: Any) -> Settings:
@@ -17,17 +17,17 @@ def read_settings(**overrides: Any) -> Settings:
 
 
 def show(*, changed: bool, as_json: bool) -> None:
-    from mcp_server.cli import listing
-    from mcp_server.cli.listing import Column
-    from mcp_server.cli.showing import as_json as json_text
-    from mcp_server.cli.showing import shown
+    from mcp_server.cli import tables
+    from mcp_server.cli.safe_text import as_json as json_text
+    from mcp_server.cli.safe_text import shown
+    from mcp_server.cli.tables import Column
 
     told = [one for one in origins(read_settings()) if one.is_set or not changed]
     if as_json:
         rows = [{"name": one.name, "value": one.value, "from": one.source} for one in told]
         print(json_text({"settings": rows}))
         return
-    listing.show(
+    tables.show(
         [Column("setting"), Column("value", 3), Column("from", 2)],
         (
             [

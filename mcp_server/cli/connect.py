@@ -10,13 +10,13 @@ from typing import Any
 import typer
 
 from mcp_server import clients
-from mcp_server.cli import listing
+from mcp_server.cli import tables
 from mcp_server.cli.configuration import read_settings
-from mcp_server.cli.showing import as_json as json_text
+from mcp_server.cli.safe_text import as_json as json_text
 from mcp_server.clients import CLIENTS, Change, Client, Place, Server, Unreadable
-from memory_core.errors import InvalidInput
-from memory_core.settings import Settings, default_data_dir
-from memory_core.stack.memory import memory_in_use
+from memory_core.kernel.errors import InvalidInput
+from memory_core.kernel.settings import Settings, default_data_dir
+from stack.memory import memory_in_use
 
 INSPECTOR = "inspector"
 # Not written into files of others; and what the memory cannot do without there.
@@ -96,7 +96,7 @@ def program() -> tuple[str, ...]:
 def _tell(
     client: Client, change: Change, backup: Path | None, *, dry_run: bool, undo: bool
 ) -> None:
-    out = listing.console()
+    out = tables.console()
     if not change.is_needed:
         state = "does not list the memory" if undo else "lists the memory already"
         out.print(f"{client.title} {state}: {change.file} was left as it is.", soft_wrap=True)

@@ -17,16 +17,16 @@ from rich.markup import escape
 from rich.table import Table
 
 from mcp_server.cli.configuration import read_settings
-from mcp_server.cli.showing import counted
+from mcp_server.cli.safe_text import counted
 from mcp_server.failures import error_in
-from memory_core import ids, tls
-from memory_core.database import Database, Row
-from memory_core.errors import MemoryFault, StackFault
-from memory_core.shipped import shipped
-from memory_core.short_ids import short
-from memory_core.stack.process import StackProcess
-from memory_core.stack.state import StackState
+from memory_core.kernel import ids, tls
+from memory_core.kernel.database import Database, Row
+from memory_core.kernel.errors import MemoryFault, StackFault
+from memory_core.kernel.shipped_files import shipped
+from memory_core.kernel.short_ids import short
 from memory_core.text.excerpt import excerpt
+from stack.process import StackProcess
+from stack.state import StackState
 
 EXTRACTION_SECONDS = 180.0
 _SHOWN_PER_CATEGORY = 3

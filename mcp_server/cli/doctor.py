@@ -12,20 +12,21 @@ from rich.console import Console
 from rich.markup import escape
 
 from mcp_server.cli.configuration import read_settings
-from mcp_server.cli.showing import as_json as json_text
-from memory_core import integrity, migrations
+from mcp_server.cli.extraction_progress import NO_PIPELINE, Progress, read_progress
+from mcp_server.cli.safe_text import as_json as json_text
 from memory_core.embedding import build_embedder
-from memory_core.errors import MemoryFault
 from memory_core.extraction.probe import ask_model
-from memory_core.integrity import CHECKS, Check, Repair
-from memory_core.progress import NO_PIPELINE, Progress, read_progress
+from memory_core.kernel import migrations
+from memory_core.kernel.errors import MemoryFault
+from memory_core.kernel.settings import Settings, redact_dsn
 from memory_core.runtime import Runtime
-from memory_core.settings import Settings, redact_dsn
-from memory_core.stack import ports, probes, state
-from memory_core.stack.checksums import enable_checksums, has_checksums
-from memory_core.stack.connection import Membership, needs_services
-from memory_core.stack.layout import Layout
 from memory_core.text.printable import single_line
+from memory_core.upkeep import integrity
+from memory_core.upkeep.integrity import CHECKS, Check, Repair
+from stack import ports, probes, state
+from stack.checksums import enable_checksums, has_checksums
+from stack.connection import Membership, joined_runtime, needs_services
+from stack.layout import Layout
 
 FREE_DISK_BYTES = 1_000_000_000
 _BEYOND_SHOWN = 3
@@ -266,7 +267,7 @@ def _extractor(settings: Settings, *, asked: bool, progress: Progress | None) ->
 
 async def _integrity(settings: Settings, *, repair: bool) -> list[Finding]:
     """What must hold in the stores, mended first if that is wanted."""
-    runtime = Runtime(settings, worker="when needed")
+    runtime = joined_runtime(settings, worker="when needed")
     try:
         await runtime.open()
         return [await _check(runtime, check, repair=repair) for check in CHECKS]
@@ -277,7 +278,7 @@ async def _integrity(settings: Settings, *, repair: bool) -> list[Finding]:
 
 
 async def _progress(settings: Settings) -> Progress:
-    runtime = Runtime(settings)
+    runtime = joined_runtime(settings)
     try:
         await runtime.open()
         return await read_progress(runtime)

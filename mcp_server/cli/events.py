@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from mcp_server.cli.asking import CATEGORIES, Document, Full, InDocument
+from mcp_server.cli.search import CATEGORIES, Document, Full, InDocument
 
 app = typer.Typer(
     help="Ask the memory: search, show, diff, timeline, commitments.", no_args_is_help=True
@@ -42,9 +42,9 @@ def search(
     as_json: Json = False,
 ) -> None:
     """What was decided, promised, done, changed, feared or said."""
-    from mcp_server.cli import answers
+    from mcp_server.cli import event_tables
 
-    answers.search(
+    event_tables.search(
         {
             "query": text or None,
             "category": category,
@@ -71,9 +71,9 @@ def show(
     as_json: Json = False,
 ) -> None:
     """One event, each quote highlighted in its sentence."""
-    from mcp_server.cli import answers
+    from mcp_server.cli import event_tables
 
-    answers.show(event_id, as_json=as_json)
+    event_tables.show(event_id, as_json=as_json)
 
 
 @app.command()
@@ -90,9 +90,9 @@ def diff(
     as_json: Json = False,
 ) -> None:
     """What changed between two revisions of a document."""
-    from mcp_server.cli import answers
+    from mcp_server.cli import event_tables
 
-    answers.diff(document, from_revision, to_revision, full=full, as_json=as_json)
+    event_tables.diff(document, from_revision, to_revision, full=full, as_json=as_json)
 
 
 @app.command()
@@ -107,9 +107,9 @@ def timeline(
     as_json: Json = False,
 ) -> None:
     """Events day by day."""
-    from mcp_server.cli import answers
+    from mcp_server.cli import event_tables
 
-    answers.timeline(
+    event_tables.timeline(
         {
             "query": text or None,
             "actor": actor,
@@ -136,9 +136,9 @@ def commitments(
     as_json: Json = False,
 ) -> None:
     """What was promised, and whether it was done."""
-    from mcp_server.cli import answers
+    from mcp_server.cli import event_tables
 
-    answers.commitments(
+    event_tables.commitments(
         {
             "actor": actor,
             "due_from": due_from,

@@ -12,7 +12,8 @@ from rich.progress import MofNCompleteColumn, Progress, TextColumn
 
 from mcp_server.cli.configuration import read_settings
 from memory_core.importing.v2.run import Report, import_v2
-from memory_core.runtime import Runtime
+from stack.chroma_copy import serving
+from stack.connection import joined_runtime
 
 _SHOWN = 20
 
@@ -29,14 +30,14 @@ def run(place: str, *, dry_run: bool, as_json: bool) -> None:
 
 
 async def _import(place: str, *, dry_run: bool, quiet: bool) -> Report:
-    runtime = Runtime(read_settings(), worker="when needed")
+    runtime = joined_runtime(read_settings(), worker="when needed")
     columns = (TextColumn("read"), MofNCompleteColumn())
     try:
         await runtime.open()
         with Progress(*columns, console=Console(stderr=True), disable=quiet) as progress:
             task = progress.add_task("read", total=None)
             return await import_v2(
-                runtime, place, dry_run=dry_run, advance=partial(progress.advance, task)
+                runtime, place, serving, dry_run=dry_run, advance=partial(progress.advance, task)
             )
     finally:
         await runtime.close()

@@ -12,18 +12,18 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
-from mcp_server.cli import tally
+from mcp_server.cli import import_progress
 from mcp_server.cli.configuration import read_settings
+from mcp_server.cli.extraction_progress import Progress, read_progress
 from memory_core.artifacts.document import ArtifactType
-from memory_core.errors import InvalidInput, MemoryFault
-from memory_core.importing import history, prune
-from memory_core.importing.places import admit
+from memory_core.importing import git_history, prune
+from memory_core.importing.given_paths import admit
 from memory_core.importing.report import Report
 from memory_core.importing.roots import Place, Registry
 from memory_core.importing.run import Import, Options, Survey, survey
-from memory_core.progress import Progress, read_progress
-from memory_core.runtime import Runtime
-from memory_core.settings import Settings
+from memory_core.kernel.errors import InvalidInput, MemoryFault
+from memory_core.kernel.settings import Settings
+from stack.connection import joined_runtime
 
 _INTERRUPTED = 130
 
@@ -56,9 +56,9 @@ def run(request: Request) -> None:
     if request.as_json:
         print(json.dumps(report.as_json(), indent=2))
     elif not request.watch:
-        tally.show(report)
+        import_progress.show(report)
         if command.progress is not None:
-            tally.show_next(command.progress)
+            import_progress.show_next(command.progress)
     if report.interrupted:
         raise typer.Exit(_INTERRUPTED)
     if report.stopped is not None:
@@ -98,9 +98,9 @@ def _type(name: str | None) -> ArtifactType | None:
 class _Command:
     def __init__(self, request: Request, settings: Settings) -> None:
         self._request = request
-        self._runtime = Runtime(settings, worker="when needed")
+        self._runtime = joined_runtime(settings, worker="when needed")
         self._stop = asyncio.Event()
-        self._bar = tally.Bar(quiet=request.as_json)
+        self._bar = import_progress.Bar(quiet=request.as_json)
         self.progress: Progress | None = None  # of extraction, after the import
 
     async def run(self) -> Report:
@@ -123,7 +123,7 @@ class _Command:
             request.paths,
             source=request.source,
             remember=not request.dry_run,
-            tell=lambda words: tally.say(f"[yellow]{escape(words)}[/]"),
+            tell=lambda words: import_progress.say(f"[yellow]{escape(words)}[/]"),
         )
         if request.git:
             return await self._history(places, registry)
@@ -148,9 +148,9 @@ class _Command:
         for place in places:
             with self._bar.shown("reading history"):
                 listed = await asyncio.to_thread(
-                    history.versions, place, registry, without=data_dir, stopped=stopped
+                    git_history.versions, place, registry, without=data_dir, stopped=stopped
                 )
-            past = history.History(self._runtime, self._request.options, self._stop)
+            past = git_history.History(self._runtime, self._request.options, self._stop)
             with self._bar.shown("importing", total=len(listed), report=past.report) as advance:
                 total.join(await past.run(place, listed, advance))
             if total.interrupted or total.stopped is not None:
@@ -168,13 +168,13 @@ class _Command:
                 await self._runtime.open()  # the stack may have been restarted
                 last = await self._sync(wanted if wanted is not None else places, registry)
             except MemoryFault as fault:
-                tally.say(f"[red]{escape(fault.message)}[/]")
+                import_progress.say(f"[red]{escape(fault.message)}[/]")
                 return False
             if wanted is None:
-                tally.show(last)
-                tally.say("Watching. Ctrl-C ends it.")
+                import_progress.show(last)
+                import_progress.say("Watching. Ctrl-C ends it.")
             else:
-                tally.line(last)
+                import_progress.line(last)
             return last.stopped is None
 
         data_dir = self._runtime.settings.data_dir
@@ -185,14 +185,14 @@ class _Command:
     async def _prune(self, registry: Registry, found: Survey, done: Import) -> None:
         entries, warnings = await prune.gone(self._runtime, registry, found, done)
         for warning in warnings:
-            tally.say(f"[yellow]{escape(warning)}[/]")
+            import_progress.say(f"[yellow]{escape(warning)}[/]")
         if not entries:
             return
         if not self._request.as_json:
-            tally.show_gone(entries)
+            import_progress.show_gone(entries)
         if not self._request.dry_run:
             if not self._request.yes and not self._confirmed(len(entries)):
-                tally.say("Nothing was deleted.")
+                import_progress.say("Nothing was deleted.")
                 return
             entries = await prune.delete(self._runtime, entries)
         done.report.pruned += entries

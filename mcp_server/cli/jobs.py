@@ -8,14 +8,14 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from mcp_server.cli import listing
-from mcp_server.cli.listing import Column
+from mcp_server.cli import extraction_progress as progress
+from mcp_server.cli import tables
+from mcp_server.cli.safe_text import as_json as json_text
+from mcp_server.cli.safe_text import shown
 from mcp_server.cli.session import Memory, with_memory
-from mcp_server.cli.showing import as_json as json_text
-from mcp_server.cli.showing import shown
-from memory_core import progress
-from memory_core.errors import InvalidInput
-from memory_core.short_ids import short
+from mcp_server.cli.tables import Column
+from memory_core.kernel.errors import InvalidInput
+from memory_core.kernel.short_ids import short
 
 _STATUSES = ("PENDING", "PROCESSING", "DONE", "FAILED")
 _ERROR_CHARS = 200
@@ -49,11 +49,11 @@ def run(status: str | None, limit: int, *, watch: bool, as_json: bool) -> None:
 
 
 def _show(counts: Counts, rows: list[dict[str, Any]]) -> None:
-    out = listing.console()
+    out = tables.console()
     out.print("  ".join(f"{name} [bold]{counts.get(name, 0)}[/]" for name in _STATUSES))
     if not rows:
         return
-    listing.show(
+    tables.show(
         [
             *(Column("document"), Column("status"), Column("tries"), Column("updated")),
             *(Column("title", 2), Column("error", 3)),

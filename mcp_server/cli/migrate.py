@@ -3,9 +3,9 @@
 from rich.console import Console
 
 from mcp_server.cli.configuration import read_settings
-from mcp_server.cli.showing import as_json as json_text
-from memory_core import migrations
-from memory_core.stack.connection import connected
+from mcp_server.cli.safe_text import as_json as json_text
+from memory_core.kernel import migrations
+from stack.connection import connected
 
 
 def run(*, as_json: bool) -> None:

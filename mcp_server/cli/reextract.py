@@ -4,14 +4,14 @@ from typing import Any
 
 from rich.markup import escape
 
-from mcp_server.cli import listing
+from mcp_server.cli import tables
+from mcp_server.cli.command_wording import in_commands
+from mcp_server.cli.safe_text import as_json as json_text
+from mcp_server.cli.safe_text import counted
 from mcp_server.cli.session import Memory, with_memory
-from mcp_server.cli.showing import as_json as json_text
-from mcp_server.cli.showing import counted
-from mcp_server.cli.wording import in_commands
-from memory_core.errors import InvalidInput
 from memory_core.events import reextraction
 from memory_core.events.reextraction import Reextraction
+from memory_core.kernel.errors import InvalidInput
 
 
 def run(
@@ -47,7 +47,7 @@ def run(
     if as_json:
         print(json_text(told))
         return
-    out = listing.console()
+    out = tables.console()
     out.print(escape(message), soft_wrap=True)
     out.print("[dim]mcp-memory jobs --watch shows how it goes[/]")
 

@@ -7,10 +7,11 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from memory_core.index import filling
 from memory_core.index import generation as generations
+from memory_core.kernel.settings import load_settings
 from memory_core.log.worker import Worker
 from memory_core.projections import projections
 from memory_core.runtime import Runtime
-from memory_core.settings import load_settings
+from stack.connection import joined_runtime
 
 _LOOK_SECONDS = 0.25
 
@@ -21,7 +22,7 @@ def run() -> None:
 
 async def _rebuild() -> None:
     """A worker that runs already does the work; else this process is one until it is done."""
-    runtime = Runtime(load_settings())
+    runtime = joined_runtime(load_settings())
     try:
         await runtime.open()
         worker = asyncio.create_task(Worker(runtime.database, projections(runtime)).run())

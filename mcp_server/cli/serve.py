@@ -4,11 +4,11 @@ import gc
 import logging
 from typing import TYPE_CHECKING
 
-from memory_core.logging_setup import log_to_stderr
+from memory_core.kernel.logging_setup import log_to_stderr
 
 if TYPE_CHECKING:
     from mcp_server.tool import MemoryServer
-    from memory_core.settings import Settings
+    from memory_core.kernel.settings import Settings
 
 
 def run(*, stdio: bool) -> None:
@@ -37,8 +37,8 @@ def _loaded(*, stdio: bool) -> "tuple[MemoryServer, Settings]":
 
 def _serve_http(server: "MemoryServer", settings: "Settings") -> None:
     from mcp_server.http import application
-    from memory_core.stack import exposure, ports
     from memory_core.web import connections
+    from stack import exposure, ports
 
     port = ports.claim("MCP_PORT", settings.mcp_port, settings.mcp_host)
     if warning := exposure.warning(settings, dagster=False):

@@ -5,9 +5,10 @@ from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
 from mcp_server.cli.configuration import read_settings
-from memory_core.errors import ErrorCode, MemoryFault
+from memory_core.kernel.errors import ErrorCode, MemoryFault
+from memory_core.kernel.short_ids import find_artifact_uid, find_event_id, find_revision_id
 from memory_core.runtime import Runtime
-from memory_core.short_ids import find_artifact_uid, find_event_id, find_revision_id
+from stack.connection import joined_runtime
 
 T = TypeVar("T")
 Answer = dict[str, Any]
@@ -54,7 +55,7 @@ class Memory:
 
 def with_memory(work: Callable[[Memory], Awaitable[T]]) -> T:
     async def run() -> T:
-        runtime = Runtime(read_settings(log_level="ERROR"), worker="when needed")
+        runtime = joined_runtime(read_settings(log_level="ERROR"), worker="when needed")
         try:
             await runtime.open()
             return await work(Memory(runtime))

@@ -6,17 +6,18 @@ from typing import Any
 
 from rich.markup import escape
 
-from mcp_server.cli import listing
+from mcp_server.cli import tables
 from mcp_server.cli.configuration import read_settings
+from mcp_server.cli.extraction_progress import NO_PIPELINE, NOTHING_STORED, Progress, read_progress
+from mcp_server.cli.safe_text import as_json as json_text
 from mcp_server.cli.session import Memory, with_memory
-from mcp_server.cli.showing import as_json as json_text
-from memory_core import __version__, migrations
-from memory_core.errors import MemoryFault
-from memory_core.events.filters import EventFilters
-from memory_core.progress import NO_PIPELINE, NOTHING_STORED, Progress, read_progress
-from memory_core.settings import Settings, redact_dsn
-from memory_core.stack.layout import Layout
-from memory_core.stack.memory import MemoryInUse, memory_in_use
+from memory_core import __version__
+from memory_core.kernel import migrations
+from memory_core.kernel.errors import MemoryFault
+from memory_core.kernel.settings import Settings, redact_dsn
+from memory_core.search.event_filters import EventFilters
+from stack.layout import Layout
+from stack.memory import MemoryInUse, memory_in_use
 
 _PACKAGES = ("dagster", "chromadb", "mcp")
 
@@ -42,7 +43,7 @@ def run(*, as_json: bool) -> None:
     if as_json:
         print(json_text(_as_json(settings, memory, content, problem)))
         return
-    out = listing.console()
+    out = tables.console()
     for name, value in _lines(settings, memory, content, problem):
         out.print(f"[bold]{name:<12}[/]{escape(value)}", soft_wrap=True)
 

@@ -11,12 +11,12 @@ from rich.markup import escape
 
 from mcp_server.cli.configuration import read_settings
 from mcp_server.cli.connect import program
-from memory_core.database import Database
-from memory_core.errors import MemoryFault
-from memory_core.progress import progress_of
-from memory_core.stack.memory import MemoryInUse, memory_in_use
-from memory_core.stack.services import Plan
-from memory_core.stack.supervisor import Supervisor
+from mcp_server.cli.extraction_progress import progress_of
+from memory_core.kernel.database import Database
+from memory_core.kernel.errors import MemoryFault
+from stack.memory import MemoryInUse, memory_in_use
+from stack.services import Plan
+from stack.supervisor import Supervisor
 
 
 def _connect(memory: MemoryInUse) -> str:

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from mcp_server.cli.asking import Json
+from mcp_server.cli.search import Json
 
 app = typer.Typer(
     help="Tell other programs of changes, as signed HTTP messages.", no_args_is_help=True
@@ -34,9 +34,9 @@ def add(
     as_json: Json = False,
 ) -> None:
     """Subscribe a URL. The secret that signs its messages is shown this once."""
-    from mcp_server.cli import subscribing
+    from mcp_server.cli import webhook_actions
 
-    subscribing.add(
+    webhook_actions.add(
         url,
         types,
         category=category,
@@ -49,33 +49,33 @@ def add(
 @app.command("list")
 def list_(as_json: Json = False) -> None:
     """Who is told of what, and what waits."""
-    from mcp_server.cli import subscribing
+    from mcp_server.cli import webhook_actions
 
-    subscribing.list_(as_json=as_json)
+    webhook_actions.list_(as_json=as_json)
 
 
 @app.command("remove")
 def remove(id_: Id) -> None:
     """End a subscription, with the messages that wait for it."""
-    from mcp_server.cli import subscribing
+    from mcp_server.cli import webhook_actions
 
-    subscribing.remove(id_)
+    webhook_actions.remove(id_)
 
 
 @app.command("test")
 def send_test(id_: Id, as_json: Json = False) -> None:
     """Send one message now and show what the receiver answers."""
-    from mcp_server.cli import subscribing
+    from mcp_server.cli import webhook_actions
 
-    subscribing.test(id_, as_json=as_json)
+    webhook_actions.test(id_, as_json=as_json)
 
 
 @app.command("rotate")
 def rotate(id_: Id, as_json: Json = False) -> None:
     """Make a new secret, shown this once. The old one signs too, for a day."""
-    from mcp_server.cli import subscribing
+    from mcp_server.cli import webhook_actions
 
-    subscribing.rotate(id_, as_json=as_json)
+    webhook_actions.rotate(id_, as_json=as_json)
 
 
 @app.command("deliveries")
@@ -90,6 +90,6 @@ def deliveries(
     as_json: Json = False,
 ) -> None:
     """Messages that wait, and the last ones that ended."""
-    from mcp_server.cli import subscribing
+    from mcp_server.cli import webhook_actions
 
-    subscribing.deliveries(id_, limit, as_json=as_json)
+    webhook_actions.deliveries(id_, limit, as_json=as_json)

@@ -6,9 +6,10 @@ import logging
 import signal
 
 from mcp_server.cli.configuration import read_settings
-from memory_core.errors import MemoryFault
-from memory_core.logging_setup import log_to_stderr
+from memory_core.kernel.errors import MemoryFault
+from memory_core.kernel.logging_setup import log_to_stderr
 from memory_core.runtime import Runtime
+from stack.connection import joined_runtime
 
 log = logging.getLogger(__name__)
 
@@ -19,7 +20,7 @@ _LOOK_SECONDS = 2.0
 def run() -> None:
     settings = read_settings()
     log_to_stderr(settings.log_level)
-    asyncio.run(_serve(Runtime(settings, worker="always")))
+    asyncio.run(_serve(joined_runtime(settings, worker="always")))
 
 
 async def _serve(runtime: Runtime) -> None:

@@ -36,12 +36,12 @@ from memory_core.artifacts.document import (
 )
 from memory_core.artifacts.ingest import ingest
 from memory_core.artifacts.result import IngestStatus
-from memory_core.errors import InvalidInput
-from memory_core.passages.filters import Filters
-from memory_core.passages.passage import Passage
-from memory_core.passages.search import artifact_search as search_artifacts
+from memory_core.kernel.errors import InvalidInput
+from memory_core.kernel.times import parse_time, parse_until
 from memory_core.runtime import Runtime
-from memory_core.times import parse_time, parse_until
+from memory_core.search.passage import Passage
+from memory_core.search.passage_filters import Filters
+from memory_core.search.passages import artifact_search as search_artifacts
 
 
 class ArtifactIngested(BaseModel):

@@ -8,6 +8,16 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from mcp_server.arguments import AN_ID
 from mcp_server.tool import read_tool
+from mcp_server.tools.event_answers import (
+    ActorCandidates,
+    ActorNames,
+    EventOut,
+    EvidenceOut,
+    applied,
+    candidates_out,
+    event_out,
+    without_event,
+)
 from mcp_server.tools.parameters import (
     ArtifactUid,
     AsOf,
@@ -24,24 +34,14 @@ from mcp_server.tools.parameters import (
     OptionalSubject,
     ToRevision,
 )
-from mcp_server.tools.shapes import (
-    ActorCandidates,
-    ActorNames,
-    EventOut,
-    EvidenceOut,
-    applied,
-    candidates_out,
-    event_out,
-    without_event,
-)
-from memory_core import ids
 from memory_core.events import reading
 from memory_core.events.diff import diff_revisions
-from memory_core.events.filters import EventFilters
 from memory_core.events.names import names_looked_for
-from memory_core.events.search import search_events
+from memory_core.kernel import ids
+from memory_core.kernel.times import parse_time, parse_until
 from memory_core.runtime import Runtime
-from memory_core.times import parse_time, parse_until
+from memory_core.search.event_filters import EventFilters
+from memory_core.search.events import search_events
 
 
 class EventsFound(BaseModel):

@@ -7,8 +7,8 @@ from mcp.server.mcpserver.tools import Tool
 from pydantic import BaseModel, Field
 
 from mcp_server.tool import read_tool, write_tool
-from memory_core import history
-from memory_core.history import Role
+from memory_core.assistant import conversations
+from memory_core.assistant.conversations import Role
 from memory_core.runtime import Runtime
 
 ConversationId = Annotated[
@@ -48,7 +48,7 @@ def tools(runtime: Runtime) -> list[Tool]:
         content="Hello", turn_index=0)
         """
         await runtime.open()
-        status = await history.append(
+        status = await conversations.append(
             runtime,
             conversation_id=conversation_id,
             role=role,
@@ -65,7 +65,7 @@ def tools(runtime: Runtime) -> list[Tool]:
         history_get(conversation_id="c1")
         """
         await runtime.open()
-        rows, total = await history.last_turns(runtime, conversation_id, limit)
+        rows, total = await conversations.last_turns(runtime, conversation_id, limit)
         return Turns(
             conversation_id=conversation_id, turns=[Turn(**row) for row in rows], total=total
         )

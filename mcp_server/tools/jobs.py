@@ -9,9 +9,9 @@ from pydantic import BaseModel, Field
 from mcp_server.arguments import AN_ID
 from mcp_server.tool import read_tool, write_tool
 from mcp_server.tools.parameters import ArtifactUid, OptionalRevisionId
-from memory_core import ids
-from memory_core.errors import InvalidInput
 from memory_core.events import reextraction
+from memory_core.kernel import ids
+from memory_core.kernel.errors import InvalidInput
 from memory_core.runtime import Runtime
 
 

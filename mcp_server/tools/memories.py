@@ -9,9 +9,9 @@ from pydantic import BaseModel, Field
 from mcp_server.arguments import AN_ID
 from mcp_server.tool import read_tool, write_tool
 from mcp_server.tools.parameters import INDEXED, Query
-from memory_core import memories
-from memory_core.database import Row
-from memory_core.memories import MemoryType
+from memory_core.assistant import memories
+from memory_core.assistant.memories import MemoryType
+from memory_core.kernel.database import Row
 from memory_core.runtime import Runtime
 
 

@@ -7,6 +7,13 @@ from mcp.server.mcpserver.tools import Tool
 from pydantic import BaseModel, Field
 
 from mcp_server.tool import read_tool
+from mcp_server.tools.event_answers import (
+    ActorCandidates,
+    ActorNames,
+    EventOut,
+    candidates_out,
+    event_out,
+)
 from mcp_server.tools.parameters import (
     AsOf,
     DueFrom,
@@ -19,14 +26,13 @@ from mcp_server.tools.parameters import (
     OptionalQuery,
     OptionalSubject,
 )
-from mcp_server.tools.shapes import ActorCandidates, ActorNames, EventOut, candidates_out, event_out
 from memory_core.events.commitments import list_commitments
-from memory_core.events.filters import EventFilters
 from memory_core.events.names import names_looked_for
 from memory_core.events.stakeholders import stakeholders
 from memory_core.events.timeline import timeline as read_timeline
+from memory_core.kernel.times import parse_time, parse_until
 from memory_core.runtime import Runtime
-from memory_core.times import parse_time, parse_until
+from memory_core.search.event_filters import EventFilters
 
 
 class StakeholderOut(BaseModel):

@@ -17,11 +17,11 @@ from mcp_server.tools.parameters import (
     TimeFrom,
     TimeTo,
 )
-from memory_core.passages.filters import Filters
-from memory_core.passages.passage import Passage
-from memory_core.passages.search import hybrid_search as search_passages
+from memory_core.kernel.times import parse_time, parse_until
 from memory_core.runtime import Runtime
-from memory_core.times import parse_time, parse_until
+from memory_core.search.passage import Passage
+from memory_core.search.passage_filters import Filters
+from memory_core.search.passages import hybrid_search as search_passages
 
 
 class Neighbor(BaseModel):

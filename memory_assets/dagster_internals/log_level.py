@@ -2,7 +2,7 @@
 
 import sys
 
-from memory_core.settings import load_settings
+from memory_core.kernel.settings import load_settings
 
 
 def add_to_command_line(*options: str) -> None:

@@ -28,8 +28,8 @@ from dagster_postgres.utils import (
 )
 from sqlalchemy import func, select
 
-from memory_core import notifications
 from memory_core.extraction.pipeline import STORED_EVENTS
+from memory_core.queue import notifications
 
 # Per process. What goes beyond the kept ones is closed after use.
 _KEPT_CONNECTIONS, _MORE_CONNECTIONS = 2, 30

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 from memory_core.artifacts import lineage
 from memory_core.artifacts.reading import resolve_uid
-from memory_core.database import Session
-from memory_core.errors import NotFound
+from memory_core.kernel.database import Session
+from memory_core.kernel.errors import NotFound
 from memory_core.log.appending import append
 from memory_core.log.change import ChangeType, Position, of_artifact
 from memory_core.runtime import Runtime

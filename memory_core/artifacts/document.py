@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
-from memory_core.errors import InvalidInput
+from memory_core.kernel.errors import InvalidInput
 
 MAX_CONTENT_CHARS = 10_000_000
 # Of source_system and source_id together, as UTF-8: what an index of Postgres holds.

@@ -8,19 +8,19 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 
-from memory_core.artifacts import known as known_content
+from memory_core.artifacts import known_content as known_content
 from memory_core.artifacts import result
 from memory_core.artifacts.columns import chunk_columns, revision_columns, text_columns
 from memory_core.artifacts.document import Document
-from memory_core.artifacts.known import Known
+from memory_core.artifacts.known_content import Known
 from memory_core.artifacts.result import IngestResult
 from memory_core.artifacts.revision import Draft, Revision, cut
 from memory_core.artifacts.sources import artifact_uids
-from memory_core.database import Row, Session
+from memory_core.kernel.database import Row, Session
+from memory_core.kernel.settings import Settings
 from memory_core.log.appending import append
 from memory_core.log.change import ChangeType, of_artifact
 from memory_core.runtime import Runtime
-from memory_core.settings import Settings
 
 # Called with how far it is, out of how much, and what is being done.
 Progress = Callable[[float, float, str], Awaitable[None]]

@@ -14,7 +14,7 @@ from memory_core.artifacts.document import (
     Sensitivity,
     VisibilityScope,
 )
-from memory_core.database import Row
+from memory_core.kernel.database import Row
 
 # A model or the rules are told these: when one of them changes, the events may change as well.
 READ_BY_EXTRACTION = frozenset({"artifact_type", "title", "author", "participants", "source_ts"})

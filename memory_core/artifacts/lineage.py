@@ -5,7 +5,7 @@ It lies in the same database, so that deleting a document takes it along in the 
 
 import json
 
-from memory_core.database import Session
+from memory_core.kernel.database import Session
 
 # As Dagster writes asset keys.
 _ASSETS = [

@@ -7,8 +7,8 @@ what can be added in one place.
 from dataclasses import dataclass
 from datetime import datetime
 
-from memory_core.database import Row, Session
-from memory_core.errors import InvalidInput, NotFound
+from memory_core.kernel.database import Row, Session
+from memory_core.kernel.errors import InvalidInput, NotFound
 from memory_core.runtime import Runtime
 from memory_core.text.nul import from_storable
 

@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from memory_core.artifacts.known import Known
+from memory_core.artifacts.known_content import Known
 from memory_core.artifacts.revision import Draft
-from memory_core.database import Row
+from memory_core.kernel.database import Row
 from memory_core.log.change import Position
 
 IngestStatus = Literal["created", "revised", "restored", "relabelled", "unchanged"]

@@ -4,9 +4,9 @@ import asyncio
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from memory_core import ids
 from memory_core.artifacts.document import Document
-from memory_core.settings import Settings
+from memory_core.kernel import ids
+from memory_core.kernel.settings import Settings
 from memory_core.text import chunking
 from memory_core.text.chunk import Chunk
 from memory_core.text.nul import to_storable

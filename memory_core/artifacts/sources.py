@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from memory_core import ids
 from memory_core.artifacts.document import Document
-from memory_core.database import Session
+from memory_core.kernel import ids
+from memory_core.kernel.database import Session
 
 
 async def artifact_uids(session: Session, documents: Sequence[Document]) -> list[str]:

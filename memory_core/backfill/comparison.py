@@ -3,11 +3,11 @@
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from memory_core.database import Row
 from memory_core.events.diff import differences, match
 from memory_core.events.identity import event_id
 from memory_core.events.reading import RevisionEvents
 from memory_core.extraction.pipeline import Extraction
+from memory_core.kernel.database import Row
 
 # An event of the new prompt that only tells a confidence otherwise is kept.
 _UNIMPORTANT = frozenset({"confidence"})

@@ -10,12 +10,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 
-from memory_core.database import Row, Session
 from memory_core.extraction import prompts
 from memory_core.extraction.cache import Key, context_hash
 from memory_core.extraction.model import DocumentContext
 from memory_core.extraction.versions import Versions
-from memory_core.settings import Settings
+from memory_core.kernel.database import Row, Session
+from memory_core.kernel.settings import Settings
 from memory_core.text.tokens import count_tokens
 
 _PAGE = 500

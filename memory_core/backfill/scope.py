@@ -7,10 +7,10 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from memory_core.artifacts.document import ArtifactType
-from memory_core.database import Row
 from memory_core.extraction.model import Category
 from memory_core.extraction.versions import Versions
-from memory_core.times import parse_time
+from memory_core.kernel.database import Row
+from memory_core.kernel.times import parse_time
 
 Words = Annotated[str, Field(min_length=1, max_length=200)]
 

@@ -11,13 +11,13 @@ from uuid import UUID
 from memory_core.backfill.budget import Budget, Fit, fit
 from memory_core.backfill.estimate import Estimator
 from memory_core.backfill.scope import Scope
-from memory_core.database import Row, Session
 from memory_core.extraction.versions import Versions, current
-from memory_core.jobs import LEASE_SECONDS, reach
+from memory_core.kernel.database import Row, Session
+from memory_core.kernel.settings import Settings
 from memory_core.log.appending import append
 from memory_core.log.change import ChangeType, of_backfill
+from memory_core.queue.jobs import LEASE_SECONDS, reach
 from memory_core.runtime import Runtime
-from memory_core.settings import Settings
 
 # When of the last so many half failed, something is wrong that more of the same will not mend.
 _LAST_ENDINGS = 20

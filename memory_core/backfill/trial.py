@@ -15,13 +15,13 @@ from psycopg.types.json import Jsonb
 
 from memory_core.backfill.comparison import compare, retold, stored_form
 from memory_core.backfill.scope import Filter, Scope
-from memory_core.database import Database, Row
-from memory_core.errors import InvalidInput, MemoryFault, NotFound
 from memory_core.events.reading import list_for_revision
 from memory_core.extraction.engine import open_engine
 from memory_core.extraction.pipeline import Engine, Extraction, rehearse
 from memory_core.extraction.versions import current
-from memory_core.jobs import Job
+from memory_core.kernel.database import Database, Row
+from memory_core.kernel.errors import InvalidInput, MemoryFault, NotFound
+from memory_core.queue.jobs import Job
 from memory_core.runtime import Runtime
 from memory_core.text.printable import printable
 

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Protocol
 
-from memory_core.settings import Settings
+from memory_core.kernel.settings import Settings
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

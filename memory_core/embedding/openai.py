@@ -4,9 +4,9 @@ import asyncio
 from collections.abc import Sequence
 
 from memory_core.embedding import Vector
-from memory_core.errors import ErrorCode, ProviderFault
-from memory_core.provider import build_client, with_retries
-from memory_core.settings import Settings
+from memory_core.kernel.errors import ErrorCode, ProviderFault
+from memory_core.kernel.provider import build_client, with_retries
+from memory_core.kernel.settings import Settings
 
 _CONCURRENT_BATCHES = 4
 

@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from memory_core.database import Database
-from memory_core.jobs import Job
+from memory_core.kernel.database import Database
+from memory_core.queue.jobs import Job
 
 
 async def broken_evidence(database: Database, jobs: Sequence[Job]) -> int:

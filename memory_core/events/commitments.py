@@ -6,8 +6,6 @@ from datetime import UTC, datetime
 from typing import Literal
 from uuid import UUID
 
-from memory_core.database import Row, Session
-from memory_core.events.filters import actor_facets
 from memory_core.events.fulfilment import (
     Promises,
     Statement,
@@ -17,7 +15,9 @@ from memory_core.events.fulfilment import (
 )
 from memory_core.events.names import Person, resolve_name
 from memory_core.events.reading import evidence_of
+from memory_core.kernel.database import Row, Session
 from memory_core.runtime import Runtime
+from memory_core.search.event_filters import actor_facets
 
 Status = Literal["open", "done", "overdue"]
 # What can be asked for: `unknown` is the part of the open ones that has no due date.

@@ -11,9 +11,9 @@ from uuid import UUID
 from rapidfuzz import fuzz, process
 
 from memory_core.artifacts import reading as artifacts
-from memory_core.database import Row
-from memory_core.errors import InvalidInput
 from memory_core.events.reading import RevisionEvents, list_for_revision
+from memory_core.kernel.database import Row
+from memory_core.kernel.errors import InvalidInput
 from memory_core.runtime import Runtime
 
 # Narratives this alike (0 to 100) tell of the same occurrence; the same quote needs less.

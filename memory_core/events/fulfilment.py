@@ -14,7 +14,7 @@ from functools import cached_property
 from itertools import combinations
 from uuid import UUID
 
-from memory_core.database import Row
+from memory_core.kernel.database import Row
 
 # How much of what is promised the report must tell of: one word of four may be missing.
 _SHARED_WORDS = 0.7

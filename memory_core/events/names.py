@@ -8,8 +8,8 @@ Two people are never taken for one because their first names match.
 
 from dataclasses import dataclass, field
 
-from memory_core.database import Row, Session
-from memory_core.extraction.naming import TITLES, is_full_name
+from memory_core.extraction.aliases import TITLES, is_full_name
+from memory_core.kernel.database import Row, Session
 from memory_core.runtime import Runtime
 
 _CANDIDATES = 10

@@ -7,8 +7,8 @@ filter on who may see what can be added in one place.
 from dataclasses import dataclass
 from uuid import UUID
 
-from memory_core.database import Row, Session
-from memory_core.errors import NotFound
+from memory_core.kernel.database import Row, Session
+from memory_core.kernel.errors import NotFound
 from memory_core.runtime import Runtime
 
 

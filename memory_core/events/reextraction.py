@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from uuid import UUID
 
-from memory_core.database import Row, Session
-from memory_core.errors import NotFound
 from memory_core.events.reading import revision_not_found
+from memory_core.kernel.database import Row, Session
+from memory_core.kernel.errors import NotFound
 from memory_core.log.appending import append
 from memory_core.log.change import ChangeType, of_artifact
 from memory_core.runtime import Runtime

@@ -5,11 +5,11 @@ from datetime import datetime
 from typing import Any, Literal
 from uuid import UUID
 
-from memory_core.database import Row
-from memory_core.events.filters import EventFilters
 from memory_core.events.reading import evidence_of
-from memory_core.events.search import search_events
+from memory_core.kernel.database import Row
 from memory_core.runtime import Runtime
+from memory_core.search.event_filters import EventFilters
+from memory_core.search.events import search_events
 
 # How many events are looked at: the best matches of a question, or the newest of all.
 _MATCHES_CONSIDERED = 300

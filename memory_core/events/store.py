@@ -6,14 +6,14 @@ from uuid import UUID
 
 from psycopg.types.json import Jsonb
 
-from memory_core import jobs
-from memory_core.database import Database, Session
 from memory_core.events.identity import event_id
 from memory_core.extraction.ledger import taken, write
 from memory_core.extraction.model import Entity
+from memory_core.kernel.database import Database, Session
 from memory_core.log.appending import append
 from memory_core.log.change import ChangeType, NewChange, of_artifact
 from memory_core.log.origin import Origin, current
+from memory_core.queue import jobs
 
 if TYPE_CHECKING:
     from memory_core.extraction.pipeline import Engine, Extraction

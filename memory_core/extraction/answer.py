@@ -18,7 +18,7 @@ from memory_core.extraction.model import (
     Subject,
     SubjectType,
 )
-from memory_core.times import as_utc
+from memory_core.kernel.times import as_utc
 
 _DETAIL_LIMIT = 300
 

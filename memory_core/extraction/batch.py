@@ -9,8 +9,6 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from uuid import UUID
 
-from memory_core import jobs
-from memory_core.errors import ErrorCode, MemoryFault, PostgresUnavailable
 from memory_core.extraction.pipeline import (
     CANONICAL_EVENTS,
     Engine,
@@ -18,7 +16,9 @@ from memory_core.extraction.pipeline import (
     Observer,
     extract_revision,
 )
-from memory_core.jobs import Failure, Job, LeaseLost
+from memory_core.kernel.errors import ErrorCode, MemoryFault, PostgresUnavailable
+from memory_core.queue import jobs
+from memory_core.queue.jobs import Failure, Job, LeaseLost
 from memory_core.runtime import Runtime
 
 log = logging.getLogger(__name__)

@@ -15,12 +15,12 @@ from typing import Any
 
 from psycopg.types.json import Jsonb
 
-from memory_core import ids
-from memory_core.database import Database
-from memory_core.errors import PostgresUnavailable
+from memory_core.extraction.coalescing import Together
 from memory_core.extraction.ledger import Ledger, columns, taken
 from memory_core.extraction.model import DocumentContext
-from memory_core.together import Together
+from memory_core.kernel import ids
+from memory_core.kernel.database import Database
+from memory_core.kernel.errors import PostgresUnavailable
 
 Answer = dict[str, Any]
 _KEEP_SECONDS = 120.0

@@ -15,6 +15,7 @@ from itertools import islice
 
 from rapidfuzz import fuzz
 
+from memory_core.extraction.aliases import is_full_name
 from memory_core.extraction.ledger import Ledger
 from memory_core.extraction.model import (
     Actor,
@@ -24,7 +25,6 @@ from memory_core.extraction.model import (
     Evidence,
     Grouper,
 )
-from memory_core.extraction.naming import is_full_name
 
 # The same category, and spans that share at least this much of their union: the same sentence.
 _SAME_SPAN = 0.8

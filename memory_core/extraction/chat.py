@@ -17,11 +17,11 @@ import openai
 from openai.types.chat import ChatCompletion
 from openai.types.chat.chat_completion import Choice
 
-from memory_core.errors import ErrorCode, ProviderFault
 from memory_core.extraction.ledger import Ledger, ModelCall
 from memory_core.extraction.slots import Slot
-from memory_core.provider import as_fault, build_client, with_retries
-from memory_core.settings import Settings
+from memory_core.kernel.errors import ErrorCode, ProviderFault
+from memory_core.kernel.provider import as_fault, build_client, with_retries
+from memory_core.kernel.settings import Settings
 from memory_core.text.printable import printable
 from memory_core.text.tokens import count_tokens
 

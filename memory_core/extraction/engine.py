@@ -3,9 +3,9 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from memory_core.database import Database
 from memory_core.extraction.pipeline import Engine
-from memory_core.settings import Settings
+from memory_core.kernel.database import Database
+from memory_core.kernel.settings import Settings
 
 
 @asynccontextmanager

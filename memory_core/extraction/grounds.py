@@ -11,11 +11,11 @@ from functools import cached_property
 
 import regex as re
 
+from memory_core.extraction.aliases import equates, is_short_form, words_of
 from memory_core.extraction.alignment import SourceText
 from memory_core.extraction.alignment.lexicon import STOPWORDS, burden, listed
 from memory_core.extraction.alignment.words import find_words
 from memory_core.extraction.model import Actor, DocumentContext, Entity, Subject, SubjectType
-from memory_core.extraction.naming import equates, is_short_form, words_of
 
 # Of the letters of the content words of each sentence of a narrative, as many stand in the text.
 _ENOUGH = 0.5

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
-from memory_core.database import Session
+from memory_core.kernel.database import Session
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from memory_core import ids
 from memory_core.extraction import prompts
 from memory_core.extraction.answer import is_answer, read_answer
 from memory_core.extraction.cache import AnswerCache, Key
@@ -21,6 +20,7 @@ from memory_core.extraction.schema import (
     MERGE_NAME,
     MERGE_SCHEMA,
 )
+from memory_core.kernel import ids
 from memory_core.text.chunk import Chunk
 
 # A chunk whose answer does not fit is halved; below this there is no point in halving again.

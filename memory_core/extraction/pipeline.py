@@ -9,8 +9,6 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
-from memory_core.database import Database, Row, Session
-from memory_core.errors import ErrorCode, MemoryFault
 from memory_core.events import store
 from memory_core.extraction.canonical import canonicalise
 from memory_core.extraction.grounds import Context
@@ -26,8 +24,10 @@ from memory_core.extraction.model import (
     Rejected,
 )
 from memory_core.extraction.proof import prove
-from memory_core.jobs import Job
+from memory_core.kernel.database import Database, Row, Session
+from memory_core.kernel.errors import ErrorCode, MemoryFault
 from memory_core.log.change import Position
+from memory_core.queue.jobs import Job
 from memory_core.runtime import Runtime
 from memory_core.text.chunk import Chunk
 

@@ -4,7 +4,7 @@ from uuid import uuid4
 
 from memory_core.extraction.chat import ChatModel, Question
 from memory_core.extraction.ledger import Ledger
-from memory_core.settings import Settings
+from memory_core.kernel.settings import Settings
 
 _QUESTION = Question(
     kind="extract",

@@ -13,8 +13,8 @@ from typing import Any
 import psycopg
 from psycopg.rows import dict_row
 
-from memory_core.database import Row, Session, postgres_faults
-from memory_core.errors import PostgresUnavailable
+from memory_core.kernel.database import Row, Session, postgres_faults
+from memory_core.kernel.errors import PostgresUnavailable
 
 # How long a run that found no free slot waits before it looks again; its own are taken at once.
 _LOOK_AGAIN_SECONDS = 0.1

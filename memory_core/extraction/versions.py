@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 
 from memory_core.extraction import prompts
-from memory_core.settings import Settings
+from memory_core.kernel.settings import Settings
 
 _NUMBER = re.compile(r"[0-9]{1,9}")
 

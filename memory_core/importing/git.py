@@ -9,8 +9,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO
 
-from memory_core.child_environment import minimal_environment
-from memory_core.errors import InvalidInput
+from memory_core.kernel.child_environment import minimal_environment
+from memory_core.kernel.errors import InvalidInput
 
 # A repository's own configuration may name programs: none of them is run.
 _SAFE = (

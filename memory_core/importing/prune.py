@@ -1,13 +1,13 @@
 """Pruning: artifacts whose file is gone. In doubt, an artifact stays."""
 
 from memory_core.artifacts.deletion import delete_artifact
-from memory_core.database import Row
-from memory_core.errors import NotFound
 from memory_core.importing import identity
-from memory_core.importing.presence import Presence
+from memory_core.importing.file_presence import Presence
 from memory_core.importing.report import Entry
 from memory_core.importing.roots import Registry
 from memory_core.importing.run import Import, Survey
+from memory_core.kernel.database import Row
+from memory_core.kernel.errors import NotFound
 from memory_core.runtime import Runtime
 
 

@@ -7,15 +7,15 @@ from collections.abc import Generator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 
-from memory_core import ids
 from memory_core.artifacts.document import ArtifactType, Document
-from memory_core.errors import InvalidInput
 from memory_core.importing import files, formats, identity
+from memory_core.importing.file_cache import Known, Memo
+from memory_core.importing.file_walk import Found, Passed
 from memory_core.importing.formats import Format, mail, mbox, structured
 from memory_core.importing.item import Item, Unusable
 from memory_core.importing.limits import LIMITS
-from memory_core.importing.memo import Known, Memo
-from memory_core.importing.walking import Found, Passed
+from memory_core.kernel import ids
+from memory_core.kernel.errors import InvalidInput
 
 # Slack's files depend on users.json beside them.
 _NOT_REMEMBERED = {Format.JSON}

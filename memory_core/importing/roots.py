@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from memory_core.errors import ConfigurationFault, Conflict, InvalidInput
-from memory_core.stack.locks import FileLock
+from memory_core.kernel.errors import ConfigurationFault, Conflict, InvalidInput
+from memory_core.kernel.file_locks import FileLock
 
 _LOCK_SECONDS = 10.0
 _NAME_CHARS = 100

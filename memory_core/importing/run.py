@@ -13,12 +13,12 @@ from itertools import islice
 from pathlib import Path
 
 from memory_core.artifacts.document import ArtifactType
-from memory_core.importing.memo import Known, Memo
+from memory_core.importing.file_cache import Known, Memo
+from memory_core.importing.file_walk import Found, Passed, walk
 from memory_core.importing.reader import Parsed, Reader
 from memory_core.importing.report import Entry, Report
 from memory_core.importing.roots import Place, Registry, Root, settled
 from memory_core.importing.storing import Stored, Storing
-from memory_core.importing.walking import Found, Passed, walk
 from memory_core.runtime import Runtime
 
 _GROUP_FILES = 256

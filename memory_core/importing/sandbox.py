@@ -9,9 +9,9 @@ import subprocess
 import sys
 from typing import Any
 
-from memory_core.child_environment import minimal_environment
 from memory_core.importing.item import Skip, Unusable
 from memory_core.importing.limits import LIMITS
+from memory_core.kernel.child_environment import minimal_environment
 
 _ANSWER_BYTES = 60_000_000
 # The distribution that pipx knows the program by.

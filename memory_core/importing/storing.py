@@ -8,14 +8,14 @@ from dataclasses import dataclass, replace
 from memory_core.artifacts.document import ArtifactType, Document
 from memory_core.artifacts.ingest import ingest_many
 from memory_core.artifacts.result import IngestResult
-from memory_core.database import Row
-from memory_core.errors import ErrorCode, MemoryFault
 from memory_core.importing import files, identity
-from memory_core.importing.memo import Known
-from memory_core.importing.presence import Presence
+from memory_core.importing.file_cache import Known
+from memory_core.importing.file_presence import Presence
+from memory_core.importing.file_walk import Found
 from memory_core.importing.report import Entry, Report
 from memory_core.importing.roots import Registry
-from memory_core.importing.walking import Found
+from memory_core.kernel.database import Row
+from memory_core.kernel.errors import ErrorCode, MemoryFault
 from memory_core.runtime import Runtime
 
 log = logging.getLogger(__name__)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from watchfiles import Change, awatch
 
-from memory_core.importing import walking
+from memory_core.importing import file_walk
 from memory_core.importing.roots import Place
 
 log = logging.getLogger(__name__)
@@ -82,7 +82,7 @@ def _narrowed(places: list[Place], changed: set[str], without: Path | None = Non
     found: dict[Path, Place] = {}
     for name in changed:
         path = Path(name)
-        if walking.is_own(path, without):
+        if file_walk.is_own(path, without):
             continue
         for place in places:
             base = place.root.path / place.relative
@@ -103,14 +103,14 @@ def _visible(path: Path, base: Path) -> Path | None:
     for part in path.relative_to(base).parts:
         inner = folder / part
         # A Maildir's subfolders begin with a dot.
-        if walking.is_passed_over(part) and not (
-            walking.is_maildir(folder) and (inner / "cur").is_dir()
+        if file_walk.is_passed_over(part) and not (
+            file_walk.is_maildir(folder) and (inner / "cur").is_dir()
         ):
             return None
         folder = inner
     # A message is renamed whenever it is read: the whole Maildir tells what has moved where.
     for inner in (path, path.parent):
-        if inner.name in walking.MAILDIR and inner != base and walking.is_maildir(inner.parent):
+        if inner.name in file_walk.MAILDIR and inner != base and file_walk.is_maildir(inner.parent):
             path = inner.parent
             break
     # Editors make and remove files of their own; what is no longer there is nothing to look at.

@@ -7,12 +7,12 @@ the old collections go, and with them the texts.
 from collections import defaultdict
 from collections.abc import Sequence
 
-from memory_core import ids
 from memory_core.embedding import Embedder, Vector
 from memory_core.index.chroma import Collection, NoSuchCollection
 from memory_core.index.expected import Piece
 from memory_core.index.generation import CollectionName, label_of
 from memory_core.index.store import VectorStore, is_labelled
+from memory_core.kernel import ids
 
 _PARTS = ("", "_superseded", "_new", "_old")
 

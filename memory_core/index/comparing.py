@@ -10,13 +10,13 @@ import random
 from collections.abc import AsyncIterator, Iterable, Sequence
 from dataclasses import dataclass, field
 
-from memory_core.database import Session
-from memory_core.errors import ChromaUnavailable
 from memory_core.index.chroma import NoSuchCollection
 from memory_core.index.expected import difference
 from memory_core.index.generation import CollectionName, Generation, serving
 from memory_core.index.parts import Parts
 from memory_core.index.writing import holding_index, settle_now
+from memory_core.kernel.database import Session
+from memory_core.kernel.errors import ChromaUnavailable
 from memory_core.log.change import Position
 from memory_core.log.waiting import wait_until
 

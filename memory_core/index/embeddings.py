@@ -5,8 +5,8 @@ from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from memory_core.database import Database
 from memory_core.embedding import Embedder, Vector
+from memory_core.kernel.database import Database
 
 
 @dataclass(frozen=True, slots=True)

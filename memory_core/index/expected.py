@@ -8,11 +8,11 @@ from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from memory_core import ids
-from memory_core.database import Row, Session
 from memory_core.index.embeddings import Text
 from memory_core.index.generation import CollectionName
 from memory_core.index.store import Marks
+from memory_core.kernel import ids
+from memory_core.kernel.database import Row, Session
 
 T = TypeVar("T")
 # Texts that are read, embedded and written at once.

@@ -9,12 +9,12 @@ import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from memory_core.database import Row, Session
 from memory_core.index import generation as generations
 from memory_core.index.adopting import drop_legacy
 from memory_core.index.generation import Generation
 from memory_core.index.parts import Parts
 from memory_core.index.writing import holding_index, settle
+from memory_core.kernel.database import Row, Session
 
 log = logging.getLogger(__name__)
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
-from memory_core.database import Row, Session
 from memory_core.embedding import Embedder
+from memory_core.kernel.database import Row, Session
 
 
 class CollectionName(StrEnum):

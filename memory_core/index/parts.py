@@ -2,9 +2,9 @@
 
 from typing import Protocol
 
-from memory_core.database import Database
 from memory_core.embedding import Embedder
 from memory_core.index.store import VectorStore
+from memory_core.kernel.database import Database
 
 
 class Parts(Protocol):

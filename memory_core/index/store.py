@@ -21,9 +21,7 @@ from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
-from memory_core.database import Database
 from memory_core.embedding import Embedder, Vector
-from memory_core.errors import ChromaUnavailable, EmbeddingMismatch, ForeignCollection
 from memory_core.index.chroma import (
     ChromaClient,
     ChromaFault,
@@ -32,6 +30,8 @@ from memory_core.index.chroma import (
     NoSuchCollection,
 )
 from memory_core.index.generation import CollectionName, Generation, label_of, serving
+from memory_core.kernel.database import Database
+from memory_core.kernel.errors import ChromaUnavailable, EmbeddingMismatch, ForeignCollection
 
 T = TypeVar("T")
 P = ParamSpec("P")

@@ -13,7 +13,6 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from memory_core.database import Session
 from memory_core.embedding import Vector
 from memory_core.index import generation as generations
 from memory_core.index.adopting import Legacy
@@ -23,6 +22,7 @@ from memory_core.index.expected import Key, Piece, difference, pieces
 from memory_core.index.generation import CollectionName, Generation
 from memory_core.index.parts import Parts
 from memory_core.index.store import Entry, refuse_other_model
+from memory_core.kernel.database import Session
 
 log = logging.getLogger(__name__)
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import orjson
 
-from memory_core.database import Session
+from memory_core.kernel.database import Session
 from memory_core.log import origin
 from memory_core.log.change import NewChange, Position
 from memory_core.log.origin import Origin

@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import Any, Self
 from uuid import UUID, uuid5
 
-from memory_core.database import Row
+from memory_core.kernel.database import Row
 
 # Of all aggregate ids that are made of names.
 _NAMESPACE = UUID("8d2b7f0e-3b1c-5f67-9a55-1f0c9f3f6c11")

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal, Self
 
-from memory_core.database import Row, Session
-from memory_core.errors import MemoryFault, NotFound
+from memory_core.kernel.database import Row, Session
+from memory_core.kernel.errors import MemoryFault, NotFound
 from memory_core.log.change import Change, Position
 
 Status = Literal["running", "paused", "rebuilding"]

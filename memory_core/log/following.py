@@ -5,8 +5,8 @@ from collections.abc import AsyncIterator, Collection
 
 import psycopg
 
-from memory_core import queries
-from memory_core.database import Database, postgres_faults
+from memory_core.kernel import queries
+from memory_core.kernel.database import Database, postgres_faults
 from memory_core.log.change import Change, Position
 from memory_core.log.reading import read
 

@@ -5,8 +5,8 @@ import contextlib
 import logging
 from collections.abc import Callable, Sequence
 
-from memory_core.database import Database
-from memory_core.errors import MemoryFault
+from memory_core.kernel.database import Database
+from memory_core.kernel.errors import MemoryFault
 from memory_core.log import checkpoint
 from memory_core.log.change import Position
 from memory_core.log.projection import Projection

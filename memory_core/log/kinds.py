@@ -2,7 +2,7 @@
 
 import re
 
-from memory_core.errors import InvalidInput
+from memory_core.kernel.errors import InvalidInput
 from memory_core.log.change import ChangeType
 
 

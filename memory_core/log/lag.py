@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from memory_core.database import Database
+from memory_core.kernel.database import Database
 from memory_core.log import reading
 from memory_core.log.checkpoint import Checkpoint
 from memory_core.log.reading import Holder

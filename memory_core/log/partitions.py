@@ -8,7 +8,7 @@ from pathlib import Path
 
 import orjson
 
-from memory_core.database import Database, Row, Session
+from memory_core.kernel.database import Database, Row, Session
 from memory_core.log.change import Change
 from memory_core.log.state import snapshot
 

@@ -4,7 +4,7 @@ from collections.abc import Collection, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
-from memory_core.database import Session
+from memory_core.kernel.database import Session
 from memory_core.log.change import Change
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from memory_core.database import Session
+from memory_core.kernel.database import Session
 from memory_core.log.change import START, Change, Position
 
 

@@ -6,8 +6,8 @@ lower ones, and readers would wait for, or pass over, what is appended then.
 
 from dataclasses import dataclass
 
-from memory_core.database import Database, Session
-from memory_core.errors import ConfigurationFault
+from memory_core.kernel.database import Database, Session
+from memory_core.kernel.errors import ConfigurationFault
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,8 @@ import logging
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
-from memory_core.database import Database, Session
-from memory_core.errors import OUTAGES, MemoryFault, PostgresUnavailable
+from memory_core.kernel.database import Database, Session
+from memory_core.kernel.errors import OUTAGES, MemoryFault, PostgresUnavailable
 from memory_core.log import checkpoint, deadletters
 from memory_core.log.change import Change
 from memory_core.log.checkpoint import Checkpoint

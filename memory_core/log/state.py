@@ -7,8 +7,8 @@ from uuid import UUID
 
 from psycopg.types.json import Jsonb
 
-from memory_core.database import Row, Session
-from memory_core.errors import NotFound
+from memory_core.kernel.database import Row, Session
+from memory_core.kernel.errors import NotFound
 from memory_core.log.change import Change
 from memory_core.log.reading import of_aggregate
 

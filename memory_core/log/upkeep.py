@@ -2,11 +2,11 @@
 
 from dataclasses import dataclass
 
-from memory_core.database import Database
+from memory_core.kernel.database import Database
+from memory_core.kernel.settings import Settings
 from memory_core.log import partitions
 from memory_core.log.partitions import Archived
 from memory_core.log.state import keep_snapshots
-from memory_core.settings import Settings
 
 ARCHIVE = "log-archive"
 

@@ -3,7 +3,7 @@
 import asyncio
 import weakref
 
-from memory_core.database import Database
+from memory_core.kernel.database import Database
 from memory_core.log import checkpoint
 from memory_core.log.change import Position
 

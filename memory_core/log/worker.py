@@ -16,9 +16,9 @@ from uuid import uuid4
 
 import psycopg
 
-from memory_core import queries
-from memory_core.database import Database, postgres_faults
-from memory_core.errors import MemoryFault
+from memory_core.kernel import queries
+from memory_core.kernel.database import Database, postgres_faults
+from memory_core.kernel.errors import MemoryFault
 from memory_core.log import partitions, rebase
 from memory_core.log.projection import Projection
 from memory_core.log.runner import LeadershipLost, Runner

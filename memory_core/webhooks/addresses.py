@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable
 
 import httpx
 
-from memory_core.errors import InvalidInput
+from memory_core.kernel.errors import InvalidInput
 
 IPAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
 Resolver = Callable[[str, int], Awaitable[list[str]]]

@@ -8,8 +8,8 @@ import asyncio
 import contextlib
 import logging
 
-from memory_core.database import Database
-from memory_core.errors import InvalidInput, MemoryFault
+from memory_core.kernel.database import Database
+from memory_core.kernel.errors import InvalidInput, MemoryFault
 from memory_core.webhooks.messages import Waiting, assemble
 from memory_core.webhooks.sending import SEND_SECONDS, Answer, Sender, SendFault
 

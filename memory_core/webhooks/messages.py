@@ -11,7 +11,7 @@ from uuid import UUID, uuid4
 import orjson
 
 from memory_core import __version__
-from memory_core.database import Row, Session
+from memory_core.kernel.database import Row, Session
 from memory_core.log.change import ChangeType
 from memory_core.webhooks.subscriptions import Subscription
 

@@ -7,9 +7,9 @@ from datetime import datetime
 from typing import Any, Self
 from uuid import UUID
 
-from memory_core.database import Row, Session
-from memory_core.errors import InvalidInput, NotFound
 from memory_core.extraction.model import Category
+from memory_core.kernel.database import Row, Session
+from memory_core.kernel.errors import InvalidInput, NotFound
 from memory_core.log.change import ChangeType
 from memory_core.webhooks.addresses import parse_url
 

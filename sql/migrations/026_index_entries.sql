@@ -78,7 +78,7 @@ CREATE FUNCTION text_of_chunk(stored TEXT, content TEXT, start_char INT, end_cha
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
     RETURN coalesce(stored, substr(content, start_char + 1, end_char - start_char));
 
--- Hashes as `memory_core.ids.sha256` makes them.
+-- Hashes as `memory_core.kernel.ids.sha256` makes them.
 CREATE FUNCTION hash_of_text(content TEXT) RETURNS TEXT
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
     RETURN encode(sha256(convert_to(content, 'UTF8')), 'hex');

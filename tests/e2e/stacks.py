@@ -10,11 +10,11 @@ from typing import Any
 import httpx
 import psutil
 
-from memory_core import tls
-from memory_core.stack.layout import Layout
-from memory_core.stack.orphans import MARKER
-from memory_core.stack.process import StackProcess
-from memory_core.stack.state import StackState
+from memory_core.kernel import tls
+from stack.layout import Layout
+from stack.orphans import MARKER
+from stack.process import StackProcess
+from stack.state import StackState
 from tests.scripted_provider import ScriptedProvider
 
 PATIENCE = 90.0

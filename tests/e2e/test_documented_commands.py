@@ -19,7 +19,7 @@ import pytest
 from mcp import Client, StdioServerParameters
 from stacks import eventually
 
-from memory_core.stack import ports
+from stack import ports
 from tests.documented import Block, blocks, copy_of_checkout, missing_lines, pages
 
 COMMAND_SECONDS = 400.0

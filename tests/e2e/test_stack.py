@@ -22,10 +22,10 @@ import pytest
 from mcp import Client
 from stacks import CHILDREN, OFFLINE, PATIENCE, Stack, eventually
 
-from memory_core.settings import Settings, variable_names
-from memory_core.stack import locks
-from memory_core.stack.connection import connected
-from memory_core.stack.rotation import LIMIT_BYTES
+from memory_core.kernel import file_locks as locks
+from memory_core.kernel.settings import Settings, variable_names
+from stack.connection import connected
+from stack.rotation import LIMIT_BYTES
 
 LOCATIONS = """{ workspaceOrError { ... on Workspace { locationEntries { name loadStatus
     locationOrLoadError { __typename ... on RepositoryLocation {

@@ -13,9 +13,9 @@ import pytest
 from mcp import Client
 
 from mcp_server.server import build_server
+from memory_core.kernel.settings import Settings
 from memory_core.runtime import Runtime
-from memory_core.settings import Settings
-from memory_core.stack import ports
+from stack import ports
 from tests.serving import START_SECONDS, HttpServer, stdio, variables
 from tests.tool_client import Json, ToolClient, in_one_task
 
@@ -265,7 +265,7 @@ def test_building_the_server_imports_no_model_and_no_store(services: Settings) -
     program = (
         "import sys\n"
         "from mcp_server.server import build_server\n"
-        "from memory_core.settings import load_settings\n"
+        "from memory_core.kernel.settings import load_settings\n"
         "build_server(load_settings())\n"
         "print([name for name in ('chromadb', 'wordllama', 'openai', 'dagster', 'numpy') "
         "if name in sys.modules])"

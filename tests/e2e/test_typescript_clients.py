@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from memory_core.kernel.settings import Settings
 from memory_core.runtime import Runtime
-from memory_core.settings import Settings
 from tests.conftest import IndexHost, empty_tables
 from tests.example_calls import UNKNOWN_UID, examples
 from tests.integration import demo_corpus

@@ -9,17 +9,14 @@ from uuid import uuid4
 
 import pytest
 
-from memory_core.database import Database
-from memory_core.errors import ProviderFault
 from memory_core.extraction.cache import AnswerCache
 from memory_core.extraction.chat import ChatModel
 from memory_core.extraction.ledger import Ledger, ModelCall
-from memory_core.extraction.model import (
-    DocumentContext,
-    Proposal,
-)
+from memory_core.extraction.model import DocumentContext, Proposal
 from memory_core.extraction.openai import OpenAIExtractor, OpenAIGrouper
-from memory_core.settings import Settings
+from memory_core.kernel.database import Database
+from memory_core.kernel.errors import ProviderFault
+from memory_core.kernel.settings import Settings
 from memory_core.text.chunk import Chunk
 from tests.pipeline_client import with_openai
 from tests.scripted_provider import (

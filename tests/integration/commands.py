@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from mcp_server.cli import app
-from memory_core.settings import Settings
+from memory_core.kernel.settings import Settings
 from tests.conftest import IndexHost
 from tests.tool_client import Json
 

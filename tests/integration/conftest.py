@@ -10,9 +10,10 @@ from mcp import Client
 from pydantic import SecretStr
 
 from mcp_server.server import build_server
-from memory_core import provider as provider_module
+from memory_core.kernel import provider as provider_module
+from memory_core.kernel.settings import Settings
 from memory_core.runtime import Runtime
-from memory_core.settings import Settings
+from stack.connection import joined_runtime
 from tests.backfill_client import Deployment, deployments
 from tests.conftest import IndexHost
 from tests.integration.asking import opened, stores  # noqa: F401
@@ -105,7 +106,7 @@ async def openai_tools(
 ) -> AsyncIterator[ToolClient]:
     """Every tool, with embeddings from the scripted provider, over empty stores."""
     monkeypatch.setattr(provider_module, "_BACKOFF_FIRST_SECONDS", 0.01)
-    other = Runtime(openai_settings)
+    other = joined_runtime(openai_settings)
     await other.open()
     await index_host.serve(other)
     async with in_one_task(Client(build_server(openai_settings))) as client:

@@ -10,9 +10,9 @@ import psycopg
 import pytest
 from dagster._core.instance.ref import InstanceRef
 
-from memory_core import migrations
-from memory_core.settings import Settings
-from memory_core.stack.services import dagster_storage_url
+from memory_core.kernel import migrations
+from memory_core.kernel.settings import Settings
+from stack.services import dagster_storage_url
 
 DAGSTER_YAML = Path(__file__).resolve().parents[2] / "dagster.yaml"
 

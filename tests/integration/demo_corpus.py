@@ -4,7 +4,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-from memory_core import jobs
 from memory_core.artifacts.document import (
     ArtifactType,
     Document,
@@ -15,8 +14,9 @@ from memory_core.artifacts.document import (
 from memory_core.artifacts.ingest import ingest
 from memory_core.extraction.batch import process
 from memory_core.extraction.engine import open_engine
+from memory_core.kernel.times import parse_time
+from memory_core.queue import jobs
 from memory_core.runtime import Runtime
-from memory_core.times import parse_time
 
 DEMO = Path(__file__).resolve().parents[2] / "demo"
 QUESTIONS = json.loads((DEMO / "questions.json").read_text(encoding="utf-8"))

@@ -15,10 +15,11 @@ import pytest
 from mcp import Client
 
 from mcp_server.server import build_server
-from memory_core import tls
+from memory_core.kernel import tls
+from memory_core.kernel.settings import Settings
 from memory_core.runtime import Runtime
-from memory_core.settings import Settings
-from memory_core.stack import ports
+from stack import ports
+from stack.connection import joined_runtime
 from tests.conftest import IndexHost
 from tests.tool_client import ToolClient, in_one_task
 
@@ -115,7 +116,7 @@ def own_settings(settings: Settings, chroma_port: int) -> Settings:
 async def own_runtime(
     own_settings: Settings, chroma: Server, index_host: IndexHost
 ) -> AsyncIterator[Runtime]:
-    runtime = Runtime(own_settings)
+    runtime = joined_runtime(own_settings)
     await runtime.open()
     await index_host.serve(runtime)
     yield runtime

@@ -7,11 +7,11 @@ import psycopg
 import pytest
 from psycopg.rows import dict_row
 
-from memory_core import jobs
-from memory_core.database import Database
-from memory_core.errors import ErrorCode, ProviderFault
-from memory_core.jobs import Job, LeaseLost
-from memory_core.settings import Settings
+from memory_core.kernel.database import Database
+from memory_core.kernel.errors import ErrorCode, ProviderFault
+from memory_core.kernel.settings import Settings
+from memory_core.queue import jobs
+from memory_core.queue.jobs import Job, LeaseLost
 
 CLAIMERS = 20
 MANY = 200

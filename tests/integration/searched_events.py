@@ -3,8 +3,8 @@
 import psycopg
 import pytest
 
+from memory_core.kernel.settings import Settings
 from memory_core.runtime import Runtime
-from memory_core.settings import Settings
 from tests.conftest import IndexHost, empty_tables
 from tests.integration.planted_events import Event, Garden, Planted
 from tests.tool_client import Json, ToolClient

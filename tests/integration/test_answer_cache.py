@@ -5,8 +5,8 @@ import threading
 
 import pytest
 
-from memory_core.database import Database
 from memory_core.extraction import prompts
+from memory_core.kernel.database import Database
 from tests.integration.asking import NOTHING, Opened, narratives, until
 from tests.scripted_provider import (
     Answer,

@@ -5,8 +5,8 @@ from itertools import pairwise
 import psycopg
 import pytest
 
-from memory_core import migrations
-from memory_core.settings import Settings
+from memory_core.kernel import migrations
+from memory_core.kernel.settings import Settings
 from tests.integration.planted_events import Event, Garden
 from tests.tool_client import Json, ToolClient
 

@@ -6,12 +6,12 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from memory_core import jobs
 from memory_core.artifacts.deletion import delete_artifact
 from memory_core.backfill import control
 from memory_core.backfill.tick import tick
-from memory_core.errors import ErrorCode, InvalidInput, ProviderFault
 from memory_core.events.reextraction import reextract
+from memory_core.kernel.errors import ErrorCode, InvalidInput, ProviderFault
+from memory_core.queue import jobs
 from memory_core.runtime import Runtime
 from tests.backfill_client import (
     Deployment,

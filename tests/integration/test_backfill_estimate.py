@@ -12,14 +12,14 @@ from typer.testing import CliRunner
 from mcp_server.cli import app
 from memory_core.artifacts.deletion import delete_artifact
 from memory_core.backfill import control
-from memory_core.backfill.page import page
 from memory_core.backfill.plan import Plan, make_plan
 from memory_core.backfill.scope import Filter
 from memory_core.backfill.tick import tick
 from memory_core.backfill.trial import run_trial
-from memory_core.errors import InvalidInput
+from memory_core.backfill.trial_page import page
+from memory_core.kernel.errors import InvalidInput
+from memory_core.kernel.settings import Settings
 from memory_core.runtime import Runtime
-from memory_core.settings import Settings
 from tests.backfill_client import Deployment
 from tests.pipeline_client import SMALL_CHUNKS, Pipeline
 from tests.scripted_provider import (

@@ -9,12 +9,12 @@ import dagster as dg
 import pytest
 import typer
 
-from mcp_server.cli import upgrades
+from mcp_server.cli import backfill_tables
 from memory_assets.backfill import prompt_upgrade_job
 from memory_assets.resources import MemoryResource
 from memory_core.backfill import control
 from memory_core.backfill.tick import tick
-from memory_core.settings import Settings
+from memory_core.kernel.settings import Settings
 from tests.backfill_client import Deployment, asked_for, begin, remember, state, versions_of
 from tests.pipeline_client import Pipeline
 
@@ -105,10 +105,10 @@ async def test_a_filter_that_makes_no_sense_starts_nothing(deployment: Deploymen
 @pytest.fixture
 def terminal(monkeypatch: pytest.MonkeyPatch) -> Callable[[Pipeline], None]:
     """Commands with the settings of a deployment, that look again without a pause."""
-    monkeypatch.setattr(upgrades, "_LOOK_SECONDS", 0.0)
+    monkeypatch.setattr(backfill_tables, "_LOOK_SECONDS", 0.0)
 
     def use(pipeline: Pipeline) -> None:
-        monkeypatch.setattr(upgrades, "read_settings", lambda: pipeline.runtime.settings)
+        monkeypatch.setattr(backfill_tables, "read_settings", lambda: pipeline.runtime.settings)
 
     return use
 
@@ -116,7 +116,9 @@ def terminal(monkeypatch: pytest.MonkeyPatch) -> Callable[[Pipeline], None]:
 async def start_and_wait(pipeline: Pipeline) -> "asyncio.Task[None]":
     """The command at work, and what it asked for in the queue."""
     waiting = asyncio.create_task(
-        asyncio.to_thread(upgrades.start, {}, other_models=False, yes=True, wait=True, as_json=True)
+        asyncio.to_thread(
+            backfill_tables.start, {}, other_models=False, yes=True, wait=True, as_json=True
+        )
     )
     while not await asked_for(pipeline):
         await asyncio.sleep(0)
@@ -180,7 +182,7 @@ async def test_a_running_backfill_can_be_watched_to_its_end(
 
     monkeypatch.setattr(control, "status", seen)
     watching = asyncio.create_task(
-        asyncio.to_thread(upgrades.status, None, watch=True, as_json=False)
+        asyncio.to_thread(backfill_tables.status, None, watch=True, as_json=False)
     )
     await looked.wait()
     await new.extract("run-2")

@@ -9,15 +9,15 @@ from typing import Any
 
 import pytest
 
-from memory_core import jobs
 from memory_core.backfill import control
 from memory_core.backfill import tick as steps
 from memory_core.backfill.plan import make_plan
 from memory_core.backfill.scope import Filter
 from memory_core.backfill.tick import tick
-from memory_core.database import Session
-from memory_core.errors import InvalidInput, NotFound
 from memory_core.events.reextraction import reextract
+from memory_core.kernel.database import Session
+from memory_core.kernel.errors import InvalidInput, NotFound
+from memory_core.queue import jobs
 from tests.backfill_client import (
     NOTHING,
     Deployment,

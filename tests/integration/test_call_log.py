@@ -13,9 +13,9 @@ import pytest
 from mcp import Client
 
 from mcp_server.server import build_server
-from memory_core.errors import ErrorCode, MemoryFault
+from memory_core.kernel.errors import ErrorCode, MemoryFault
+from memory_core.kernel.settings import Settings
 from memory_core.runtime import Runtime
-from memory_core.settings import Settings
 from tests.integration.planted_events import Event, Garden
 from tests.serving import SERVE, HttpServer, variables
 from tests.tool_client import ToolClient

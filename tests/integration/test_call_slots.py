@@ -10,9 +10,9 @@ from contextlib import AsyncExitStack, contextmanager
 import psycopg
 import pytest
 
-from memory_core.errors import PostgresUnavailable
 from memory_core.extraction.slots import SharedSlots
-from memory_core.settings import Settings
+from memory_core.kernel.errors import PostgresUnavailable
+from memory_core.kernel.settings import Settings
 from tests.integration.failing_servers import until
 from tests.scripted_provider import ScriptedProvider
 

@@ -2,16 +2,16 @@
 
 import psycopg
 
-from memory_core import history, memories
 from memory_core.artifacts.deletion import delete_artifact
 from memory_core.artifacts.document import ArtifactType, Document
 from memory_core.artifacts.ingest import IngestResult, ingest
+from memory_core.assistant import conversations, memories
+from memory_core.assistant.conversations import Role
+from memory_core.assistant.memories import MemoryType
 from memory_core.events.reextraction import reextract
-from memory_core.history import Role
 from memory_core.log.change import START, Change
 from memory_core.log.origin import acting
 from memory_core.log.reading import read
-from memory_core.memories import MemoryType
 from memory_core.runtime import Runtime
 
 
@@ -72,7 +72,7 @@ async def test_memories_and_conversations(runtime: Runtime) -> None:
     )
     await memories.delete(runtime, stored.memory_id)
     for _ in range(2):
-        await history.append(
+        await conversations.append(
             runtime, conversation_id="chat about tea", role=Role.USER, content="Hi", turn_index=0
         )
 
@@ -89,7 +89,7 @@ async def test_no_text_of_a_document_stands_in_the_log(runtime: Runtime) -> None
             confidence=1.0,
             conversation_id="wombat",
         )
-        await history.append(
+        await conversations.append(
             runtime, conversation_id="wombat", role=Role.USER, content="numbat", turn_index=0
         )
         await delete_artifact(runtime, artifact_uid=result.artifact_uid)

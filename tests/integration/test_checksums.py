@@ -12,14 +12,14 @@ import psutil
 import psycopg
 import pytest
 
-from memory_core.errors import StackFault
-from memory_core.settings import Settings
-from memory_core.stack import state
-from memory_core.stack.checksums import enable_checksums, has_checksums
-from memory_core.stack.connection import connected
-from memory_core.stack.layout import Layout
-from memory_core.stack.orphans import MARKER
-from memory_core.stack.postgres import EmbeddedPostgres
+from memory_core.kernel.errors import StackFault
+from memory_core.kernel.settings import Settings
+from stack import state
+from stack.checksums import enable_checksums, has_checksums
+from stack.connection import connected
+from stack.layout import Layout
+from stack.orphans import MARKER
+from stack.postgres import EmbeddedPostgres
 from tests.conftest import offline_settings
 
 CONTENT = "SELECT count(*), sum(length(text)) FROM note"

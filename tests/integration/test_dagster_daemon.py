@@ -16,7 +16,7 @@ from dagster._daemon import controller
 from dagster._daemon.daemon import SpanMarker
 
 from memory_assets.dagster_internals import daemon
-from memory_core.settings import Settings
+from memory_core.kernel.settings import Settings
 from tests.integration.dagster_database import dagster_instance, own_database
 from tests.integration.job_queue import Queue
 

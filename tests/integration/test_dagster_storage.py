@@ -25,11 +25,12 @@ from dagster._core.remote_origin import (
 )
 from dagster_postgres import PostgresEventLogStorage
 
-from memory_core import notifications, queries
 from memory_core.artifacts import lineage
 from memory_core.extraction.pipeline import STAGES, STORED_EVENTS
-from memory_core.notifications import Notifications
-from memory_core.settings import Settings
+from memory_core.kernel import queries
+from memory_core.kernel.settings import Settings
+from memory_core.queue import notifications
+from memory_core.queue.notifications import Notifications
 from tests.integration.dagster_database import dagster_instance, own_database
 
 KEYS = [f"note:{number}" for number in range(30)]

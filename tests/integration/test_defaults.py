@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from mcp import Client, StdioServerParameters
 
-from memory_core.stack import locks
-from memory_core.stack.layout import Layout
+from memory_core.kernel import file_locks as locks
+from stack.layout import Layout
 
 COMMAND = str(Path(sys.executable).with_name("mcp-memory"))
 

@@ -16,10 +16,10 @@ from urllib.parse import urlsplit, urlunsplit
 import psycopg
 import pytest
 
-from memory_core import migrations
+from memory_core.kernel import migrations
+from memory_core.kernel.settings import Settings, variable_names
 from memory_core.runtime import Runtime
-from memory_core.settings import Settings, variable_names
-from memory_core.stack.ports import free_port
+from stack.ports import free_port
 from tests.integration.commands import Command, answer
 from tests.integration.planted_events import ingest
 from tests.scripted_provider import Answer, ScriptedProvider, UnknownModel

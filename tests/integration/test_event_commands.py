@@ -9,8 +9,8 @@ import psycopg
 import pytest
 
 from memory_core.index.generation import CollectionName
+from memory_core.kernel.settings import Settings
 from memory_core.runtime import Runtime
-from memory_core.settings import Settings
 from tests.indexing import ids as indexed_ids
 from tests.indexing import remove
 from tests.integration.commands import Command, answer, words

@@ -5,8 +5,8 @@ from typing import Any
 import psycopg
 import pytest
 
-from memory_core.events import meaning
 from memory_core.index.chroma import Collection
+from memory_core.search import event_meaning
 from tests.integration.planted_events import Event, Garden
 from tests.integration.searched_events import LUNCH, PRICING, narratives
 from tests.tool_client import Json, ToolClient
@@ -73,8 +73,8 @@ async def test_what_the_filters_leave_is_compared_however_much_is_nearer(
     garden: Garden, tools: ToolClient, monkeypatch: pytest.MonkeyPatch, filters: Json
 ) -> None:
     """Chroma is not asked to filter: it would look at every entry."""
-    monkeypatch.setattr(meaning, "_DENSE_HITS", 5)
-    monkeypatch.setattr(meaning, "_MORE_HITS", 5)
+    monkeypatch.setattr(event_meaning, "_DENSE_HITS", 5)
+    monkeypatch.setattr(event_meaning, "_MORE_HITS", 5)
     wheres = watched_filters(monkeypatch)
     planted = await garden.document(COMPLAINT, source_id="one")
     nearer = [Event(f"{MEANING.capitalize()} {number}.", time="2026-02-01") for number in range(12)]
@@ -92,7 +92,7 @@ async def test_of_many_that_the_filters_leave_the_nearest_are_looked_for(
     garden: Garden, tools: ToolClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("memory_core.index.store._COMPARED", 3)
-    monkeypatch.setattr(meaning, "_DENSE_HITS", 5)
+    monkeypatch.setattr(event_meaning, "_DENSE_HITS", 5)
     wheres = watched_filters(monkeypatch)
     near = [Event(f"{MEANING.capitalize()} {n}.", category="Feedback") for n in range(4)]
     nearer = [Event(f"{MEANING.capitalize()}.", category="Change") for _ in range(8)]
@@ -113,7 +113,7 @@ async def test_what_some_thousands_leave_is_named(
     """Too many to be compared one by one, and others are nearer than any that is looked at."""
     monkeypatch.setattr("memory_core.index.store._COMPARED", 3)
     for name in ("_DENSE_HITS", "_MORE_HITS", "_MOST_HITS"):
-        monkeypatch.setattr(meaning, name, 5)
+        monkeypatch.setattr(event_meaning, name, 5)
     far = [
         Event(f"Customers complained about invoice {n}.", "Feedback", "2026-01-05")
         for n in range(5)
@@ -146,8 +146,8 @@ async def test_superseded_events_do_not_stand_before_what_is_meant(
     garden: Garden, tools: ToolClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """There are more nearer ones than Chroma is asked for at first."""
-    monkeypatch.setattr(meaning, "_DENSE_HITS", 5)
-    monkeypatch.setattr(meaning, "_MORE_HITS", 5)
+    monkeypatch.setattr(event_meaning, "_DENSE_HITS", 5)
+    monkeypatch.setattr(event_meaning, "_MORE_HITS", 5)
     planted = await garden.document(COMPLAINT, source_id="one")
     nearer = [Event(f"{MEANING.capitalize()} {number}.") for number in range(12)]
     await garden.document(*nearer, source_id="two")
@@ -163,8 +163,8 @@ async def test_superseded_events_do_not_stand_before_what_is_meant(
 async def test_vectors_follow_when_an_old_revision_comes_back(
     garden: Garden, tools: ToolClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(meaning, "_DENSE_HITS", 5)
-    monkeypatch.setattr(meaning, "_MORE_HITS", 5)
+    monkeypatch.setattr(event_meaning, "_DENSE_HITS", 5)
+    monkeypatch.setattr(event_meaning, "_MORE_HITS", 5)
     planted = await garden.document(COMPLAINT, source_id="one")
     await garden.document(LUNCH, source_id="one")
     nearer = [Event(f"{MEANING.capitalize()} {number}.") for number in range(12)]

@@ -17,22 +17,23 @@ from pydantic import SecretStr
 
 from benchmarks.bench_events import recorded
 from benchmarks.event_data import Size, fill, person, word
-from memory_core import migrations, queries
-from memory_core.events import commitments, matching
+from memory_core.events import commitments
 from memory_core.events.commitments import list_commitments
 from memory_core.events.diff import diff_revisions
-from memory_core.events.filters import EventFilters
 from memory_core.events.reading import get_event, list_for_revision
 from memory_core.events.reextraction import job_status
-from memory_core.events.search import search_events
 from memory_core.events.stakeholders import stakeholders
 from memory_core.events.timeline import timeline
-from memory_core.passages import meaning
-from memory_core.passages.filters import Filters
-from memory_core.passages.search import hybrid_search
+from memory_core.kernel import migrations, queries
+from memory_core.kernel.settings import Settings
 from memory_core.runtime import Runtime
-from memory_core.settings import Settings
-from memory_core.typed import understand
+from memory_core.search import event_matching, passage_meaning
+from memory_core.search.event_filters import EventFilters
+from memory_core.search.events import search_events
+from memory_core.search.passage_filters import Filters
+from memory_core.search.passages import hybrid_search
+from memory_core.search.query_text import understand
+from stack.connection import joined_runtime
 
 SIZE = Size(events=200_000, revisions=40_000, quotes=1)
 BIG = {
@@ -88,7 +89,7 @@ def plans_dsn(services: Settings) -> Iterator[str]:
 @pytest.fixture(scope="module")
 async def million(services: Settings, plans_dsn: str) -> AsyncIterator[Runtime]:
     """A runtime over the many events (not quite a million)."""
-    runtime = Runtime(services.model_copy(update={"events_db_dsn": SecretStr(plans_dsn)}))
+    runtime = joined_runtime(services.model_copy(update={"events_db_dsn": SecretStr(plans_dsn)}))
     await runtime.open()
     yield runtime
     await runtime.close()
@@ -161,7 +162,7 @@ async def explain_search(
     assert explained.indexes("semantic_event") <= {"semantic_event_pkey"}
     # The rows that are ranked, those that are shown, and those whose vectors are compared.
     compared = million.vectors.comparable + 1
-    assert explained.rows("semantic_event") <= matching.RANKED_MATCHES + 2 * PAGE + compared
+    assert explained.rows("semantic_event") <= event_matching.RANKED_MATCHES + 2 * PAGE + compared
     return total, explained
 
 
@@ -192,21 +193,23 @@ async def test_the_newest_of_a_very_common_word(
     million: Runtime, looking: psycopg.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As if it had millions of matches: back in time until there are enough."""
-    monkeypatch.setattr(matching, "_FEW_MATCHES", 100)
+    monkeypatch.setattr(event_matching, "_FEW_MATCHES", 100)
 
     total, explained = await explain_search(million, looking, word(0))
 
     assert explained.indexes("event_entry", "ranked_of_last") == {BY_TIME}
     share = total / SIZE.events
-    assert explained.rows("event_entry", "ranked_of_last") <= 3 * matching.RANKED_MATCHES / share
+    assert (
+        explained.rows("event_entry", "ranked_of_last") <= 3 * event_matching.RANKED_MATCHES / share
+    )
 
 
 async def test_words_that_never_stand_together(
     million: Runtime, looking: psycopg.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Many are expected and none is there: the way back in time has an end."""
-    monkeypatch.setattr(matching, "_FEW_MATCHES", 100)
-    monkeypatch.setattr(matching, "_LOOKED_BACK", 500)
+    monkeypatch.setattr(event_matching, "_FEW_MATCHES", 100)
+    monkeypatch.setattr(event_matching, "_LOOKED_BACK", 500)
     query = f"{word(0)} -{word(0)}"
 
     total, explained = await explain_search(million, looking, query)
@@ -261,7 +264,7 @@ async def test_everything_without_a_word(million: Runtime, looking: psycopg.Conn
     assert total == every - with_it
     assert explained.indexes("event_entry", "count_events") == {LATEST, MATCHES}
     assert explained.rows("event_entry", "count_events") == every + with_it
-    assert explained.rows("event_entry", "ranked_of_last") <= 3 * matching.RANKED_MATCHES
+    assert explained.rows("event_entry", "ranked_of_last") <= 3 * event_matching.RANKED_MATCHES
 
 
 @pytest.mark.parametrize(
@@ -368,7 +371,7 @@ async def test_text(
     assert explained.rows("chunk_entry", "count_words_of_chunks") <= 1_000 * len(query.split())
     for name in ("some_chunks", "some_documents"):
         assert explained.rows("chunk_entry", name) <= SIZE.revisions
-        assert explained.rows("artifact_revision", name) <= meaning._NAMED + 1
+        assert explained.rows("artifact_revision", name) <= passage_meaning._NAMED + 1
 
 
 # --- listing ---------------------------------------------------------------------------------

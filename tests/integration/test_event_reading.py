@@ -8,13 +8,14 @@ import pytest
 from pydantic import SecretStr
 
 from benchmarks.bench_events import recorded
-from memory_core.events.filters import EventFilters
 from memory_core.events.reading import get_event, list_for_revision
-from memory_core.events.search import search_events
 from memory_core.events.stakeholders import stakeholders
 from memory_core.events.timeline import timeline
+from memory_core.kernel.settings import Settings
 from memory_core.runtime import Runtime
-from memory_core.settings import Settings
+from memory_core.search.event_filters import EventFilters
+from memory_core.search.events import search_events
+from stack.connection import joined_runtime
 from tests.integration.planted_events import Event, Garden, Planted
 from tests.tool_client import ToolClient
 
@@ -34,7 +35,7 @@ async def abroad(services: Settings) -> AsyncIterator[Runtime]:
     """A runtime over a Postgres that lives by the clock of Auckland."""
     zone = "&options=-c%20TimeZone%3DPacific/Auckland"
     dsn = SecretStr(services.dsn + zone)
-    runtime = Runtime(services.model_copy(update={"events_db_dsn": dsn}))
+    runtime = joined_runtime(services.model_copy(update={"events_db_dsn": dsn}))
     await runtime.open()
     yield runtime
     await runtime.close()

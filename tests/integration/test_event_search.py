@@ -6,10 +6,10 @@ from typing import Any
 import psycopg
 import pytest
 
-from memory_core.events import matching, meaning, search
-from memory_core.events.filters import EventFilters
 from memory_core.index.generation import CollectionName
 from memory_core.runtime import Runtime
+from memory_core.search import event_matching, event_meaning, events
+from memory_core.search.event_filters import EventFilters
 from tests.indexing import ids as indexed_ids
 from tests.indexing import plant, remove
 from tests.integration.planted_events import Event, Garden, Planted
@@ -309,8 +309,8 @@ async def test_pages_are_disjoint_and_together_everything(
     arguments: Json,
 ) -> None:
     """Also past the matches that are ranked: those follow in the order of time."""
-    monkeypatch.setattr(matching, "RANKED_MATCHES", 8)
-    monkeypatch.setattr(meaning, "_DENSE_HITS", 5)
+    monkeypatch.setattr(event_matching, "RANKED_MATCHES", 8)
+    monkeypatch.setattr(event_meaning, "_DENSE_HITS", 5)
     events = [
         Event(
             f"Launch step {number} was taken{', which is risky' if number % 7 == 0 else ''}.",
@@ -341,8 +341,8 @@ async def test_pages_by_time_have_matches_by_meaning_between_those_by_words(
     garden: Garden, tools: ToolClient, monkeypatch: pytest.MonkeyPatch, size: int
 ) -> None:
     """Five by their words; all others count as near."""
-    monkeypatch.setattr(meaning, "_NEAR", 2.0)
-    monkeypatch.setattr(meaning, "_FARTHEST", 2.0)
+    monkeypatch.setattr(event_meaning, "_NEAR", 2.0)
+    monkeypatch.setattr(event_meaning, "_FARTHEST", 2.0)
     events = [
         Event(
             f"Step {number} was taken{', which is risky' if number % 4 == 0 else ''}.",
@@ -372,7 +372,7 @@ async def test_a_page_beyond_the_end_is_empty_and_knows_the_total(
 async def test_many_matches_and_few_are_ranked_alike(
     garden: Garden, tools: ToolClient, monkeypatch: pytest.MonkeyPatch, few: int
 ) -> None:
-    monkeypatch.setattr(matching, "_FEW_MATCHES", few)
+    monkeypatch.setattr(event_matching, "_FEW_MATCHES", few)
     await garden.document(
         Event("The beta was moved.", time="2026-01-03"),
         Event("The beta launch was moved to May.", time="2026-01-01"),
@@ -393,12 +393,12 @@ async def test_searches_at_once_do_not_wait_for_each_other_s_connections(
     planted: Planted, runtime: Runtime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Twice as many as there are connections, each counting while it finds the newest."""
-    monkeypatch.setattr(matching, "_MANY_MATCHES", 0)
+    monkeypatch.setattr(event_matching, "_MANY_MATCHES", 0)
     size = runtime.database._pool.max_size
 
     found = await asyncio.gather(
         *(
-            search.search_events(runtime, "pricing", EventFilters(), limit=5)
+            events.search_events(runtime, "pricing", EventFilters(), limit=5)
             for _ in range(2 * size)
         )
     )

@@ -7,8 +7,8 @@ from uuid import uuid4
 import psycopg
 import pytest
 
-from memory_core import jobs
-from memory_core.errors import ErrorCode, MemoryFault
+from memory_core.kernel.errors import ErrorCode, MemoryFault
+from memory_core.queue import jobs
 from memory_core.runtime import Runtime
 from tests.integration import demo_corpus
 from tests.integration.planted_events import Event, Garden, ingest

@@ -8,11 +8,12 @@ from uuid import uuid4
 import psycopg
 import pytest
 
-from memory_core import integrity, queries
 from memory_core.artifacts import ingest as ingest_module
 from memory_core.events import store
+from memory_core.kernel import queries
+from memory_core.kernel.settings import Settings
 from memory_core.runtime import Runtime
-from memory_core.settings import Settings
+from memory_core.upkeep import integrity
 from tests.indexing import assert_exact
 from tests.integration.asking import until
 from tests.pipeline_client import Pipeline

@@ -5,9 +5,9 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from memory_core import jobs
 from memory_core.extraction.batch import Outcome
 from memory_core.index.generation import CollectionName
+from memory_core.queue import jobs
 from memory_core.runtime import Runtime
 from tests.integration.asking import until
 from tests.integration.extracting import LONG, PARAGRAPHS, SHORT

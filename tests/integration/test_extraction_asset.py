@@ -10,9 +10,9 @@ from memory_assets.events import extract_revisions
 from memory_assets.partitions import REVISIONS
 from memory_assets.resources import MemoryResource
 from memory_assets.tags import FROM_QUEUE, TRIGGER_TAG
+from memory_core.kernel.settings import Settings
 from memory_core.runtime import Runtime
-from memory_core.settings import Settings
-from memory_core.stack import ports
+from stack import ports
 from tests.pipeline_client import Pipeline
 
 TEXT = "Decision: we launch the beta in May."

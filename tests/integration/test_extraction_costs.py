@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from memory_core import queries
 from memory_core.events.reextraction import reextract
-from memory_core.ids import sha256
+from memory_core.kernel import queries
+from memory_core.kernel.ids import sha256
 from memory_core.runtime import Runtime
 from tests.integration.asking import until
 from tests.integration.extracting import LONG, PARAGRAPHS, SHORT, asked

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from memory_core import jobs
 from memory_core.index.generation import CollectionName
+from memory_core.queue import jobs
 from memory_core.runtime import Runtime
 from tests.conftest import IndexHost
 from tests.indexing import caught_up

@@ -8,8 +8,8 @@ import pytest
 from memory_assets.definitions import defs
 from memory_assets.first_look import first_look
 from memory_assets.resources import MemoryResource
-from memory_core.integrity import CHECKS
-from memory_core.settings import Settings
+from memory_core.kernel.settings import Settings
+from memory_core.upkeep.integrity import CHECKS
 from tests.integration.job_queue import Queue
 
 AT_THE_START = ["report_health", "keep_house"]

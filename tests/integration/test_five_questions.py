@@ -14,8 +14,8 @@ from mcp import Client
 
 from mcp_server.server import build_server
 from memory_core.events.commitments import list_commitments
+from memory_core.kernel.settings import Settings
 from memory_core.runtime import Runtime
-from memory_core.settings import Settings
 from tests.conftest import IndexHost
 from tests.integration import demo_corpus
 from tests.tool_client import Json, ToolClient, in_one_task

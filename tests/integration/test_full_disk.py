@@ -14,12 +14,13 @@ import psutil
 import psycopg
 import pytest
 
-from memory_core.errors import StackFault
-from memory_core.settings import Settings
-from memory_core.stack import locks, state
-from memory_core.stack.connection import connected
-from memory_core.stack.layout import Layout
-from memory_core.stack.orphans import MARKER
+from memory_core.kernel import file_locks as locks
+from memory_core.kernel.errors import StackFault
+from memory_core.kernel.settings import Settings
+from stack import state
+from stack.connection import connected
+from stack.layout import Layout
+from stack.orphans import MARKER
 
 MEGABYTE = 1_000_000
 

@@ -7,13 +7,7 @@ from typing import Any
 import pytest
 
 from memory_core.extraction import prompts
-from memory_core.extraction.model import (
-    Category,
-    ChunkEvent,
-    Evidence,
-    Subject,
-    SubjectType,
-)
+from memory_core.extraction.model import Category, ChunkEvent, Evidence, Subject, SubjectType
 from tests.integration.asking import Asking, Opened
 from tests.scripted_provider import (
     Answer,

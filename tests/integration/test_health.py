@@ -10,11 +10,11 @@ import psycopg
 import pytest
 
 from mcp_server.server import build_server
-from memory_core.database import Database
-from memory_core.health import DAEMON_SILENT_AFTER, Health, check_health
+from memory_core.kernel.database import Database
+from memory_core.kernel.settings import Settings
 from memory_core.runtime import Runtime
-from memory_core.settings import Settings
-from memory_core.stack.ports import free_port
+from memory_core.upkeep.health import DAEMON_SILENT_AFTER, Health, check_health
+from stack.ports import free_port
 
 NOBODY = "postgresql://u:s3cr3t@127.0.0.1:1/db"
 

@@ -3,8 +3,8 @@
 import asyncio
 from collections.abc import Sequence
 
-from memory_core.database import Database
-from memory_core.errors import ChromaUnavailable
+from memory_core.kernel.database import Database
+from memory_core.kernel.errors import ChromaUnavailable
 from memory_core.log import checkpoint
 from memory_core.log.appending import append
 from memory_core.log.change import Change, ChangeType, of_memory

@@ -13,12 +13,12 @@ import pytest
 from mcp import Client
 
 from mcp_server.server import build_server
-from memory_core import ids
 from memory_core.importing import storing
 from memory_core.importing.roots import Registry, Root
 from memory_core.index.generation import CollectionName
+from memory_core.kernel import ids
+from memory_core.kernel.settings import Settings
 from memory_core.runtime import Runtime
-from memory_core.settings import Settings
 from tests.indexing import caught_up
 from tests.tool_client import Json, ToolClient, in_one_task
 

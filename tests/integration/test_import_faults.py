@@ -15,16 +15,16 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from memory_core.database import Database, Session
-from memory_core.errors import PostgresUnavailable
 from memory_core.importing import files, sandbox
+from memory_core.importing.file_cache import Known
+from memory_core.importing.file_walk import Found
 from memory_core.importing.limits import Limits
-from memory_core.importing.memo import Known
 from memory_core.importing.reader import Parsed, Reader
 from memory_core.importing.report import Report
 from memory_core.importing.roots import Root
 from memory_core.importing.storing import Storing
-from memory_core.importing.walking import Found
+from memory_core.kernel.database import Database, Session
+from memory_core.kernel.errors import PostgresUnavailable
 from memory_core.runtime import Runtime
 from tests.importing import Importer, counts, names
 
@@ -62,7 +62,7 @@ def grown_by_reading(folder: Path) -> int:
     code = """
 import resource, sys
 from pathlib import Path
-from memory_core.importing.memo import Memo
+from memory_core.importing.file_cache import Memo
 from memory_core.importing.reader import Reader
 from memory_core.importing.roots import Place, Registry, Root
 from memory_core.importing.run import survey

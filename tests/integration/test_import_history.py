@@ -8,11 +8,11 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from memory_core.errors import InvalidInput
 from memory_core.importing import prune, watch
-from memory_core.importing.places import admit
+from memory_core.importing.given_paths import admit
 from memory_core.importing.roots import Place, Registry, Root
 from memory_core.importing.run import survey
+from memory_core.kernel.errors import InvalidInput
 from memory_core.runtime import Runtime
 from tests.importing import Importer, contents, counts, git, names
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from memory_core.importing.places import admit
+from memory_core.importing.given_paths import admit
 from memory_core.importing.roots import Registry
 from memory_core.importing.run import Import, Options, Survey, survey
 from memory_core.runtime import Runtime

@@ -11,10 +11,10 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from memory_core.artifacts.document import ArtifactType
-from memory_core.errors import Conflict, InvalidInput
 from memory_core.importing import files, formats, watch
 from memory_core.importing.roots import Place, Registry, Root
 from memory_core.importing.run import survey
+from memory_core.kernel.errors import Conflict, InvalidInput
 from memory_core.runtime import Runtime
 from tests.importing import Importer, contents, counts, names
 

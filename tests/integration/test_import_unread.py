@@ -13,8 +13,8 @@ import pytest
 from memory_core.artifacts.deletion import delete_artifact
 from memory_core.artifacts.document import ArtifactType
 from memory_core.importing import files, run
+from memory_core.importing.file_cache import Known, Memo, digests
 from memory_core.importing.formats import mbox
-from memory_core.importing.memo import Known, Memo, digests
 from memory_core.importing.storing import Storing
 from memory_core.runtime import Runtime
 from tests.importing import Importer, counts, names

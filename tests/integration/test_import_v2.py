@@ -17,10 +17,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory_core import ids, tls
 from memory_core.artifacts.document import ArtifactType, Document
 from memory_core.artifacts.ingest import ingest
-from memory_core.errors import ChromaUnavailable, ForeignCollection, InvalidInput
 from memory_core.importing.item import Unusable
 from memory_core.importing.v2 import conversion
 from memory_core.importing.v2.run import Report, import_v2
@@ -28,10 +26,14 @@ from memory_core.importing.v2.source import COLLECTIONS, Record
 from memory_core.index import filling
 from memory_core.index.chroma import ChromaClient, Collection
 from memory_core.index.generation import CollectionName
-from memory_core.integrity import CHECKS
+from memory_core.kernel import ids, tls
+from memory_core.kernel.errors import ChromaUnavailable, ForeignCollection, InvalidInput
+from memory_core.kernel.settings import Settings
 from memory_core.runtime import Runtime
-from memory_core.settings import Settings
-from memory_core.stack import ports
+from memory_core.upkeep.integrity import CHECKS
+from stack import ports
+from stack.chroma_copy import serving
+from stack.connection import joined_runtime
 from tests.conftest import IndexHost
 from tests.indexing import ids as indexed_ids
 from tests.indexing import upsert_texts
@@ -157,7 +159,7 @@ async def over_v2(settings: Settings, v2_server: str) -> AsyncIterator[Runtime]:
     """This version, pointed at the Chroma of version 2."""
     host, _, port = v2_server.removeprefix("http://").partition(":")
     values = {"chroma_host": host, "chroma_port": int(port)}
-    runtime = Runtime(settings.model_copy(update=values))
+    runtime = joined_runtime(settings.model_copy(update=values))
     await runtime.open()
     yield runtime
     await runtime.close()
@@ -202,10 +204,10 @@ async def test_everything_comes_over_once_and_version_2_stays_as_it_was(
     place = v2_server if kind == "server" else str(v2_directory)
     before = (await contents(v2_server), digests(v2_directory))
 
-    trial = await import_v2(runtime, place, dry_run=True)
+    trial = await import_v2(runtime, place, serving, dry_run=True)
     assert (await tools("memory_list"))["total"] == 0
-    first = await import_v2(runtime, place, dry_run=False)
-    again = await import_v2(runtime, place, dry_run=False)
+    first = await import_v2(runtime, place, serving, dry_run=False)
+    again = await import_v2(runtime, place, serving, dry_run=False)
 
     assert (await contents(v2_server), digests(v2_directory)) == before
     assert [report.refused for report in (trial, first, again)] == [[], [], []]
@@ -220,7 +222,7 @@ async def test_everything_comes_over_once_and_version_2_stays_as_it_was(
 async def test_texts_and_labels_are_those_of_version_2(
     tools: ToolClient, runtime: Runtime, v2_server: str
 ) -> None:
-    await import_v2(runtime, v2_server, dry_run=False)
+    await import_v2(runtime, v2_server, serving, dry_run=False)
 
     mail = await tools("artifact_get", artifact_uid=ids.artifact_uid("gmail", "msg-1"))
     assert mail["content"] == "Decision: we launch in May."
@@ -257,7 +259,7 @@ async def test_places_that_are_not_of_version_2_are_refused(
 
     for place, words in ((own, "no collection of version 2"), (str(tmp_path), "no chroma.sqlite3")):
         with pytest.raises(InvalidInput, match=words):
-            await import_v2(runtime, place, dry_run=False)
+            await import_v2(runtime, place, serving, dry_run=False)
     with pytest.raises(ChromaUnavailable, match="does not answer"):
         await import_v2(runtime, f"http://127.0.0.1:{ports.free_port()}", dry_run=False)
 

@@ -10,13 +10,14 @@ import pytest
 from mcp import Client
 
 from mcp_server.server import build_server
-from memory_core import integrity
 from memory_core.index import comparing, filling
 from memory_core.index.chroma import ChromaClient, Collection
 from memory_core.index.generation import CollectionName
 from memory_core.index.writing import settle_now
+from memory_core.kernel.settings import Settings
 from memory_core.runtime import Runtime
-from memory_core.settings import Settings
+from memory_core.upkeep import integrity
+from stack.connection import joined_runtime
 from tests.conftest import IndexHost
 from tests.indexing import (
     assert_exact,
@@ -314,7 +315,7 @@ async def test_a_rebuild_with_a_paid_embedder_costs_nothing(
     await note(openai_tools, LONG, source_id="long")
     await openai_tools("memory_store", content="Likes otters", type="fact", confidence=0.8)
     asked = len(embedded(provider))
-    runtime = Runtime(openai_settings)
+    runtime = joined_runtime(openai_settings)
     await runtime.open()
     try:
         before = await serving(runtime)
@@ -352,7 +353,7 @@ async def test_another_embedder_searches_by_words_until_the_index_is_rebuilt(
 ) -> None:
     await note(tools, OTTERS)
     await index_host.stop()
-    other = Runtime(openai_settings)
+    other = joined_runtime(openai_settings)
     await other.open()
     try:
         async with in_one_task(Client(build_server(openai_settings))) as client:
@@ -388,7 +389,7 @@ async def test_vectors_of_an_older_version_are_taken_over_without_their_texts(
     await index_host.stop()
     assert openai_settings.chroma_host is not None
     client = ChromaClient(openai_settings.chroma_host, openai_settings.chroma_port)
-    other = Runtime(openai_settings)
+    other = joined_runtime(openai_settings)
     await other.open()
     label = {"provider": "openai", "model": "scripted-embedding", "dimension": 64}
     try:

@@ -14,11 +14,11 @@ import pytest
 from memory_core.artifacts.deletion import delete_artifact
 from memory_core.artifacts.document import ArtifactType, Document
 from memory_core.artifacts.ingest import ingest
-from memory_core.errors import NotFound
+from memory_core.kernel.errors import NotFound
+from memory_core.kernel.settings import Settings
 from memory_core.log import checkpoint
 from memory_core.log.change import START, Position
 from memory_core.runtime import Runtime
-from memory_core.settings import Settings
 from tests.conftest import IndexHost
 from tests.indexing import assert_exact, counts
 

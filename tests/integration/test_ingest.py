@@ -14,8 +14,8 @@ from mcp import Client
 
 from mcp_server.server import build_server
 from memory_core.index.generation import CollectionName
+from memory_core.kernel.settings import Settings
 from memory_core.runtime import Runtime
-from memory_core.settings import Settings
 from tests.tool_client import Json, ToolClient
 
 UID = "uid_" + hashlib.sha256(b"notes:kickoff").hexdigest()[:16]

@@ -11,8 +11,9 @@ import pytest
 from mcp import Client
 
 from mcp_server.server import build_server
+from memory_core.kernel.settings import Settings
 from memory_core.runtime import Runtime
-from memory_core.settings import Settings
+from stack.connection import joined_runtime
 from tests.indexing import assert_exact, caught_up, counts
 from tests.integration.failing_servers import LONG, NOTE, Server, stored_rows, visible
 from tests.scripted_provider import ScriptedProvider, ServerError
@@ -43,7 +44,7 @@ async def test_an_embedder_that_fails_delays_the_index_alone(
 
     assert (stored["status"], stored["indexed"]) == ("created", False)
     assert found
-    runtime = Runtime(openai_settings)
+    runtime = joined_runtime(openai_settings)
     await runtime.open()
     try:
         await caught_up(runtime)

@@ -11,9 +11,9 @@ from pydantic import SecretStr
 
 from mcp_server.server import build_server
 from memory_core.index.generation import CollectionName
+from memory_core.kernel.settings import Settings
 from memory_core.runtime import Runtime
-from memory_core.settings import Settings
-from memory_core.stack.postgres import EmbeddedPostgres, identity
+from stack.postgres import EmbeddedPostgres, identity
 from tests.integration.failing_servers import (
     LONG,
     NOTE,

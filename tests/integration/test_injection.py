@@ -8,8 +8,8 @@ import pytest
 from memory_core.extraction import prompts
 from memory_core.extraction.model import Category
 from memory_core.extraction.schema import EXTRACTION_SCHEMA
+from memory_core.kernel.settings import Settings
 from memory_core.runtime import Runtime
-from memory_core.settings import Settings
 from tests.pipeline_client import SMALL_CHUNKS, Pipeline, with_openai
 from tests.scripted_provider import ScriptedProvider
 

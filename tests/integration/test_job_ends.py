@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from memory_core import jobs
-from memory_core.database import Database
-from memory_core.jobs import Job, LeaseLost
+from memory_core.kernel.database import Database
+from memory_core.queue import jobs
+from memory_core.queue.jobs import Job, LeaseLost
 from tests.integration.job_queue import CLAIMERS, MANY, RATE_LIMIT, Queue, claimed, may_write
 
 # --- the final transaction --------------------------------------------------------------------

@@ -8,9 +8,9 @@ from uuid import UUID
 
 import pytest
 
-from memory_core import jobs
-from memory_core.database import Database
-from memory_core.errors import ErrorCode, MemoryFault, ProviderFault
+from memory_core.kernel.database import Database
+from memory_core.kernel.errors import ErrorCode, MemoryFault, ProviderFault
+from memory_core.queue import jobs
 from tests.integration.job_queue import CLAIMERS, MANY, RATE_LIMIT, Queue, claimed, may_write
 
 # --- claim ------------------------------------------------------------------------------------

@@ -10,12 +10,12 @@ from hypothesis import HealthCheck, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from memory_core import ids
 from memory_core.artifacts.document import ArtifactType, Document, Sensitivity
 from memory_core.artifacts.ingest import IngestResult, ingest, ingest_many
 from memory_core.index.generation import CollectionName
-from memory_core.integrity import CHECKS
+from memory_core.kernel import ids
 from memory_core.runtime import Runtime
+from memory_core.upkeep.integrity import CHECKS
 from tests.integration.test_ingest import LONG
 from tests.integration.test_ingest import ingest as ingest_note
 from tests.pipeline_client import SMALL_CHUNKS, Pipeline

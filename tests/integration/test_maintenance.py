@@ -6,16 +6,16 @@ from typing import Any
 import pytest
 from psycopg.types.json import Jsonb
 
-from memory_core import metrics
+from memory_assets import old_runs, partition_retirement
 from memory_core.backfill import control
-from memory_core.database import Database
 from memory_core.extraction import prompts
 from memory_core.extraction.cache import AnswerCache
 from memory_core.extraction.model import DocumentContext
-from memory_core.maintenance import cache, history, partitions
-from memory_core.maintenance.vacuum import vacuum
-from memory_core.prices import Price
+from memory_core.kernel.database import Database
+from memory_core.kernel.prices import Price
 from memory_core.runtime import Runtime
+from memory_core.upkeep import cache, metrics
+from memory_core.upkeep.vacuum import vacuum
 from tests.backfill_client import Deployment, begin, remember
 from tests.pipeline_client import Pipeline, bump, with_openai
 from tests.scripted_provider import AuthError, RateLimit, ScriptedProvider
@@ -143,9 +143,9 @@ async def test_no_more_is_dropped_at_once_than_was_said(pipeline: Pipeline) -> N
 
 
 async def test_without_dagster_there_is_nothing_to_retire_or_prune(database: Database) -> None:
-    assert await partitions.retire(database, 1) == partitions.Retired(0, 0)
-    assert await history.prunable_runs(database, 1, 10, []) == []
-    assert await history.prune_check_results(database, 1, 10) == 0
+    assert await partition_retirement.retire(database, 1) == partition_retirement.Retired(0, 0)
+    assert await old_runs.prunable_runs(database, 1, 10, []) == []
+    assert await old_runs.prune_check_results(database, 1, 10) == 0
 
 
 # --- vacuum ------------------------------------------------------------------------------------

@@ -14,10 +14,10 @@ from urllib.parse import urlsplit, urlunsplit
 import psycopg
 import pytest
 
-from memory_core import migrations
-from memory_core.errors import ConfigurationFault, PostgresUnavailable
-from memory_core.migrations import Migration
-from memory_core.settings import Settings
+from memory_core.kernel import migrations
+from memory_core.kernel.errors import ConfigurationFault, PostgresUnavailable
+from memory_core.kernel.migrations import Migration
+from memory_core.kernel.settings import Settings
 
 AT_ONCE = 8
 SHIPPED = [migration.name for migration in migrations.shipped()]
@@ -200,8 +200,8 @@ class TestManyAtOnce:
     def test_one_killed_half_way_leaves_the_rest_to_the_next(self, dsn: str) -> None:
         code = f"""
 import os
-from memory_core import migrations
-from memory_core.migrations import Migration
+from memory_core.kernel import migrations
+from memory_core.kernel.migrations import Migration
 first = Migration(1, {FIRST.name!r}, {FIRST.statements!r})
 slow = Migration(2, {SECOND.name!r}, "CREATE TABLE half (a int); SELECT pg_sleep(600);")
 migrations.apply({dsn!r}, [first, slow])

@@ -5,10 +5,10 @@ from collections.abc import Iterator
 import psycopg
 import pytest
 
-from memory_core import notifications
-from memory_core.errors import PostgresUnavailable
-from memory_core.notifications import Notifications
-from memory_core.settings import Settings
+from memory_core.kernel.errors import PostgresUnavailable
+from memory_core.kernel.settings import Settings
+from memory_core.queue import notifications
+from memory_core.queue.notifications import Notifications
 from tests.integration.job_queue import Queue
 
 PENDING = {(notifications.JOBS, "")}

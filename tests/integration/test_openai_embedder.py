@@ -9,10 +9,10 @@ import pytest
 from mcp import Client
 
 from mcp_server.server import build_server
-from memory_core import provider as provider_module
 from memory_core.embedding.openai import OpenAIEmbedder
-from memory_core.errors import ErrorCode, ProviderFault
-from memory_core.settings import Settings
+from memory_core.kernel import provider as provider_module
+from memory_core.kernel.errors import ErrorCode, ProviderFault
+from memory_core.kernel.settings import Settings
 from tests.integration.asking import until
 from tests.scripted_provider import (
     AuthError,

@@ -8,18 +8,15 @@ from typing import Any
 
 import pytest
 
-from memory_core import provider as provider_module
-from memory_core.database import Database
-from memory_core.errors import ErrorCode
 from memory_core.extraction import prompts
 from memory_core.extraction.grounds import Context
-from memory_core.extraction.model import (
-    DocumentContext,
-    Proposal,
-)
+from memory_core.extraction.model import DocumentContext, Proposal
 from memory_core.extraction.openai import describe
 from memory_core.extraction.proof import prove
 from memory_core.extraction.schema import EXTRACTION_SCHEMA, MERGE_SCHEMA
+from memory_core.kernel import provider as provider_module
+from memory_core.kernel.database import Database
+from memory_core.kernel.errors import ErrorCode
 from memory_core.text.chunk import Chunk
 from tests.integration.asking import CONTEXT, NOTHING, TEXT, Opened, completion, narratives, until
 from tests.pipeline_client import API_KEY

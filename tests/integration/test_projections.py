@@ -8,8 +8,9 @@ from typing import Any
 import psycopg
 import pytest
 
-from memory_core.database import Database
-from memory_core.errors import ChromaUnavailable
+from memory_core.kernel.database import Database
+from memory_core.kernel.errors import ChromaUnavailable
+from memory_core.kernel.settings import Settings
 from memory_core.log import checkpoint, deadletters
 from memory_core.log.appending import append
 from memory_core.log.change import Change, ChangeType, NewChange, Position, of_memory
@@ -17,7 +18,6 @@ from memory_core.log.checkpoint import Checkpoint
 from memory_core.log.projection import Commit
 from memory_core.log.waiting import wait_until
 from memory_core.log.worker import Worker
-from memory_core.settings import Settings
 
 SECONDS = 20.0
 

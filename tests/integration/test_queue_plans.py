@@ -6,9 +6,9 @@ import psycopg
 import pytest
 
 from benchmarks.bench_queue import fill
-from memory_core import queries
-from memory_core.jobs import LEASE_SECONDS, reach
-from memory_core.settings import Settings
+from memory_core.kernel import queries
+from memory_core.kernel.settings import Settings
+from memory_core.queue.jobs import LEASE_SECONDS, reach
 
 JOBS = 20_000
 LIMIT = 20

@@ -10,9 +10,9 @@ import psycopg
 import pytest
 from pydantic import SecretStr
 
-from mcp_server.cli.wording import in_commands
-from memory_core.errors import InvalidInput, MemoryFault, NotFound
-from memory_core.settings import Settings
+from mcp_server.cli.command_wording import in_commands
+from memory_core.kernel.errors import InvalidInput, MemoryFault, NotFound
+from memory_core.kernel.settings import Settings
 from tests.integration.commands import Command, answer, words
 from tests.integration.planted_events import Event, Garden, Planted, ingest
 from tests.tool_client import Json, ToolClient
@@ -345,7 +345,7 @@ def test_config_names_every_setting_its_source_and_no_secret(
 
 
 def test_every_secret_of_the_settings_is_masked() -> None:
-    from memory_core.origins import origins
+    from memory_core.kernel.setting_origins import origins
 
     secret = SecretStr("postgresql://me:do-not-show@127.0.0.1/x")
     settings = Settings(_env_file=None, openai_api_key="do-not-show", events_db_dsn=secret)  # type: ignore[call-arg,arg-type]

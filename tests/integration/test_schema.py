@@ -13,9 +13,9 @@ import pytest
 from dagster_postgres import DagsterPostgresStorage
 from psycopg.rows import dict_row
 
-from memory_core import migrations, queries
-from memory_core.settings import Settings
-from memory_core.stack.services import dagster_storage_url
+from memory_core.kernel import migrations, queries
+from memory_core.kernel.settings import Settings
+from stack.services import dagster_storage_url
 
 NOW = "now()"
 UUID = "gen_random_uuid()"

@@ -9,8 +9,8 @@ import pytest
 
 from memory_core.index.generation import CollectionName
 from memory_core.index.store import VectorStore
-from memory_core.passages import meaning
 from memory_core.runtime import Runtime
+from memory_core.search import passage_meaning
 from tests.indexing import plant
 from tests.integration.searched_text import DEMO, MANIFEST, found_texts, note
 from tests.tool_client import Json, ToolClient
@@ -391,8 +391,8 @@ async def test_filters_leave_what_is_meant_however_much_is_nearer(
     long: bool,
 ) -> None:
     monkeypatch.setattr(VectorStore, "comparable", compared)
-    monkeypatch.setattr(meaning, "_NAMED", named)
-    monkeypatch.setattr(meaning, "_NEAREST", nearest)
+    monkeypatch.setattr(passage_meaning, "_NAMED", named)
+    monkeypatch.setattr(passage_meaning, "_NEAREST", nearest)
     wanted = "Customers complained about the invoice. " * (300 if long else 1)
     for number in range(12):
         await note(tools, f"Client billing complaint {number}.", source_id=f"nearer {number}")

@@ -19,24 +19,24 @@ import psutil
 import psycopg
 import pytest
 
-from memory_core.errors import StackFault
 from memory_core.index.chroma import ChromaClient, ChromaFault
-from memory_core.runtime import Runtime
-from memory_core.settings import Settings
-from memory_core.stack import locks, ports, probes, state
-from memory_core.stack.connection import Membership, connected
-from memory_core.stack.layout import Layout
-from memory_core.stack.orphans import MARKER
-from memory_core.stack.postgres import EmbeddedPostgres, identity
-from memory_core.stack.state import StackState
+from memory_core.kernel import file_locks as locks
+from memory_core.kernel.errors import StackFault
+from memory_core.kernel.settings import Settings
+from stack import ports, probes, state
+from stack.connection import Membership, connected, joined_runtime
+from stack.layout import Layout
+from stack.orphans import MARKER
+from stack.postgres import EmbeddedPostgres, identity
+from stack.state import StackState
 
 PATIENCE = 60.0
 # What a command does: join, say so, stay until its input ends.
 COMMAND = """
 import sys
 from pathlib import Path
-from memory_core.settings import Settings
-from memory_core.stack.connection import connected
+from memory_core.kernel.settings import Settings
+from stack.connection import connected
 with connected(Settings(_env_file=None, data_dir=Path(sys.argv[1]))) as resolved:
     print(resolved.chroma_address, flush=True)
     sys.stdin.read()
@@ -426,7 +426,7 @@ class TestMembership:
             membership.leave()  # once more is no error
 
     async def test_a_runtime_joins_again_by_itself(self, alone: Settings, data_dir: Path) -> None:
-        runtime = Runtime(alone.model_copy(update={"embedder": "local"}))
+        runtime = joined_runtime(alone.model_copy(update={"embedder": "local"}))
         try:
             await runtime.open()
             async with runtime.database.session() as session:

@@ -15,7 +15,7 @@ from mcp_types import Tool
 
 from mcp_server.failures import error_in
 from mcp_server.server import build_server
-from memory_core.settings import Settings
+from memory_core.kernel.settings import Settings
 from tests.tool_client import ToolClient
 
 SNAPSHOTS = Path(__file__).resolve().parents[1] / "snapshots" / "tools"

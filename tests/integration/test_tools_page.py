@@ -11,8 +11,8 @@ import pytest
 from mcp import Client
 
 from mcp_server.server import build_server
+from memory_core.kernel.settings import Settings
 from memory_core.runtime import Runtime
-from memory_core.settings import Settings
 from tests.example_calls import Json, examples
 from tests.integration import demo_corpus
 from tests.tool_client import ToolClient, in_one_task

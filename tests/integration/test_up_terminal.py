@@ -8,9 +8,9 @@ import pytest
 from rich.console import Console
 
 from mcp_server.cli.up import Terminal
-from memory_core.settings import Settings
-from memory_core.stack.services import Plan
-from memory_core.stack.state import StackState
+from memory_core.kernel.settings import Settings
+from stack.services import Plan
+from stack.state import StackState
 from tests.integration.planted_events import ingest
 from tests.tool_client import ToolClient
 

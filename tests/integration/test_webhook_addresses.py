@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from memory_core.errors import InvalidInput
+from memory_core.kernel.errors import InvalidInput
 from memory_core.webhooks.addresses import NameUnknown, is_public, parse_url
 from memory_core.webhooks.sending import Sender, SendFault
 from tests.webhook_receiver import Receiver

@@ -2,7 +2,7 @@
 
 import pytest
 
-from memory_core.errors import InvalidInput
+from memory_core.kernel.errors import InvalidInput
 from tests.integration.commands import Command, answer
 from tests.webhook_receiver import Receiver
 

@@ -13,8 +13,8 @@ import pytest
 from standardwebhooks import Webhook
 from standardwebhooks.webhooks import WebhookVerificationError
 
-from memory_core.database import Database
-from memory_core.errors import InvalidInput
+from memory_core.kernel.database import Database
+from memory_core.kernel.errors import InvalidInput
 from memory_core.log.appending import append
 from memory_core.log.change import ChangeType, NewChange, of_artifact, of_conversation, of_memory
 from memory_core.log.worker import Worker

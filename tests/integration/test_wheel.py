@@ -14,9 +14,10 @@ import httpx
 import pytest
 from mcp import Client, StdioServerParameters
 
-from memory_core import tls
-from memory_core.stack import locks, state
-from memory_core.stack.layout import Layout
+from memory_core.kernel import file_locks as locks
+from memory_core.kernel import tls
+from stack import state
+from stack.layout import Layout
 
 PROJECT = Path(__file__).resolve().parents[2]
 

@@ -11,13 +11,13 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from memory_core.database import Database
+from memory_core.kernel.database import Database
+from memory_core.kernel.settings import Settings
 from memory_core.log import deadletters
 from memory_core.log.appending import append
 from memory_core.log.change import ChangeType, Position, of_memory
 from memory_core.log.checkpoint import load
 from memory_core.log.waiting import wait_until
-from memory_core.settings import Settings
 
 PROJECT = Path(__file__).resolve().parents[2]
 NAME = "recording"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from memory_core.settings import Settings
+from memory_core.kernel.settings import Settings
 from memory_core.web.admission import Admission, is_loopback
 
 LOCAL = Admission.of("127.0.0.1")

@@ -26,8 +26,8 @@ from memory_core.extraction.pipeline import (
     STORED_EVENTS,
     Extraction,
 )
-from memory_core.jobs import Job
-from memory_core.prices import Price
+from memory_core.kernel.prices import Price
+from memory_core.queue.jobs import Job
 from memory_core.text.chunk import Chunk
 
 PRICES = {"m": Price(prompt=2.0, completion=10.0)}

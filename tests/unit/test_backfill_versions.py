@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from memory_core.errors import ConfigurationFault
 from memory_core.extraction import prompts
 from memory_core.extraction.versions import Versions, current, number
-from memory_core.settings import Settings
+from memory_core.kernel.errors import ConfigurationFault
+from memory_core.kernel.settings import Settings
 
 
 def versions(extract: int, merge: int, extractor: str = "openai") -> Versions:
@@ -86,7 +86,7 @@ def test_a_file_that_is_no_prompt_stops_the_start(
 
 
 def test_the_folder_must_exist(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from memory_core.settings import load_settings
+    from memory_core.kernel.settings import load_settings
 
     monkeypatch.chdir(tmp_path)
     with pytest.raises(ConfigurationFault, match=r"PROMPTS_DIR=.* there is no such folder"):

@@ -2,8 +2,8 @@
 
 import pytest
 
-from memory_core.errors import ErrorCode
-from memory_core.jobs import PERMANENT, backoff_seconds
+from memory_core.kernel.errors import ErrorCode
+from memory_core.queue.jobs import PERMANENT, backoff_seconds
 
 
 @pytest.mark.parametrize(

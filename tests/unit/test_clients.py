@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from mcp_server import clients
 from mcp_server.cli import app
 from mcp_server.clients import CLIENTS, Place, Server, Unreadable
-from memory_core.errors import Conflict
+from memory_core.kernel.errors import Conflict
 
 STDIO = Server(command=("/opt/bin/mcp-memory", "serve", "--stdio"))
 ADDRESS = "http://127.0.0.1:3000/mcp"

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 import yaml
 
-from memory_core.settings import COMPOSE_ONLY, Settings, variable_names
-from memory_core.stack.services import CODE_MODULE, dagster_storage_url
+from memory_core.kernel.settings import COMPOSE_ONLY, Settings, variable_names
+from stack.services import CODE_MODULE, dagster_storage_url
 
 PROJECT = Path(__file__).resolve().parents[2]
 COMPOSE: dict[str, Any] = yaml.safe_load((PROJECT / "docker-compose.yml").read_text())

@@ -18,8 +18,8 @@ from memory_core.extraction.pipeline import (
     STORED_EVENTS,
 )
 from memory_core.extraction.rules import VERSION
-from memory_core.integrity import CHECKS
-from memory_core.settings import Settings
+from memory_core.kernel.settings import Settings
+from memory_core.upkeep.integrity import CHECKS
 from tests.pipeline_client import bump
 
 OPERATIONS = ("pipeline_health", "housekeeping")

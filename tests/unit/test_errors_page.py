@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from memory_core import jobs
-from memory_core.errors import ErrorCode
+from memory_core.kernel.errors import ErrorCode
+from memory_core.queue import jobs
 from tests.documented import ROOT
 
 PAGE = (ROOT / "docs" / "errors.md").read_text(encoding="utf-8")

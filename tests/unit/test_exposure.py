@@ -2,8 +2,8 @@
 
 import pytest
 
-from memory_core.settings import Settings
-from memory_core.stack import exposure
+from memory_core.kernel.settings import Settings
+from stack import exposure
 
 
 def warning(**hosts: str) -> str | None:

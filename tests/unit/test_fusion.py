@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory_core.fusion import fuse
+from memory_core.search.fusion import fuse
 
 KEYS = st.sampled_from("abcdefgh")
 RANKINGS = st.dictionaries(st.sampled_from(["dense", "words", "titles"]), st.lists(KEYS))

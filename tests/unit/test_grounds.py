@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from memory_core.extraction.aliases import equates, is_full_name, is_short_form
 from memory_core.extraction.alignment import SourceText
 from memory_core.extraction.grounds import Context, Grounds
 from memory_core.extraction.model import DocumentContext, Entity, EntityType, Subject, SubjectType
-from memory_core.extraction.naming import equates, is_full_name, is_short_form
 
 PASSAGE = (
     "Alice Chen (AC) will write the migration plan by Friday.\nBob\nStone did not test it: 3 bugs "

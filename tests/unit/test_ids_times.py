@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory_core import ids
-from memory_core.errors import ErrorCode, InvalidInput, NotFound
-from memory_core.times import as_utc, parse_time, parse_until
+from memory_core.kernel import ids
+from memory_core.kernel.errors import ErrorCode, InvalidInput, NotFound
+from memory_core.kernel.times import as_utc, parse_time, parse_until
 
 UUID = "1b4e28ba-2fa1-41d2-883f-0016d3cca427"
 

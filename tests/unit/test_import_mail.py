@@ -10,7 +10,7 @@ import pytest
 from memory_core.extraction.model import DocumentContext
 from memory_core.extraction.rules import propose
 from memory_core.extraction.rules.blocks import read as read_blocks
-from memory_core.importing import quoting, sandbox
+from memory_core.importing import quoted_replies, sandbox
 from memory_core.importing.formats import mail, mbox
 from memory_core.importing.item import Unusable
 
@@ -400,7 +400,7 @@ def test_a_long_quotation_is_marked_in_every_line_so_that_each_passage_knows() -
     ],
 )
 def test_the_writers_own_words_are_never_marked(text: str) -> None:
-    assert quoting.mark(text) == text
+    assert quoted_replies.mark(text) == text
 
 
 # --- mailboxes -------------------------------------------------------------------------------

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from memory_core.stack import locks
-from memory_core.stack.locks import FileLock, holding
+from memory_core.kernel import file_locks as locks
+from memory_core.kernel.file_locks import FileLock, holding
 
 HOLD = """
 import subprocess, sys
 from pathlib import Path
-from memory_core.stack.locks import FileLock
+from memory_core.kernel.file_locks import FileLock
 lock = FileLock(Path(sys.argv[1]))
 assert lock.try_acquire(shared=sys.argv[2] == "shared")
 child = subprocess.Popen(["sleep", "600"])  # inherits whatever can be inherited

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from memory_assets.dagster_internals import log_level
-from memory_core.logging_setup import StampedLines
-from memory_core.stack import services
-from memory_core.stack.layout import Layout
-from memory_core.stack.rotation import rotate_large
-from memory_core.stack.services import Plan
+from memory_core.kernel.logging_setup import StampedLines
+from stack import services
+from stack.layout import Layout
+from stack.rotation import rotate_large
+from stack.services import Plan
 from tests.conftest import offline_settings
 
 STAMPED = re.compile(r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z [A-Z]+ [\w.]+: ")

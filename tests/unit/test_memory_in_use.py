@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from memory_core.settings import HANDED_OVER, load_settings, variable_names
-from memory_core.stack.memory import memory_in_use, older_memory_notice
+from memory_core.kernel.settings import HANDED_OVER, load_settings, variable_names
+from stack.memory import memory_in_use, older_memory_notice
 
 
 @pytest.fixture(autouse=True)

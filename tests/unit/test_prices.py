@@ -2,7 +2,7 @@
 
 import pytest
 
-from memory_core.prices import Price, parse_prices
+from memory_core.kernel.prices import Price, parse_prices
 
 
 def test_without_prices_nothing_has_one() -> None:

@@ -7,12 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memory_core.extraction.ledger import Ledger
-from memory_core.extraction.model import (
-    MAX_QUOTE_WORDS,
-    DocumentContext,
-    Extractor,
-    Proposal,
-)
+from memory_core.extraction.model import MAX_QUOTE_WORDS, DocumentContext, Extractor, Proposal
 from memory_core.extraction.rules import VERSION, RulesExtractor, propose
 from memory_core.extraction.rules.narrative import MAX_NARRATIVE
 from memory_core.text.chunk import Chunk

@@ -3,7 +3,7 @@
 import pytest
 
 from memory_assets.tags import describe, trigger
-from memory_core.database import Row
+from memory_core.kernel.database import Row
 
 
 def revision(uid: str, source: str = "gmail", title: str | None = "Minutes") -> Row:

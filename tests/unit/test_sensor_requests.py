@@ -15,8 +15,8 @@ from memory_assets.requests import (
     still_wanted,
     worth_a_run,
 )
-from memory_core.database import Row
-from memory_core.jobs import RUN_DIED
+from memory_core.kernel.database import Row
+from memory_core.queue.jobs import RUN_DIED
 
 RUN_KEY = "the-run"
 

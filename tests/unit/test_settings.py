@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from pydantic import SecretStr, TypeAdapter
 
-from memory_core.errors import ConfigurationFault
-from memory_core.settings import (
+from memory_core.kernel.errors import ConfigurationFault
+from memory_core.kernel.settings import (
     COMPOSE_ONLY,
     HANDED_OVER,
     Settings,

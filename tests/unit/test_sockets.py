@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from memory_core.errors import StackFault
-from memory_core.stack import sockets
+from memory_core.kernel.errors import StackFault
+from stack import sockets
 
 NAME = ".s.PGSQL.5432"
 

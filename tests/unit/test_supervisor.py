@@ -13,10 +13,10 @@ from pathlib import Path
 import psutil
 import pytest
 
-from memory_core.errors import StackFault
-from memory_core.stack.child import Child, ChildDied, ChildSpec, last_lines
-from memory_core.stack.orphans import MARKER, end_orphans
-from memory_core.stack.supervisor import _cancel
+from memory_core.kernel.errors import StackFault
+from stack.child import Child, ChildDied, ChildSpec, last_lines
+from stack.orphans import MARKER, end_orphans
+from stack.supervisor import _cancel
 
 
 async def ready(_: float) -> None:

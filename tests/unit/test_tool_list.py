@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from mcp_server.server import build_server
 from memory_core import __version__
-from memory_core.settings import TOOLSETS, Settings
+from memory_core.kernel.settings import TOOLSETS, Settings
 from tests.example_calls import Json
 
 # Of a list with every toolset, in cl100k tokens.

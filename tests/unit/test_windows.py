@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory_core.passages.windows import WINDOW_CHARS, Highlighter, Window
+from memory_core.search.windows import WINDOW_CHARS, Highlighter, Window
 from memory_core.text.units import UNIT_CHARS, units
 
 WEIGHTS = {"otter": 3.0, "river": 2.0, "budget": 4.0}

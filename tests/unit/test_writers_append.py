@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from memory_core import queries
+from memory_core.kernel import queries
 
 PROJECT = Path(__file__).resolve().parents[2]
 # What the memory is. Left out: what is derived from these by triggers, the queue (event_jobs, whose
@@ -112,7 +112,7 @@ def functions_of(module: str) -> Iterator[Function]:
 @cache
 def known() -> dict[Name, Function]:
     found: dict[Name, Function] = {}
-    for package in ("memory_core", "memory_assets", "mcp_server"):
+    for package in ("memory_core", "memory_assets", "mcp_server", "stack"):
         for path in (PROJECT / package).rglob("*.py"):
             module = path.relative_to(PROJECT).with_suffix("").as_posix().replace("/", ".")
             for function in functions_of(module):

@@ -16,7 +16,7 @@ from importlib import resources
 from importlib.resources.abc import Traversable
 from pathlib import Path
 
-from memory_core.errors import ConfigurationFault
+from memory_core.kernel.errors import ConfigurationFault
 
 NAMES = ("extract", "merge")
 _FILE = re.compile(r"(?P<name>[a-z]+)\.(?P<number>[1-9][0-9]{0,8})\.md")

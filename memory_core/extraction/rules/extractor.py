@@ -5,14 +5,7 @@ from datetime import datetime
 
 from memory_core.extraction.ledger import Ledger
 from memory_core.extraction.model import DocumentContext, Proposal, ProposedEvent
-from memory_core.extraction.rules import (
-    attendance,
-    blocks,
-    entities,
-    guards,
-    sentences,
-    tables,
-)
+from memory_core.extraction.rules import attendance, blocks, entities, guards, sentences, tables
 from memory_core.extraction.rules.blocks import AUTHORED, TALK, Block, Layout
 from memory_core.extraction.rules.events import Writer, distinct
 from memory_core.extraction.rules.finder import Finder

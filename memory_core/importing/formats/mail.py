@@ -15,7 +15,7 @@ from email.utils import getaddresses, parsedate_to_datetime
 from typing import Any
 
 from memory_core.artifacts.document import ArtifactType
-from memory_core.importing import quoting, sandbox
+from memory_core.importing import quoted_replies, sandbox
 from memory_core.importing.charset import decode
 from memory_core.importing.formats import html
 from memory_core.importing.item import Item, Skip, Unusable
@@ -257,7 +257,7 @@ def _date(message: Message) -> datetime | None:
 
 def _body(message: Message) -> str:
     reader = _Reader()
-    text = quoting.mark(reader.read(message, 0).strip("\n"))
+    text = quoted_replies.mark(reader.read(message, 0).strip("\n"))
     attachments = "\n".join(f"[Attachment: {name}]" for name in reader.attachments)
     return "\n\n".join(part for part in (text, attachments) if part)
 
@@ -309,7 +309,7 @@ class _Reader:
             if (value := header(message, name))
         )
         inner = self.read(message, depth + 1)
-        return quoting.quote(f"{head}\n\n{inner}".strip("\n"))
+        return quoted_replies.quote(f"{head}\n\n{inner}".strip("\n"))
 
     def _salvaged(self, part: Message, depth: int) -> str:
         """Parts whose boundary is missing or another one than was said. The first line that looks

@@ -14,12 +14,12 @@ from memory_core.artifacts.document import (
     Sensitivity,
     VisibilityScope,
 )
-from memory_core.errors import InvalidInput
-from memory_core.history import Role
+from memory_core.assistant.conversations import Role
+from memory_core.assistant.memories import MemoryType
 from memory_core.importing.item import Unusable
 from memory_core.importing.v2.source import Record
-from memory_core.memories import MemoryType
-from memory_core.times import as_utc, parse_time
+from memory_core.kernel.errors import InvalidInput
+from memory_core.kernel.times import as_utc, parse_time
 
 Choice = TypeVar("Choice", bound=StrEnum)
 

@@ -4,13 +4,14 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from memory_core import history, ids, memories
 from memory_core.artifacts.document import Document
 from memory_core.artifacts.ingest import ingest_many
-from memory_core.errors import Conflict, InvalidInput
+from memory_core.assistant import conversations, memories
 from memory_core.importing.item import Unusable
 from memory_core.importing.v2 import conversion
-from memory_core.importing.v2.source import Record, Source, opened
+from memory_core.importing.v2.source import Record, Serve, Source, opened
+from memory_core.kernel import ids
+from memory_core.kernel.errors import Conflict, InvalidInput
 from memory_core.runtime import Runtime
 
 _BATCH = 64
@@ -37,10 +38,15 @@ class Report:
 
 
 async def import_v2(
-    runtime: Runtime, place: str, *, dry_run: bool, advance: Advance = lambda _: None
+    runtime: Runtime,
+    place: str,
+    serve: Serve,
+    *,
+    dry_run: bool,
+    advance: Advance = lambda _: None,
 ) -> Report:
     """From a directory of Chroma, or the address of its server; neither is written to."""
-    async with opened(place, Path(runtime.settings.data_dir)) as source:
+    async with opened(place, Path(runtime.settings.data_dir), serve) as source:
         importing = _Import(runtime, source, Report(dry_run), advance)
         await importing.memories()
         await importing.turns()
@@ -96,7 +102,7 @@ class _Import:
                 self._refuse(record.id, problem)
 
     async def _store_turn(self, tally: Tally, turn: conversion.Turn) -> None:
-        status = await history.append(
+        status = await conversations.append(
             self._runtime,
             conversation_id=turn.conversation_id,
             turn_index=turn.turn_index,

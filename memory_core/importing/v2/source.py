@@ -3,31 +3,26 @@
 Nothing is ever written to either. A directory is copied, since Chroma changes what it opens.
 """
 
-import asyncio
 import shutil
-from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from memory_core.errors import ChromaUnavailable, InvalidInput
 from memory_core.index.chroma import ChromaClient, ChromaFault, Collection
 from memory_core.index.store import is_labelled
-from memory_core.stack import ports, probes
-from memory_core.stack.layout import Layout
-from memory_core.stack.locks import FileLock
-from memory_core.stack.services import script
+from memory_core.kernel.errors import ChromaUnavailable, InvalidInput
+from memory_core.kernel.file_locks import FileLock
 
 COLLECTIONS = ("memory", "history", "artifacts", "artifact_chunks")
 _PAGE = 500
 _LABELS: tuple[Literal["metadatas"], ...] = ("metadatas",)
 _WHOLE: tuple[Literal["metadatas", "documents"], ...] = ("metadatas", "documents")
-_START_SECONDS = 90.0
-_POLL_SECONDS = 0.1
 _SPARE_BYTES = 100_000_000
-# Ends the server when our end of its standard input closes, however we end.
-_TIED = '"$@" </dev/null & server=$!; cat >/dev/null; kill $server; wait $server'
+
+# Starts a Chroma server on a directory and yields its address; it ends with the context.
+Serve = Callable[[Path], AbstractAsyncContextManager[str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +71,7 @@ class Source:
 
 
 @asynccontextmanager
-async def opened(place: str, data_dir: Path) -> AsyncIterator[Source]:
+async def opened(place: str, data_dir: Path, serve: Serve) -> AsyncIterator[Source]:
     """`place`: a directory, or the address of a server."""
     if place.startswith(("http://", "https://")):
         async with _connected(place) as source:
@@ -85,7 +80,7 @@ async def opened(place: str, data_dir: Path) -> AsyncIterator[Source]:
     directory = Path(place).expanduser()
     _refuse_no_chroma(directory, data_dir)
     with _copied(directory, data_dir) as copy:
-        async with _serving(copy) as address, _connected(address) as source:
+        async with serve(copy) as address, _connected(address) as source:
             yield source
 
 
@@ -122,7 +117,7 @@ def _refuse_no_chroma(directory: Path, data_dir: Path) -> None:
             f"{directory} is no directory of Chroma: it has no chroma.sqlite3. Give the directory "
             "that version 2's Chroma kept its data in, or the address of its server (http://…)."
         )
-    own = Layout(data_dir).chroma
+    own = data_dir / "chroma"
     if own.exists() and own.samefile(directory):
         raise InvalidInput(
             f"{directory} is where this version keeps its own index. Stop the stack, move that "
@@ -152,42 +147,3 @@ def _copied(directory: Path, data_dir: Path) -> Iterator[Path]:
             yield copy
         finally:
             shutil.rmtree(copy, ignore_errors=True)
-
-
-@asynccontextmanager
-async def _serving(directory: Path) -> AsyncIterator[str]:
-    port = ports.free_port()
-    command = [script("chroma"), "run", "--path", str(directory)]
-    command += ["--host", ports.LOOPBACK, "--port", str(port)]
-    with (directory.parent / "chroma.log").open("wb") as log:
-        server = await asyncio.create_subprocess_exec(
-            *("sh", "-c", _TIED, "sh", *command),
-            stdin=asyncio.subprocess.PIPE,
-            stdout=log,
-            stderr=log,
-            cwd="/",
-            start_new_session=True,
-        )
-    try:
-        await _ready(port, directory.parent / "chroma.log")
-        yield f"http://{ports.LOOPBACK}:{port}"
-    finally:
-        assert server.stdin is not None
-        server.stdin.close()
-        await server.wait()
-
-
-async def _ready(port: int, log: Path) -> None:
-    deadline = asyncio.get_running_loop().time() + _START_SECONDS
-    while True:
-        try:
-            await probes.chroma(ports.LOOPBACK, port)
-        except Exception as error:
-            if asyncio.get_running_loop().time() > deadline:
-                raise ChromaUnavailable(
-                    "A Chroma server could not be started on a copy of that directory; nothing "
-                    f"was imported. {log} has its words."
-                ) from error
-            await asyncio.sleep(_POLL_SECONDS)
-        else:
-            return

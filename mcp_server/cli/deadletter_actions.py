@@ -1,0 +1,103 @@
+"""What `mcp-memory deadletters …` does."""
+
+import getpass
+
+from mcp_server.cli import tables
+from mcp_server.cli.safe_text import as_json as json_text
+from mcp_server.cli.safe_text import shown
+from mcp_server.cli.session import Memory, with_memory
+from mcp_server.cli.tables import Column
+from memory_core.kernel.errors import InvalidInput, NotFound
+from memory_core.log import deadletters
+
+_STATUSES = ("failed", "retrying", "resolved")
+
+
+def list_(projection: str | None, status: str | None, limit: int, *, as_json: bool) -> None:
+    if status is not None and status not in _STATUSES:
+        raise InvalidInput(f"{status!r} is no status: choose {', '.join(_STATUSES)}.")
+
+    async def read(memory: Memory) -> tuple[list[deadletters.DeadLetter], int]:
+        async with memory.runtime.database.session() as session:
+            return await deadletters.find(
+                session, projection=projection, status=status, limit=limit
+            )
+
+    found, total = with_memory(read)
+    if as_json:
+        print(json_text({"total": total, "dead_letters": [one.as_json() for one in found]}))
+        return
+    if not found:
+        print("There are none.")
+        return
+    columns = [Column(name) for name in ("id", "projection", "type", "status", "tries", "since")]
+    tables.show(
+        [*columns, Column("error", 1)],
+        (
+            [
+                str(one.id),
+                shown(one.projection),
+                shown(one.change.event_type),
+                one.status,
+                str(one.retry_count),
+                f"{one.first_failed_at:%Y-%m-%d %H:%M}",
+                shown(one.error_message),
+            ]
+            for one in found
+        ),
+    )
+
+
+def show(id_: int) -> None:
+    async def read(memory: Memory) -> deadletters.DeadLetter:
+        async with memory.runtime.database.session() as session:
+            return await deadletters.get(session, id_)
+
+    print(json_text(with_memory(read).as_json()))
+
+
+def retry(ids: list[int] | None, *, every: bool, projection: str | None) -> None:
+    chosen = _chosen(ids, every=every, projection=projection)
+
+    async def ask(memory: Memory) -> int:
+        async with memory.runtime.database.session() as session:
+            return await deadletters.retry(session, chosen, projection=projection, by=_user())
+
+    number = _some(with_memory(ask), chosen)
+    print(f"{number} will be tried again by the worker; `deadletters list` shows how.")
+
+
+def resolve(ids: list[int] | None, *, every: bool, projection: str | None) -> None:
+    chosen = _chosen(ids, every=every, projection=projection)
+
+    async def close(memory: Memory) -> int:
+        async with memory.runtime.database.session() as session:
+            return await deadletters.resolve(session, chosen, projection=projection, by=_user())
+
+    print(f"{_some(with_memory(close), chosen)} resolved.")
+
+
+def _chosen(ids: list[int] | None, *, every: bool, projection: str | None) -> list[int] | None:
+    """None: all open ones."""
+    if ids:
+        return ids
+    if every or projection is not None:
+        return None
+    raise InvalidInput("Say which: their numbers, --projection NAME, or --all.")
+
+
+def _some(number: int, chosen: list[int] | None) -> int:
+    if chosen and not number:
+        named = ", ".join(str(id_) for id_ in chosen)
+        raise NotFound(
+            f"No dead letter {named} is open: nothing was changed. `mcp-memory deadletters list` "
+            "shows those that are."
+        )
+    return number
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return "unknown"

@@ -1,0 +1,142 @@
+"""How far extraction is: what waits, what failed with which code, and why an answer is empty."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from memory_core.kernel.database import Database, Row
+from memory_core.kernel.settings import Settings
+from memory_core.runtime import Runtime
+from memory_core.upkeep import health
+from stack.memory import memory_in_use
+
+PROVIDER_CODES = "OPENAI_"
+
+
+@dataclass(frozen=True, slots=True)
+class Setback:
+    """Documents whose extraction failed, or waits for another try, for the same reason."""
+
+    code: str
+    documents: int
+    message: str  # of one of them
+
+    @property
+    def is_of_provider(self) -> bool:
+        return self.code.startswith(PROVIDER_CODES)
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """Documents, each by its latest revision."""
+
+    documents: int = 0
+    done: int = 0
+    waiting: int = 0
+    working: int = 0
+    failures: tuple[Setback, ...] = ()
+    # Of those that wait: what their last attempt failed with.
+    delays: tuple[Setback, ...] = ()
+    pipeline_runs: bool = False
+
+    @property
+    def failed(self) -> int:
+        return sum(failure.documents for failure in self.failures)
+
+    @property
+    def unfinished(self) -> int:
+        return self.waiting + self.working
+
+    def why_no_events(self) -> str:
+        """Why a question about events has an empty answer."""
+        if not self.documents:
+            return NOTHING_STORED
+        told = []
+        if self.done:
+            told.append(f"No event matches in {_documents(self.done)} with extracted events.")
+        if self.unfinished:
+            told.append(f"Not extracted yet: {self.waits()}.")
+        if self.failures:
+            told.append(f"Extraction failed: {self.fails()}.")
+        if self.waiting and not self.pipeline_runs:
+            told.append(NO_PIPELINE)
+        return " ".join(told)
+
+    def why_no_passages(self) -> str:
+        """Why a search of texts has an empty answer: they can be found once they are stored."""
+        if not self.documents:
+            return NOTHING_STORED
+        return f"No passage matches in {_documents(self.documents)}."
+
+    def waits(self) -> str:
+        working = f", {self.working:,} being worked on" if self.working else ""
+        delays = f" ({counted(self.delays)})" if self.delays else ""
+        return f"{self.waiting:,} waiting{delays}{working}"
+
+    def fails(self) -> str:
+        return counted(self.failures)
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "documents": self.documents,
+            "done": self.done,
+            "waiting": self.waiting,
+            "working": self.working,
+            "failed": self.failed,
+            "failed_by_code": {failure.code: failure.documents for failure in self.failures},
+            "pipeline_runs": self.pipeline_runs,
+        }
+
+
+NOTHING_STORED = "Nothing is stored yet."
+NO_PIPELINE = "Nothing extracts events at the moment: start `mcp-memory up`."
+
+
+def counted(setbacks: Iterable[Setback]) -> str:
+    return ", ".join(f"{one.documents:,} with {one.code}" for one in setbacks)
+
+
+async def read_progress(runtime: Runtime, artifact_uid: str | None = None) -> Progress:
+    """Of all documents, or of one."""
+    return await progress_of(runtime.database, runtime.settings, artifact_uid)
+
+
+async def progress_of(
+    database: Database, settings: Settings, artifact_uid: str | None = None
+) -> Progress:
+    async with database.session() as session:
+        rows = await session.all("extraction_progress", uid=artifact_uid)
+    return Progress(
+        documents=sum(row["documents"] for row in rows),
+        done=_count(rows, "DONE"),
+        # A revision without a job gets one when its events are asked for.
+        waiting=_count(rows, "PENDING") + _count(rows, "NONE"),
+        working=_count(rows, "PROCESSING"),
+        failures=_setbacks(rows, "FAILED"),
+        delays=_setbacks(rows, "PENDING"),
+        pipeline_runs=await pipeline_runs(database, settings),
+    )
+
+
+async def pipeline_runs(database: Database, settings: Settings) -> bool:
+    """Whether jobs are being picked up: by our own stack, or by a daemon elsewhere."""
+    running = memory_in_use(settings).stack
+    if running is not None and running.postgres_dsn == settings.dsn:
+        return running.mode == "full"
+    return (await health.check_daemon(database)).state == "up"
+
+
+def _count(rows: list[Row], status: str) -> int:
+    return sum(row["documents"] for row in rows if row["status"] == status)
+
+
+def _setbacks(rows: list[Row], status: str) -> tuple[Setback, ...]:
+    return tuple(
+        Setback(row["code"], row["documents"], row["message"] or "")
+        for row in rows
+        if row["status"] == status and row["code"]
+    )
+
+
+def _documents(number: int) -> str:
+    return "1 document" if number == 1 else f"{number:,} documents"

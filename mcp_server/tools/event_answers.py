@@ -1,0 +1,115 @@
+"""Shapes that several event tools return."""
+
+from datetime import datetime
+from typing import Annotated, Any
+from uuid import UUID
+
+from pydantic import BaseModel, Field, SerializerFunctionWrapHandler, model_serializer
+from pydantic.json_schema import SkipJsonSchema
+
+from memory_core.events.names import Person
+from memory_core.extraction.model import ActorRole, Category, SubjectType
+from memory_core.kernel.database import Row
+from memory_core.kernel.times import utc_text
+
+
+class SubjectOut(BaseModel):
+    type: SubjectType | str
+    ref: str
+
+
+class ActorOut(BaseModel):
+    ref: str
+    role: ActorRole | str
+
+
+class EvidenceOut(BaseModel):
+    quote: str = Field(description="text[start_char:end_char], exactly.")
+    start_char: int
+    end_char: int
+    chunk_id: str | None
+    match_kind: str
+
+
+class EventOut(BaseModel):
+    event_id: str
+    artifact_uid: str
+    revision_id: str
+    category: Category
+    event_time: datetime | None
+    narrative: str = Field(
+        description="Extractor's words. Proved: quote; actors, subject: in text."
+    )
+    subject: SubjectOut
+    actors: list[ActorOut]
+    confidence: float
+    title: str | None = None
+    # None where it was not asked for: then the key is left out.
+    evidence: list[EvidenceOut] | SkipJsonSchema[None] = None
+
+    @model_serializer(mode="wrap")
+    def _without_what_was_not_asked_for(self, shown: SerializerFunctionWrapHandler) -> Any:
+        content = shown(self)
+        if self.evidence is None:
+            del content["evidence"]
+        return content
+
+
+class Candidate(BaseModel):
+    name: str
+    events: int
+    aliases: list[str]
+    actor: str = Field(description="Pass this to mean this one.")
+    said_in: str | None = Field(description="artifact_uid that equates the names: unproved.")
+
+
+# With actor: the names that were looked for, as the memory knows them. Empty: unknown to it.
+ActorNames = list[str] | None
+ActorCandidates = Annotated[
+    list[Candidate] | None, Field(description="Who else may be meant; without events, ask which.")
+]
+
+
+def without_event(schema: dict[str, Any]) -> None:
+    """Of a shape that adds to an event, only what it adds: event_search spells out the rest."""
+    properties = schema["properties"]
+    for name in EventOut.model_fields.keys() - {"evidence"}:
+        del properties[name]
+
+
+def event_out(row: Row, evidence: dict[UUID, list[Row]] | None) -> EventOut:
+    return EventOut(
+        event_id=str(row["event_id"]),
+        artifact_uid=row["artifact_uid"],
+        revision_id=row["revision_id"],
+        category=row["category"],
+        event_time=row["event_time"],
+        narrative=row["narrative"],
+        subject=SubjectOut(**row["subject_json"]),
+        actors=[ActorOut(**actor) for actor in row["actors_json"]],
+        confidence=row["confidence"],
+        title=row.get("title"),
+        evidence=None
+        if evidence is None
+        else [EvidenceOut(**item) for item in evidence.get(row["event_id"], [])],
+    )
+
+
+def candidates_out(people: list[Person]) -> list[Candidate] | None:
+    if not people:
+        return None
+    return [
+        Candidate(
+            name=p.name, events=p.events, aliases=p.aliases, actor=p.asked_as, said_in=p.said_in
+        )
+        for p in people
+    ]
+
+
+def applied(**filters: Any) -> dict[str, Any]:
+    """What was used of a tool's filters, as it was understood."""
+    return {
+        name: utc_text(value) if isinstance(value, datetime) else value
+        for name, value in filters.items()
+        if value is not None and value is not False and value != 0.0
+    }

@@ -1,0 +1,88 @@
+"""Runs that died without a word: found by their silence, and what they did is still shown."""
+
+import time
+from collections.abc import Iterable
+
+import dagster as dg
+
+from memory_assets.specs import DEPENDENCIES, code_versions, stages_made
+from memory_core.extraction.pipeline import STAGES
+from memory_core.kernel.database import Row
+from memory_core.kernel.settings import load_settings
+
+# A run claims within seconds of its start and then shows signs of life as its leases ask for.
+SUSPECT_SECONDS = 120.0
+# The second is what the job was called before: one of its runs may be under way at an upgrade.
+_JOBS = frozenset({"documents_to_events", "extract_pending", "__ASSET_JOB"})
+
+
+def suspects(instance: dg.DagsterInstance) -> list[str]:
+    """Runs that started long ago and are said to be running.
+
+    Dagster itself never doubts them: killed together with its code server, a run would be shown
+    as running for ever, and take the place of one that could.
+    """
+    records = instance.get_run_records(dg.RunsFilter(statuses=[dg.DagsterRunStatus.STARTED]))
+    return [
+        record.dagster_run.run_id
+        for record in records
+        if _extracts(record.dagster_run)
+        and record.start_time is not None
+        and time.time() - record.start_time > SUSPECT_SECONDS
+    ]
+
+
+def _extracts(run: dg.DagsterRun) -> bool:
+    """Whether it is to claim jobs: upkeep, or a check alone, never shows a sign of life there."""
+    selection = run.asset_selection
+    if run.job_name not in _JOBS or (selection is None and run.asset_check_selection):
+        return False
+    return selection is None or any(dg.AssetKey(stage) in selection for stage in STAGES)
+
+
+def bury(instance: dg.DagsterInstance, run_ids: Iterable[str], reason: str) -> None:
+    for run_id in run_ids:
+        run = instance.get_run_by_id(run_id)
+        if run is not None and not run.is_finished:
+            instance.report_run_failed(run, message=reason)
+
+
+def show_what_was_stored(
+    instance: dg.DagsterInstance, run: dg.DagsterRun, stored: Iterable[Row]
+) -> int:
+    """Killed between its commit and the event log, a run leaves revisions that are DONE and shown
+    as failed. Returns how many were put right."""
+    connection = instance.get_records_for_run(
+        run.run_id, of_type=dg.DagsterEventType.ASSET_MATERIALIZATION
+    )
+    wanted = stages_made(
+        stage
+        for stage in STAGES
+        if run.asset_selection is None or dg.AssetKey(stage) in run.asset_selection
+    )
+    logged = {(record.asset_key, record.partition_key) for record in connection.records}
+    versions = code_versions(load_settings())
+    mended = 0
+    for row in stored:
+        key = row["partition_key"]
+        missing = [stage for stage in wanted if (dg.AssetKey(stage), key) not in logged]
+        for stage in missing:
+            instance.report_runless_asset_event(_in_hindsight(stage, row, run.run_id, versions))
+        mended += bool(missing)
+    return mended
+
+
+def _in_hindsight(
+    stage: str, row: Row, run_id: str, versions: dict[str, str]
+) -> dg.AssetMaterialization:
+    tags = {"dagster/code_version": versions[stage], "dagster/data_version": run_id}
+    if stage in DEPENDENCIES:
+        tags[f"dagster/input_data_version/{DEPENDENCIES[stage]}"] = run_id
+        tags[f"dagster/input_event_pointer/{DEPENDENCIES[stage]}"] = "NULL"
+    return dg.AssetMaterialization(
+        asset_key=stage,
+        partition=row["partition_key"],
+        description=f"Stored by run {run_id}, which died before it could say so.",
+        metadata={"events": row["events"]},
+        tags=tags,
+    )

@@ -1,0 +1,53 @@
+"""Retiring partitions: Dagster's list of keys stays within MAX_LIVE_PARTITIONS.
+
+A retired revision loses its place in Dagster's list and nothing else. Whoever asks for its events
+again (tool, command line, backfill) brings its key back: the sensor adds the keys of what is due.
+"""
+
+from dataclasses import dataclass
+
+from memory_core.kernel.database import Database, Session
+
+# Keys per statement: each holds its locks for milliseconds only.
+_BATCH = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Retired:
+    live: int  # keys that are left
+    retired: int
+    kept: str | None = None  # why more are left than should be
+
+
+async def retire(database: Database, limit: int) -> Retired:
+    """Superseded revisions first, oldest first; never one with work before it or under way."""
+    async with database.session() as session:
+        tables = await session.one("partition_tables_exist")
+        if tables is None or not tables["exists"]:
+            return Retired(0, 0)
+        live = await _live(session)
+        retired = 0
+        while live - retired > limit:
+            if await _backfills(session):
+                return await _left(session, retired, "a Dagster backfill is in progress")
+            # Chosen anew for each batch: what became due meanwhile is not touched.
+            gone = await session.run("retire_partitions", limit=min(_BATCH, live - retired - limit))
+            retired += gone
+            if not gone:
+                return await _left(session, retired, "the others have work before them")
+        return Retired(await _live(session), retired)
+
+
+async def _left(session: Session, retired: int, reason: str) -> Retired:
+    return Retired(await _live(session), retired, reason)
+
+
+async def _live(session: Session) -> int:
+    row = await session.one("count_live_partitions")
+    assert row is not None
+    return int(row["live"])
+
+
+async def _backfills(session: Session) -> bool:
+    row = await session.one("backfill_in_progress")
+    return bool(row and row["exists"])

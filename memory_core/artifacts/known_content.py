@@ -1,0 +1,101 @@
+"""Content that is stored already and comes in again.
+
+An older revision becomes the latest again, a lost text is stored again, changed labels replace the
+stored ones; or nothing has changed.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from memory_core.artifacts import labels
+from memory_core.artifacts.columns import chunk_columns, label_columns, size_columns, text_columns
+from memory_core.artifacts.revision import Draft
+from memory_core.kernel.database import Row, Session
+from memory_core.kernel.settings import Settings
+
+KnownStatus = Literal["restored", "relabelled", "unchanged"]
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    draft: Draft  # labelled as it will be stored
+    row: Row  # as it is stored
+    changed: set[str]  # labels
+
+    @classmethod
+    def of(cls, draft: Draft, row: Row, *, relabel: bool) -> "Known":
+        """Without `relabel` the document's labels are ignored; the stored ones stay."""
+        describe = labels.merged if relabel else labels.unlabelled
+        document = describe(row, draft.revision.document)
+        revision = replace(draft.revision, document=document)
+        return cls(Draft(revision, draft.pieces), row, labels.changed(row, document))
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether its text and all its chunks are there."""
+        expected = max(self.row["chunk_count"], 1)
+        return bool(self.row["has_text"]) and len(self.row["chunk_ids"]) == expected
+
+    @property
+    def status(self) -> KnownStatus:
+        if not (self.row["is_latest"] and self.is_whole):
+            return "restored"
+        return "relabelled" if self.changed else "unchanged"
+
+    @property
+    def needs_extraction(self) -> bool:
+        return not self.is_whole or bool(self.changed & labels.READ_BY_EXTRACTION)
+
+
+async def store_known(
+    session: Session, known: Sequence[Known], settings: Settings
+) -> dict[str, Row]:
+    """Bring the stored revisions up to date; returns the jobs that this takes, by artifact."""
+    await _heal(session, [one for one in known if not one.is_whole])
+    await _restore(session, [one.row for one in known if not one.row["is_latest"]])
+    await _relabel(session, [one for one in known if one.changed])
+    again = [one for one in known if one.needs_extraction]
+    if not again:
+        return {}
+    jobs = await session.all(
+        "request_extraction",
+        **_named(again),
+        max_attempts=settings.event_max_attempts,
+        requested_by="ingest",
+    )
+    return {row["artifact_uid"]: row for row in jobs}
+
+
+async def _restore(session: Session, rows: list[Row]) -> None:
+    if not rows:
+        return
+    uids = [row["artifact_uid"] for row in rows]
+    await session.run("supersede_revisions", uids=uids)
+    await session.run(
+        "restore_revisions", uids=uids, revisions=[row["revision_id"] for row in rows]
+    )
+
+
+async def _heal(session: Session, broken: list[Known]) -> None:
+    """The text and the chunks as they are cut now: the settings may be others than they were."""
+    if not broken:
+        return
+    drafts = [one.draft for one in broken]
+    await session.run("delete_chunks_of_revisions", **_named(broken))
+    await session.run("resize_revisions", **_named(broken), **size_columns(drafts))
+    await session.run("restore_revision_texts", **text_columns(drafts))
+    await session.run("insert_chunks", **chunk_columns(drafts))
+
+
+async def _relabel(session: Session, known: list[Known]) -> None:
+    if known:
+        documents = [one.draft.revision.document for one in known]
+        await session.run("relabel_revisions", **_named(known), **label_columns(documents))
+
+
+def _named(known: Sequence[Known]) -> dict[str, list[str]]:
+    return {
+        "uids": [one.draft.uid for one in known],
+        "revisions": [one.draft.revision.id for one in known],
+    }

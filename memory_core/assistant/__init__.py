@@ -1,0 +1,1 @@
+"""What an assistant keeps for itself: short memories and conversations."""

@@ -1,0 +1,56 @@
+"""Conversations, turn by turn."""
+
+from enum import StrEnum
+from typing import Literal
+
+from memory_core.artifacts.document import refuse_unstorable
+from memory_core.kernel.database import Row
+from memory_core.kernel.errors import Conflict
+from memory_core.log.appending import append as append_change
+from memory_core.log.change import ChangeType, of_conversation
+from memory_core.runtime import Runtime
+
+
+class Role(StrEnum):
+    USER = "user"
+    ASSISTANT = "assistant"
+    SYSTEM = "system"
+
+
+async def append(
+    runtime: Runtime, *, conversation_id: str, role: Role, content: str, turn_index: int
+) -> Literal["created", "unchanged"]:
+    """The same turn again is no change; another text for a turn that exists is a conflict."""
+    refuse_unstorable("conversation_id", conversation_id)
+    refuse_unstorable("content", content)
+    async with runtime.database.transaction() as session:
+        inserted = await session.run(
+            "append_turn",
+            conversation_id=conversation_id,
+            turn_index=turn_index,
+            role=role.value,
+            content=content,
+        )
+        if inserted:
+            change = of_conversation(
+                ChangeType.HISTORY_APPENDED, conversation_id, turn_index=turn_index
+            )
+            await append_change(session, [change])
+            return "created"
+        kept = await session.one("get_turn", conversation_id=conversation_id, turn_index=turn_index)
+    if kept is not None and kept["role"] == role.value and kept["content"] == content:
+        return "unchanged"
+    raise Conflict(
+        f"Turn {turn_index} of conversation {conversation_id!r} is already there with another "
+        "text or role; it was kept. Append with the next free turn_index (history_get shows it).",
+        details={"conversation_id": conversation_id, "turn_index": turn_index},
+    )
+
+
+async def last_turns(runtime: Runtime, conversation_id: str, limit: int) -> tuple[list[Row], int]:
+    """The last turns in order, and how many there are in all."""
+    async with runtime.database.session() as session:
+        rows = await session.all("last_turns", conversation_id=conversation_id, limit=limit)
+        total = await session.one("count_turns", conversation_id=conversation_id)
+    assert total is not None
+    return rows[::-1], int(total["turns"])

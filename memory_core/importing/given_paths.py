@@ -1,0 +1,89 @@
+"""Places: from the paths that a person gives to roots with names, checked against the memory."""
+
+import logging
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+from memory_core.importing import identity, moved_roots
+from memory_core.importing.roots import Place, Registry, Root, locate, taken
+from memory_core.kernel.errors import Conflict
+from memory_core.runtime import Runtime
+
+log = logging.getLogger(__name__)
+
+
+async def admit(
+    runtime: Runtime,
+    registry: Registry,
+    paths: list[Path],
+    *,
+    source: str | None = None,
+    within: Path | None = None,
+    remember: bool = True,
+    tell: Callable[[str], None] = log.info,
+) -> list[Place]:
+    """All of them, or a Conflict and nothing is imported. `tell` hears what was decided about
+    names that a person may see otherwise."""
+    places: list[Place] = []
+    for path in paths:
+        place = locate(registry, path, source, within)
+        if source is None and registry.paths.get(place.root.name) != place.root.path:
+            root = next(
+                (other.root for other in places if other.root.path == place.root.path), None
+            )
+            root = root or await _name(runtime, registry, place.root, tell)
+            place = replace(place, root=root)
+        same_name = [other.root for other in places if other.root.name == place.root.name]
+        if any(root != place.root for root in same_name):
+            raise Conflict(
+                f"Two of the folders would be named {place.root.name!r}. Nothing was imported: "
+                "import them one by one, each with a --source NAME of its own."
+            )
+        places.append(place)
+    for place in places:
+        registry.remember(place.root, save=remember)
+    return places
+
+
+async def _name(
+    runtime: Runtime, registry: Registry, root: Root, tell: Callable[[str], None]
+) -> Root:
+    """The name of a folder that is not known at this place: that of a vanished one which it is, or
+    its own, if that is free."""
+    found, proved = await moved_roots.recognise(runtime, registry, root.path) or (None, False)
+    if found is not None and (proved or found.name == root.name):
+        tell(f"{root.path} holds what {registry.paths[found.name]} held: it is {found.name!r}.")
+        return found
+    known = registry.paths.get(root.name)
+    if known is None:
+        await _refuse_forgotten(runtime, root)
+    elif known.is_dir():
+        raise taken(root.name, known)
+    elif (await moved_roots.likeness(runtime, root.name, root.path)).known:
+        raise Conflict(
+            f"Documents named {root.name!r} come from {known}, which is not there now, and most of "
+            f"them are not in {root.path}. Nothing was imported. If it is that folder all the "
+            f"same, say so with --source {root.name}; else give it another name with --source NAME."
+        )
+    if found is not None:
+        tell(
+            f"{root.path} looks like {registry.paths[found.name]}, which is gone: if it is that "
+            f"folder, import it with --source {found.name}, or its documents are there twice."
+        )
+    return root
+
+
+async def _refuse_forgotten(runtime: Runtime, root: Root) -> None:
+    """The memory has documents of that name, but this data dir does not know where they came
+    from: the same folder, or another one? Only a person can tell."""
+    name = root.name
+    async with runtime.database.session() as session:
+        row = await session.one("is_imported", prefix=identity.address(name, "") + "/")
+    assert row is not None
+    if row["found"]:
+        raise Conflict(
+            f"The memory has documents of a folder named {name!r}, imported with another DATA_DIR. "
+            f"Nothing was imported. If {root.path} is that folder, say so with "
+            f"--source {name}; else give it another name with --source NAME."
+        )

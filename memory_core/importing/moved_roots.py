@@ -1,0 +1,112 @@
+"""Moving: a folder is known again by what it holds, at another place and under another name.
+
+Compared is a sample of what the memory has of a root whose folder has vanished: the same paths
+below it, with the same bytes where those are remembered.
+"""
+
+import asyncio
+import hashlib
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+
+from memory_core.importing import files, identity
+from memory_core.importing.file_cache import digests
+from memory_core.importing.file_presence import Presence
+from memory_core.importing.file_walk import is_passed_over
+from memory_core.importing.item import Unusable
+from memory_core.importing.limits import LIMITS
+from memory_core.importing.roots import Registry, Root
+from memory_core.runtime import Runtime
+
+_SAMPLE = 200
+# Of the sample, at least this share must be there.
+_MOST = 0.5
+# A few files that many folders have, such as a licence, do not make a large folder a small one.
+_LARGER = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Likeness:
+    """Of so many documents so many have a file at their path, and so many the same bytes there."""
+
+    known: int = 0
+    there: int = 0
+    same: int = 0
+    changed: int = 0
+
+    @property
+    def is_proved(self) -> bool:
+        return self.known > 0 and self.same >= self.known * _MOST
+
+    @property
+    def is_likely(self) -> bool:
+        """Nothing is remembered of the bytes of mailboxes and chats: their paths must do."""
+        return self.known > 0 and self.there - self.changed >= self.known * _MOST
+
+
+async def likeness(runtime: Runtime, name: str, folder: Path) -> Likeness:
+    """What is stored under a root's name, beside what lies in a folder."""
+    async with runtime.database.session() as session:
+        prefix = identity.address(name, "") + "/"
+        rows = await session.all("sample_imported", prefix=prefix, limit=_SAMPLE)
+    names = {identity.path_of(row["source_url"]) for row in rows}
+    return await asyncio.to_thread(_compare, runtime.settings.data_dir, name, folder, names)
+
+
+async def recognise(runtime: Runtime, registry: Registry, folder: Path) -> tuple[Root, bool] | None:
+    """The vanished root that this folder is, and whether that is proved; None if it is none."""
+    likely: Root | None = None
+    best: tuple[int, Root] | None = None
+    for name, path in sorted(registry.paths.items()):
+        if path.is_dir():
+            continue
+        like = await likeness(runtime, name, folder)
+        if like.is_proved and not _is_much_larger(folder, like):
+            if best is None or like.same > best[0]:
+                best = (like.same, Root(name, folder))
+        elif like.is_likely and (likely is None or name == folder.name):
+            likely = Root(name, folder)
+    if best is not None:
+        return best[1], True
+    return (likely, False) if likely is not None else None
+
+
+def _compare(data_dir: Path, name: str, folder: Path, names: set[str]) -> Likeness:
+    disk = Presence({name: folder})
+    there = [path for path in names if disk.at(path)]
+    if len(there) < len(names) * _MOST:
+        return Likeness(len(names), len(there))
+    known = {
+        identity.name_of(name, relative): (relative, digest)
+        for relative, digest in digests(data_dir, name)
+    }
+    equal = [_digest(folder, known[path][0]) == known[path][1] for path in there if path in known]
+    return Likeness(len(names), len(there), equal.count(True), equal.count(False))
+
+
+def _digest(folder: Path, relative: str) -> str | None:
+    made = hashlib.sha256()
+    try:
+        with files.opened(str(folder), relative) as descriptor:
+            files.refuse_size(os.fstat(descriptor).st_size, LIMITS.packed_bytes)
+            while part := os.read(descriptor, 1 << 20):
+                made.update(part)
+    except (Unusable, OSError):
+        return None
+    return made.hexdigest()
+
+
+def _is_much_larger(folder: Path, like: Likeness) -> bool:
+    if like.known == _SAMPLE:  # of how many is not known
+        return False
+    most = like.known * _LARGER
+    return sum(1 for _ in islice(_files(folder), most + 1)) > most
+
+
+def _files(folder: Path) -> Iterator[str]:
+    for _, folders, names in os.walk(folder):
+        folders[:] = [name for name in folders if not is_passed_over(name)]
+        yield from (name for name in names if not is_passed_over(name))

@@ -1,0 +1,1 @@
+"""What every other package stands on: database, settings, errors, ids, times."""

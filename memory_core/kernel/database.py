@@ -1,0 +1,142 @@
+"""Postgres: a pool, named queries, and one place where connection failures become our own."""
+
+import asyncio
+import select
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from typing import Any
+
+import orjson
+import psycopg
+from psycopg.rows import DictRow, dict_row
+from psycopg.types.json import set_json_loads
+from psycopg_pool import AsyncConnectionPool, PoolClosed, PoolTimeout
+
+from memory_core.kernel import queries
+from memory_core.kernel.errors import Conflict, PostgresUnavailable
+
+Row = DictRow
+_CONNECT_SECONDS = 5.0
+
+
+class Session:
+    """A connection in use, addressed by names of queries."""
+
+    def __init__(self, connection: psycopg.AsyncConnection[Row]) -> None:
+        self.connection = connection
+        self.appended = False  # to the log, in this transaction
+
+    async def all(self, query: str, /, **parameters: Any) -> list[Row]:
+        cursor = await self.connection.execute(queries.get(query), parameters)
+        return await cursor.fetchall()
+
+    async def one(self, query: str, /, **parameters: Any) -> Row | None:
+        cursor = await self.connection.execute(queries.get(query), parameters)
+        return await cursor.fetchone()
+
+    async def expect(self, query: str, /, **parameters: Any) -> int:
+        """How many rows Postgres thinks that an explained query has, in a fraction of a
+        millisecond."""
+        row = await self.one(query, **parameters)
+        assert row is not None
+        rows: int = row["QUERY PLAN"][0]["Plan"]["Plan Rows"]
+        return rows
+
+    async def run(self, query: str, /, **parameters: Any) -> int:
+        """Execute; the number of rows touched."""
+        cursor = await self.connection.execute(queries.get(query), parameters)
+        return cursor.rowcount
+
+
+class Database:
+    def __init__(self, dsn: str, *, max_connections: int = 10) -> None:
+        self.dsn = dsn
+        # Called after each commit that appended to the log.
+        self.on_append: list[Callable[[], None]] = []
+        # Belongs, like the pool, to the event loop that first has to wait for it.
+        self._long = asyncio.Semaphore(max(max_connections // 2, 1))
+        self._pool: AsyncConnectionPool[psycopg.AsyncConnection[Row]] = AsyncConnectionPool(
+            dsn,
+            min_size=1,
+            max_size=max_connections,
+            open=False,
+            timeout=_CONNECT_SECONDS,
+            check=_check,
+            configure=_tune,
+            kwargs={"row_factory": dict_row, "connect_timeout": 5, "autocommit": True},
+        )
+
+    async def open(self) -> None:
+        await self._pool.open(wait=False)
+
+    async def close(self) -> None:
+        await self._pool.close(timeout=2)
+
+    @asynccontextmanager
+    async def session(self) -> AsyncIterator[Session]:
+        """A connection in autocommit: for single statements."""
+        with postgres_faults():
+            async with self._pool.connection() as connection:
+                session = Session(connection)
+                yield session
+        self._tell(session)
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncIterator[Session]:
+        with postgres_faults():
+            async with self._pool.connection() as connection, connection.transaction():
+                session = Session(connection)
+                yield session
+        self._tell(session)
+
+    def _tell(self, session: Session) -> None:
+        if session.appended:
+            for told in self.on_append:
+                told()
+
+    @asynccontextmanager
+    async def long_transaction(self) -> AsyncIterator[Session]:
+        """For whoever waits for another service meanwhile. Such may have half of the connections at
+        most, and wait for their turn without one: a service that hangs must not take Postgres away
+        from those who need nothing else. Not within another transaction, nor within each other."""
+        async with self._long, self.transaction() as session:
+            yield session
+
+
+async def _check(connection: psycopg.AsyncConnection[Row]) -> None:
+    """A connection that died with a restarted server is replaced before it is handed out. To ask
+    the server each time would cost a round trip; it has something to say only when it goes."""
+    polled = select.poll()
+    polled.register(connection.fileno(), select.POLLIN)
+    if polled.poll(0):
+        await AsyncConnectionPool.check_connection(connection)
+
+
+async def _tune(connection: psycopg.AsyncConnection[Row]) -> None:
+    await connection.execute(queries.get("tune_connection"))
+    set_json_loads(orjson.loads, connection)
+
+
+@contextmanager
+def postgres_faults() -> Iterator[None]:
+    """Turn "the server is not there" into our own fault; other SQL errors are bugs and pass."""
+    try:
+        yield
+    except (psycopg.errors.DiskFull, psycopg.errors.ReadOnlySqlTransaction) as error:
+        raise PostgresUnavailable(
+            "Postgres takes no writes now (its disk is full, or it is read-only); nothing was "
+            "written. Reading still works. Make room or switch it back, then try again.",
+            details={"cause": type(error).__name__},
+        ) from error
+    except psycopg.errors.SerializationFailure as error:
+        raise Conflict(
+            "Another change to the same document or memory came first; nothing was written. "
+            "Read it again and try again.",
+            details={"cause": type(error).__name__},
+        ) from error
+    except (PoolTimeout, PoolClosed, psycopg.OperationalError, psycopg.InterfaceError) as error:
+        raise PostgresUnavailable(
+            "Postgres does not answer; nothing was written. Is the stack running "
+            "(`mcp-memory up`), or is EVENTS_DB_DSN right? Try again in a moment.",
+            details={"cause": type(error).__name__},
+        ) from error

@@ -1,0 +1,101 @@
+"""Identifiers: how they are made, and how the ones that come from outside are read."""
+
+import hashlib
+import re
+import unicodedata
+from uuid import UUID, uuid4
+
+from memory_core.kernel.errors import NotFound
+
+DIGITS = 16  # of the hash in an id
+_SLUG_LENGTH = 27
+# 36 to the power of 10: a million revisions of one title still differ.
+_KEY_DIGITS = 10
+_KEY_ALPHABET = "0123456789abcdefghijklmnopqrstuvwxyz"
+# Ours are far shorter.
+_LONGEST = 200
+_SHOWN = 60
+
+
+def sha256(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def artifact_uid(source_system: str, source_id: str | None) -> str:
+    """The same for every revision of one document; random when the source gives no id.
+
+    A colon in the system's name would make ("a:b", "c") and ("a", "b:c") the same document.
+    """
+    if not source_id:
+        return "uid_" + uuid4().hex[:DIGITS]
+    if ":" in source_system:
+        return separated_uid(source_system, source_id)
+    return joined_uid(source_system, source_id)
+
+
+def joined_uid(source_system: str, source_id: str) -> str:
+    return "uid_" + sha256(f"{source_system}:{source_id}")[:DIGITS]
+
+
+def separated_uid(source_system: str, source_id: str) -> str:
+    """Of two names that cannot be taken apart wrongly: neither can hold U+0000."""
+    return "uid_" + sha256(f"{source_system}\0{source_id}")[:DIGITS]
+
+
+def revision_id(content_hash: str) -> str:
+    return "rev_" + content_hash[:DIGITS]
+
+
+def artifact_id(uid: str, revision: str) -> str:
+    """Per revision, so that old revisions stay readable."""
+    return "art_" + sha256(f"{uid}:{revision}")[:DIGITS]
+
+
+def chunk_id(artifact: str, index: int, chunk_hash: str) -> str:
+    return f"{artifact}::chunk::{index:03d}::{chunk_hash[:8]}"
+
+
+def memory_id(memory_type: str, content_hash: str) -> str:
+    return "mem_" + sha256(f"{memory_type}:{content_hash}")[:DIGITS]
+
+
+def partition_key(name: str | None, uid: str, revision: str) -> str:
+    """What a person sees in the Dagster UI for this revision: its title, and few digits that tell
+    it from others of that title. The UI cuts longer keys in the middle, or lets them overlap."""
+    number = int(sha256(f"{uid}:{revision}"), 16)
+    digits = ""
+    while len(digits) < _KEY_DIGITS:
+        number, digit = divmod(number, len(_KEY_ALPHABET))
+        digits += _KEY_ALPHABET[digit]
+    return f"{_slug(name or '') or 'untitled'}:{digits}"
+
+
+def parse_uuid(parameter: str, value: str) -> UUID:
+    """A UUID as we print it, or with the prefix of the documentation (evt_, job_, evi_). Anything
+    else names nothing, like a UUID that we never gave out."""
+    bare = re.sub(r"^(?:evt|job|evi)_", "", value.strip())
+    try:
+        return UUID(bare)
+    except ValueError:
+        raise _names_nothing(parameter, value) from None
+
+
+def refuse_impossible(parameter: str, value: str) -> None:
+    """An id that no store can hold names nothing either, and no store is asked for it."""
+    storable = "\x00" not in value and not any("\ud800" <= char <= "\udfff" for char in value)
+    if len(value) > _LONGEST or not storable:
+        raise _names_nothing(parameter, value)
+
+
+def _names_nothing(parameter: str, value: str) -> NotFound:
+    shown = ascii(value) if len(value) <= _SHOWN else f"{value[:_SHOWN]!a}…"
+    return NotFound(
+        f"There is no {parameter.removesuffix('_id').removesuffix('_uid')} {shown}. Give the "
+        f"{parameter} exactly as a tool or command returned it.",
+        details={parameter: value[:_LONGEST].encode("ascii", "backslashreplace").decode()},
+    )
+
+
+def _slug(name: str) -> str:
+    plain = unicodedata.normalize("NFKC", name).lower()
+    return re.sub(r"[^\w]+", "-", plain).strip("-_")[:_SLUG_LENGTH].rstrip("-_")

@@ -1,0 +1,45 @@
+"""Every setting with its value, fit to be shown, and where it comes from."""
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import SecretStr
+
+from memory_core.kernel.settings import ENV_FILE, SECRET_FIELDS, Settings, redact_dsn
+
+_MASK = "***"
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    name: str  # of the variable
+    value: str  # without secrets
+    source: str
+    is_set: bool  # rather than a default
+
+
+def origins(settings: Settings) -> Iterator[Origin]:
+    in_environment = {name.upper() for name, value in os.environ.items() if value}
+    env_file = ENV_FILE.resolve()
+    for field in type(settings).model_fields:
+        name, is_set = field.upper(), field in settings.model_fields_set
+        yield Origin(name, _shown(settings, field), _source(name, is_set, in_environment, env_file),
+                     is_set)  # fmt: skip
+
+
+def _source(name: str, is_set: bool, in_environment: set[str], env_file: Path) -> str:
+    if not is_set:
+        return "default"
+    return "environment" if name in in_environment else str(env_file)
+
+
+def _shown(settings: Settings, field: str) -> str:
+    value = getattr(settings, field)
+    if value is None:
+        return ""
+    text = value.get_secret_value() if isinstance(value, SecretStr) else str(value)
+    if "://" in text:
+        return redact_dsn(text)  # an address may hold a password too
+    return _MASK if field in SECRET_FIELDS else text

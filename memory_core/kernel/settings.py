@@ -1,0 +1,377 @@
+"""Configuration: environment variables (and `.env`), read once, validated, one line on error."""
+
+import difflib
+import os
+import re
+from functools import cache
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+from urllib.parse import urlsplit, urlunsplit
+
+import platformdirs
+from dotenv import dotenv_values
+from pydantic import Field, SecretStr, ValidationError, field_validator, model_validator
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from memory_core.kernel.errors import ConfigurationFault
+from memory_core.kernel.prices import Price, parse_prices
+from memory_core.web.admission import Admission, Authority
+
+Port = Annotated[int, Field(ge=0, le=65535)]
+PositiveInt = Annotated[int, Field(ge=1)]
+
+# In the environment of a child process: the settings there are a whole hand-over of its parent's.
+# Its value names the fields that the user chose; all others are defaults that the parent resolved.
+HANDED_OVER = "MCP_MEMORY_CHOSEN"
+
+ENV_FILE = Path(".env")
+
+# Read by docker-compose.yml from the same `.env`, not by the program.
+COMPOSE_ONLY = frozenset({"POSTGRES_PASSWORD", "COMPOSE_PROJECT_NAME", "MCP_MEMORY_IMAGE"})
+
+
+# The tools of the MCP server, in sets that can be switched on: TOOLSETS.
+TOOLSETS = ("core", "events", "admin")
+
+
+def default_data_dir() -> Path:
+    """The user's own folder, whatever the working directory: ~/.local/share/mcp-memory on Linux."""
+    return platformdirs.user_data_path("mcp-memory", appauthor=False)
+
+
+# Variables of an earlier design that a `.env` may still hold: what does their work now.
+SUPERSEDED = {
+    "WORKER_ID": "each Dagster run names itself as the holder of its jobs",
+    "POLL_INTERVAL_MS": "a Dagster sensor looks for jobs",
+}
+
+
+class Settings(BaseSettings):
+    """Every knob of the product. Field `openai_api_key` is variable `OPENAI_API_KEY`, and so on.
+
+    A port of 0 means "any free one". Empty strings count as unset.
+    """
+
+    model_config = SettingsConfigDict(
+        env_file=ENV_FILE,
+        env_file_encoding="utf-8",
+        env_ignore_empty=True,
+        extra="ignore",
+        frozen=True,
+    )
+
+    # Model provider
+    openai_api_key: SecretStr | None = None
+    openai_base_url: str | None = None
+    openai_embed_model: str = "text-embedding-3-large"
+    openai_embed_dims: Annotated[int, Field(ge=1, le=65536)] = 3072
+    openai_event_model: str = "gpt-4o"
+    openai_timeout: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 30.0
+    openai_max_retries: Annotated[int, Field(ge=0, le=20)] = 3
+    openai_batch_size: Annotated[int, Field(ge=1, le=2048)] = 100
+    extractor: Literal["auto", "openai", "rules"] = "auto"
+    embedder: Literal["auto", "openai", "local"] = "auto"
+    extract_concurrency: Annotated[int, Field(ge=1, le=1024)] = 16
+    prompts_dir: Path | None = None
+
+    # Stores
+    events_db_dsn: SecretStr | None = None
+    chroma_host: str | None = None
+    chroma_port: Port = 8000
+
+    # Text
+    single_piece_max_tokens: PositiveInt = 1200
+    chunk_target_tokens: Annotated[int, Field(ge=36)] = 900
+    chunk_overlap_tokens: Annotated[int, Field(ge=0)] = 100
+    ranking: Literal["scores", "rrf"] = "scores"
+    rrf_constant: PositiveInt = 60
+
+    # Jobs and pipeline
+    event_max_attempts: Annotated[int, Field(ge=1, le=100)] = 5
+    max_live_partitions: Annotated[int, Field(ge=1, le=100_000)] = 50_000
+
+    # Backfills after a change of prompt
+    backfill_start: Literal["manual", "auto"] = "manual"
+    backfill_every_minutes: Annotated[int, Field(ge=1, le=60)] = 1
+    backfill_revisions_per_tick: Annotated[int, Field(ge=1, le=10_000)] = 200
+    backfill_tokens_per_day: Annotated[int, Field(ge=0)] = 2_000_000
+
+    # Operating
+    freshness_minutes: Annotated[int, Field(ge=1)] = 30
+    # How long a call that changes the memory waits until the index has its change; 0: not at all.
+    index_wait_ms: Annotated[int, Field(ge=0, le=600_000)] = 2000
+    history_days: Annotated[int, Field(ge=1, le=36_500)] = 30
+    # How many whole months of the log stay in Postgres; 0: all.
+    log_months: Annotated[int, Field(ge=0, le=1200)] = 0
+    # Whether webhooks may go to private and local addresses, and over plain http.
+    webhook_allow_private: bool = False
+    cache_days: Annotated[int, Field(ge=1, le=36_500)] = 90
+    model_prices: str = ""
+
+    # Serving
+    mcp_host: str = "127.0.0.1"
+    mcp_port: Port = 3000
+    dagster_host: str = "127.0.0.1"
+    dagster_port: Port = 3001
+    # Names by which the servers are reached, and pages that may ask them, separated by commas.
+    allowed_hosts: str = ""
+    allowed_origins: str = ""
+    data_dir: Path = Field(default_factory=default_data_dir, validate_default=True)
+    # Folders that artifact_ingest_file may read, separated as PATH is; empty: none.
+    ingest_roots: str = ""
+    # Which tools the MCP server offers: names of TOOLSETS, separated by commas.
+    toolsets: str = "core,events"
+    log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"
+
+    @field_validator("data_dir")
+    @classmethod
+    def _absolute(cls, value: Path) -> Path:
+        # Orphans and sockets are found by this path: one directory must have one name.
+        return value.expanduser().resolve()
+
+    @field_validator("prompts_dir")
+    @classmethod
+    def _existing_folder(cls, value: Path | None) -> Path | None:
+        if value is None:
+            return None
+        folder = value.expanduser().resolve()
+        if not folder.is_dir():
+            raise ValueError("there is no such folder")
+        return folder
+
+    @field_validator("ingest_roots")
+    @classmethod
+    def _absolute_folders(cls, value: str) -> str:
+        for part in filter(None, value.split(os.pathsep)):
+            if not Path(part).expanduser().is_absolute():
+                raise ValueError(f"{part!r} must be an absolute path")
+        return value
+
+    @field_validator("allowed_hosts")
+    @classmethod
+    def _authorities(cls, value: str) -> str:
+        for part in _listed(value):
+            if Authority.parse(part) is None:
+                raise ValueError(f"{part!r} must be a name or an address, with or without a port")
+        return value
+
+    @field_validator("allowed_origins")
+    @classmethod
+    def _origins(cls, value: str) -> str:
+        for part in _listed(value):
+            if not re.fullmatch(r"[a-z][a-z0-9+.-]*://[^/?#\s]+/?", part.lower()):
+                raise ValueError(f"{part!r} must be of the form https://host or https://host:port")
+        return value
+
+    @field_validator("toolsets")
+    @classmethod
+    def _known_toolsets(cls, value: str) -> str:
+        names = _listed(value.lower())
+        for name in names:
+            if name not in TOOLSETS:
+                raise ValueError(f"{name!r} must be one of {', '.join(TOOLSETS)}")
+        if not names:
+            raise ValueError(f"name at least one of {', '.join(TOOLSETS)}")
+        return value
+
+    @field_validator("log_level", mode="before")
+    @classmethod
+    def _upper(cls, value: Any) -> Any:
+        return value.upper() if isinstance(value, str) else value
+
+    @field_validator("model_prices")
+    @classmethod
+    def _prices(cls, value: str) -> str:
+        parse_prices(value)
+        return value
+
+    @field_validator("openai_base_url")
+    @classmethod
+    def _http_url(cls, value: str | None) -> str | None:
+        if value is not None and urlsplit(value).scheme not in {"http", "https"}:
+            raise ValueError("must start with http:// or https://")
+        return value
+
+    @field_validator("events_db_dsn")
+    @classmethod
+    def _postgres_url(cls, value: SecretStr | None) -> SecretStr | None:
+        if value is not None and not _is_postgres_url(value.get_secret_value()):
+            # No detail: the driver's own words would repeat parts of the password.
+            raise ValueError("must be of the form postgresql://user:password@host:port/database")
+        return value
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        if self.chunk_overlap_tokens * 4 > self.chunk_target_tokens:
+            raise ValueError(
+                f"CHUNK_OVERLAP_TOKENS={self.chunk_overlap_tokens} must be at most a quarter of "
+                f"CHUNK_TARGET_TOKENS={self.chunk_target_tokens}"
+            )
+        if self.chunk_target_tokens > self.single_piece_max_tokens:
+            raise ValueError(
+                f"CHUNK_TARGET_TOKENS={self.chunk_target_tokens} must not exceed "
+                f"SINGLE_PIECE_MAX_TOKENS={self.single_piece_max_tokens}"
+            )
+        for name in ("extractor", "embedder"):
+            if getattr(self, name) == "openai" and self.openai_api_key is None:
+                raise ValueError(f"{name.upper()}=openai needs OPENAI_API_KEY to be set")
+        return self
+
+    @property
+    def allowed_roots(self) -> tuple[Path, ...]:
+        """INGEST_ROOTS, resolved."""
+        parts = filter(None, self.ingest_roots.split(os.pathsep))
+        return tuple(Path(part).expanduser().resolve() for part in parts)
+
+    def admission(self, bound_to: str, *, local_pages: bool = False) -> Admission:
+        """Who may ask a server that listens on that address."""
+        hosts, origins = _listed(self.allowed_hosts), _listed(self.allowed_origins)
+        return Admission.of(bound_to, hosts, origins, local_pages=local_pages)
+
+    @property
+    def chosen_toolsets(self) -> frozenset[str]:
+        return frozenset(_listed(self.toolsets.lower()))
+
+    @property
+    def uses_openai_extractor(self) -> bool:
+        return self._uses_openai(self.extractor)
+
+    @property
+    def uses_openai_embedder(self) -> bool:
+        return self._uses_openai(self.embedder)
+
+    def _uses_openai(self, choice: str) -> bool:
+        return choice == "openai" or (choice == "auto" and self.openai_api_key is not None)
+
+    @property
+    def prices(self) -> dict[str, Price]:
+        """By model, those that are set."""
+        return parse_prices(self.model_prices)
+
+    @property
+    def chroma_address(self) -> str | None:
+        """For people: `host:port`, a URL without its password, or `unix:` and a socket's path."""
+        host = self.chroma_host
+        if host is None or host.startswith("unix:"):
+            return host
+        return redact_dsn(host) if "://" in host else f"{host}:{self.chroma_port}"
+
+    @property
+    def dsn(self) -> str:
+        """The Postgres DSN. The embedded server's is filled in by `stack`."""
+        if self.events_db_dsn is None:
+            raise ConfigurationFault(
+                "No Postgres to talk to: EVENTS_DB_DSN is empty and no stack is running. "
+                "Start one with `mcp-memory up`, or set EVENTS_DB_DSN."
+            )
+        return self.events_db_dsn.get_secret_value()
+
+    def environment(self) -> dict[str, str]:
+        """All settings as environment variables, for a child process. Holds secrets.
+
+        The child needs no `.env`, no home directory and no working directory to read them, and
+        still knows which of them the user chose.
+        """
+        variables = {HANDED_OVER: ",".join(sorted(self.model_fields_set))}
+        for name in type(self).model_fields:
+            value = getattr(self, name)
+            if isinstance(value, SecretStr):
+                value = value.get_secret_value()
+            variables[name.upper()] = "" if value is None else str(value)
+        return variables
+
+
+def _listed(text: str) -> list[str]:
+    return [part.strip() for part in text.split(",") if part.strip()]
+
+
+SECRET_FIELDS = frozenset({"openai_api_key", "events_db_dsn"})
+_PASSWORD_OPTION = re.compile(r"\b((?:ssl)?password)=[^&]*")
+
+
+def load_settings(**overrides: Any) -> Settings:
+    """Read the environment. Raises ConfigurationFault with one line per fault."""
+    chosen = os.environ.get(HANDED_OVER)
+    if chosen is not None:
+        overrides = {"_env_file": None, **overrides}
+    try:
+        settings = Settings(**overrides)
+    except ValidationError as error:
+        raise ConfigurationFault(_one_line_each(error)) from None
+    if chosen is not None:
+        return _with_chosen(settings, {*chosen.split(","), *overrides})
+    _refuse_unknown_names()
+    return settings
+
+
+def superseded_notice() -> str | None:
+    """One line about variables in `.env` that have no effect any more; None without any."""
+    if HANDED_OVER in os.environ:
+        return None
+    found = [name for name in _names_in(ENV_FILE) if name in SUPERSEDED]
+    if not found:
+        return None
+    told = "; ".join(f"{name} ({SUPERSEDED[name]})" for name in found)
+    return f"{ENV_FILE} sets what has no effect any more: {told}. Delete the lines."
+
+
+def _with_chosen(settings: Settings, names: set[str]) -> Settings:
+    """The same values, of which only those names count as set by the user."""
+    chosen = names & Settings.model_fields.keys()
+    return Settings.model_construct(chosen, **dict(settings))
+
+
+@cache
+def variable_names() -> frozenset[str]:
+    return frozenset(name.upper() for name in Settings.model_fields)
+
+
+def redact_dsn(dsn: str) -> str:
+    """The DSN without its password, fit for logs."""
+    parts = urlsplit(dsn)
+    parts = parts._replace(query=_PASSWORD_OPTION.sub(r"\1=***", parts.query))
+    if parts.password is not None:
+        host = parts.netloc.rpartition("@")[2]
+        parts = parts._replace(netloc=f"{parts.username}:***@{host}")
+    return urlunsplit(parts)
+
+
+def _is_postgres_url(text: str) -> bool:
+    from psycopg import ProgrammingError
+    from psycopg.conninfo import conninfo_to_dict
+
+    try:
+        if urlsplit(text).scheme not in {"postgresql", "postgres"}:
+            return False
+        ports = str(conninfo_to_dict(text).get("port") or "0").split(",")
+    except (ValueError, ProgrammingError):
+        return False
+    return all(port.isdecimal() for port in ports)
+
+
+def _one_line_each(error: ValidationError) -> str:
+    return "\n".join(_describe(fault) for fault in error.errors(include_url=False))
+
+
+def _describe(fault: Any) -> str:
+    if not fault["loc"]:
+        return str(fault["msg"]).removeprefix("Value error, ")
+    field = str(fault["loc"][0]).lower()
+    shown = "***" if field in SECRET_FIELDS else repr(fault["input"])
+    reason = str(fault["msg"]).removeprefix("Value error, ")
+    return f"{field.upper()}={shown} is not allowed: {reason[:1].lower()}{reason[1:]}"
+
+
+def _refuse_unknown_names() -> None:
+    """A misspelt name in `.env` would silently leave its default in force."""
+    known = variable_names() | COMPOSE_ONLY | SUPERSEDED.keys()
+    for name in _names_in(ENV_FILE):
+        if name.upper() in known or name in os.environ:
+            continue
+        close = difflib.get_close_matches(name.upper(), known, n=1)
+        hint = f"did you mean {close[0]}?" if close else "see .env.example for the known names."
+        raise ConfigurationFault(f"{name} in {ENV_FILE} is not a known variable: {hint}")
+
+
+def _names_in(env_file: Path) -> list[str]:
+    return list(dotenv_values(env_file, interpolate=False)) if env_file.is_file() else []

@@ -1,0 +1,96 @@
+"""Ids that people copy: shown by their first characters, and taken when these are unique."""
+
+import re
+from uuid import UUID
+
+from memory_core.kernel import ids
+from memory_core.kernel.database import Row, Session
+from memory_core.kernel.errors import InvalidInput, NotFound
+
+SHOWN_DIGITS = 8
+_FEWEST_DIGITS = 4
+_CANDIDATES = 5
+_UUID_DIGITS = 32
+_PART = re.compile(r"(?:(?P<kind>uid|rev|art|evt|job)_)?(?P<digits>[0-9a-fA-F-]+)")
+
+
+def short(id_: str) -> str:
+    """The first characters: enough for a person to copy, and mostly unique."""
+    kind, separator, digits = id_.rpartition("_")
+    return f"{kind}{separator}{digits[:SHOWN_DIGITS]}"
+
+
+async def find_artifact_uid(session: Session, text: str) -> str:
+    """The document that is meant by the beginning of its uid_… (or of an art_… of a revision)."""
+    kind, digits = _read(text, "uid", "art")
+    if digits is None:
+        return text.strip()
+    if kind == "art":
+        rows = await session.all("artifacts_by_revision_prefix", **_range("art_", digits))
+    else:
+        rows = await session.all("artifacts_by_prefix", **_range("uid_", digits))
+    row = _only(rows, text, what="document", by="mcp-memory documents list")
+    return str(row["id"])
+
+
+async def find_revision_id(session: Session, artifact_uid: str, text: str) -> str:
+    kind, digits = _read(text, "rev", "rev")
+    if digits is None:
+        return text.strip()
+    rows = await session.all(
+        "revisions_by_prefix", uid=artifact_uid, prefix=f"{kind or 'rev'}_{digits}"
+    )
+    what = f"revision of {short(artifact_uid)}"
+    row = _only(rows, text, what=what, by=f"mcp-memory documents show {short(artifact_uid)}")
+    return str(row["id"])
+
+
+async def find_event_id(session: Session, text: str) -> str:
+    _, digits = _read(text, "evt", "evt", full=_UUID_DIGITS)
+    if digits is None:
+        return text.strip()
+    rows = await session.all(
+        "events_by_prefix",
+        low=UUID(digits.ljust(_UUID_DIGITS, "0")),
+        high=UUID(digits.ljust(_UUID_DIGITS, "f")),
+        limit=_CANDIDATES + 1,
+    )
+    row = _only(rows, text, what="event", by="mcp-memory events search")
+    return str(row["id"])
+
+
+def _read(text: str, *kinds: str, full: int = ids.DIGITS) -> tuple[str | None, str | None]:
+    """Kind and digits of the beginning of an id; no digits where it is whole, or no id of ours."""
+    match = _PART.fullmatch(text.strip())
+    if match is None or (match["kind"] or kinds[0]) not in kinds:
+        return None, None
+    digits = match["digits"].replace("-", "").lower()
+    if len(digits) >= full:
+        return None, None
+    if len(digits) < _FEWEST_DIGITS:
+        raise InvalidInput(
+            f"{text!r} is too short for an id: give at least {_FEWEST_DIGITS} characters of it."
+        )
+    return match["kind"], digits
+
+
+def _range(kind: str, digits: str) -> dict[str, object]:
+    """All ids that begin so. Both ends have an id's length: an index in any collation finds it."""
+    return {
+        "low": kind + digits.ljust(ids.DIGITS, "0"),
+        "high": kind + digits.ljust(ids.DIGITS, "f"),
+        "limit": _CANDIDATES + 1,
+    }
+
+
+def _only(rows: list[Row], text: str, *, what: str, by: str) -> Row:
+    if not rows:
+        raise NotFound(f"There is no {what} whose id begins with {text!r}. `{by}` shows the ids.")
+    if len(rows) > 1:
+        named = "; ".join(f"{row['id']} {row['name'] or ''}".rstrip() for row in rows[:_CANDIDATES])
+        more = " …" if len(rows) > _CANDIDATES else ""
+        raise InvalidInput(
+            f"{text!r} may mean more than one {what}. Give more of the id: {named}{more}",
+            details={"candidates": [str(row["id"]) for row in rows[:_CANDIDATES]]},
+        )
+    return rows[0]

@@ -1,0 +1,40 @@
+"""Times: ISO 8601 in and out, UTC inside. A time without an offset is taken as UTC."""
+
+from datetime import UTC, date, datetime, time
+
+from memory_core.kernel.errors import InvalidInput
+
+
+def parse_time(parameter: str, value: str | None) -> datetime | None:
+    if value is None or not value.strip():
+        return None
+    try:
+        parsed = datetime.fromisoformat(value.strip())
+        return as_utc(parsed)
+    except (ValueError, OverflowError):
+        raise InvalidInput(
+            f"{parameter}={value!r} is not a time: expected ISO 8601, such as "
+            "2026-03-15, 2026-03-15T14:30:00Z or 2026-03-15T14:30:00+02:00.",
+            details={"parameter": parameter},
+        ) from None
+
+
+def parse_until(parameter: str, value: str | None) -> datetime | None:
+    """An upper bound: a day without a time of day is meant to its end."""
+    parsed = parse_time(parameter, value)
+    if parsed is None or value is None:
+        return None
+    try:
+        date.fromisoformat(value.strip())
+    except ValueError:
+        return parsed
+    return datetime.combine(parsed.date(), time.max, UTC)
+
+
+def as_utc(value: datetime) -> datetime:
+    return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+
+
+def utc_text(value: datetime) -> str:
+    """As every answer writes it: 2026-03-15T14:30:00Z."""
+    return as_utc(value).isoformat().replace("+00:00", "Z")

@@ -1,1 +1,0 @@
-"""Upkeep: what nobody needs any more goes, in small steps, while everything else goes on."""

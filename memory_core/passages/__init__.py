@@ -1,1 +1,0 @@
-"""Text searches: passages of latest revisions, and memories, by words and by meaning."""

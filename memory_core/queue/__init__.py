@@ -1,0 +1,1 @@
+"""The queue of extraction jobs, and what waits in it."""

@@ -1,0 +1,229 @@
+"""The queue: `event_jobs`. Claim, heartbeat, complete, fail with back-off, release.
+
+A run holds a job by a lease: `locked_by` is the run, `locked_at` is refreshed by its heartbeat.
+Whoever lost the lease (it expired, was revoked by a forced re-extraction, or the artifact was
+deleted) must not write: the final transaction checks that it still holds it.
+"""
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from memory_core.extraction.versions import Versions
+from memory_core.kernel.database import Database, Row, Session
+from memory_core.kernel.errors import ErrorCode, MemoryFault, ProviderFault
+from memory_core.text.printable import printable
+
+log = logging.getLogger(__name__)
+
+LEASE_SECONDS = 60
+HEARTBEAT_SECONDS = 15.0
+BACKOFF_FIRST_SECONDS = 30
+BACKOFF_LIMIT_SECONDS = 600
+# However long a provider asks us to wait: Postgres knows no endless interval.
+RETRY_AFTER_LIMIT_SECONDS = 86_400.0
+_MESSAGE_LIMIT = 2_000
+
+RUN_DIED = "RUN_DIED"
+PERMANENT = frozenset(
+    {
+        ErrorCode.OPENAI_INVALID_MODEL,
+        ErrorCode.OPENAI_AUTH_ERROR,
+        ErrorCode.ARTIFACT_NOT_FOUND,
+        ErrorCode.CONFIGURATION_ERROR,
+    }
+)
+
+
+class LeaseLost(Exception):
+    """The job is no longer ours; nothing of it may be written."""
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A claimed job, with what the pipeline needs to know of its revision."""
+
+    job_id: UUID
+    artifact_uid: str
+    revision_id: str
+    partition_key: str
+    attempts: int
+    max_attempts: int
+    generation: int
+    requested_by: str
+    bypass_cache: bool
+    run_id: str
+    token_count: int = 0
+    requested_at: datetime | None = None
+    dead_run_id: str | None = None  # whose lease had expired
+
+    @property
+    def answers_since(self) -> datetime | None:
+        """Only answers given since then will do; None: whatever is known will do."""
+        return self.requested_at if self.bypass_cache else None
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """How an attempt that failed was recorded."""
+
+    status: str
+    code: str
+    message: str
+
+
+def backoff_seconds(attempts: int, retry_after: float | None = None) -> float:
+    """30 s, 60 s, 120 s … at most 600 s; longer when the provider asks for it."""
+    own = min(BACKOFF_FIRST_SECONDS * 2 ** (max(attempts, 1) - 1), BACKOFF_LIMIT_SECONDS)
+    return max(float(own), min(retry_after or 0.0, RETRY_AFTER_LIMIT_SECONDS))
+
+
+async def claim(
+    database: Database,
+    partition_keys: Sequence[str],
+    run_id: str,
+    *,
+    redo_as: str | None = None,
+    fresh: bool = False,
+    versions: Versions | None = None,
+    max_attempts: int | None = None,
+) -> list[Job]:
+    """Claim what can be claimed of these revisions' jobs.
+
+    From the queue: what is due, and what a dead run left. With `redo_as` (a person or a backfill
+    asked for it): DONE and FAILED ones as well, as a new request; `fresh` if known answers will
+    not do for it. With `versions`, only what a deployment of these may work on: an old one would
+    undo what a newer one made or is asked for. `max_attempts`, where it is given, counts also for
+    jobs from before.
+    """
+    async with database.transaction() as session:
+        keys = list(partition_keys)
+        if max_attempts is not None:
+            await session.run(
+                "limit_attempts", keys=keys, max_attempts=max_attempts, lease=LEASE_SECONDS
+            )
+        await session.run("fail_exhausted_jobs", keys=keys, lease=LEASE_SECONDS)
+        if redo_as is not None:
+            await session.run(
+                "ensure_jobs", keys=keys, max_attempts=max_attempts, requested_by=redo_as
+            )
+            await session.run(
+                "reopen_jobs", keys=keys, requested_by=redo_as, fresh=fresh, lease=LEASE_SECONDS
+            )
+        rows = await session.all(
+            "claim_jobs",
+            keys=keys,
+            run_id=run_id,
+            lease=LEASE_SECONDS,
+            **reach(versions, by_hand=redo_as is not None),
+        )
+        await session.run("forget_requests", job_ids=[row["job_id"] for row in rows])
+        await session.run("tell_of_waiting_jobs")
+    log.info("claimed run_id=%s jobs=%d of=%d", run_id, len(rows), len(keys))
+    return [Job(**row, run_id=run_id) for row in rows]
+
+
+async def heartbeat(database: Database, run_id: str, job_ids: Sequence[UUID]) -> set[UUID]:
+    """Refresh the leases; returns those still held, as far as can be told without waiting."""
+    async with database.session() as session:
+        rows = await session.all("heartbeat_jobs", run_id=run_id, job_ids=list(job_ids))
+    return {row["job_id"] for row in rows}
+
+
+async def hold(session: Session, job: Job) -> None:
+    """Lock the job's row for the final transaction; raises LeaseLost when it is not ours."""
+    held = await session.one(
+        "hold_job", job_id=job.job_id, run_id=job.run_id, generation=job.generation
+    )
+    if held is None:
+        raise LeaseLost(f"job {job.job_id} is no longer held by run {job.run_id}")
+
+
+async def complete(session: Session, job: Job) -> None:
+    await session.run("complete_job", job_id=job.job_id)
+
+
+async def fail(database: Database, job: Job, error: MemoryFault) -> Failure | None:
+    """Record a failed attempt: PENDING with back-off, or FAILED. None when the lease is gone."""
+    retry_after = error.retry_after if isinstance(error, ProviderFault) else None
+    permanent = error.code in PERMANENT
+    exhausted = job.attempts >= job.max_attempts
+    code = error.code.value
+    message = error.message
+    if exhausted and not permanent:
+        code = ErrorCode.MAX_ATTEMPTS_EXCEEDED.value
+        message = f"Gave up after {job.attempts} attempts. Last cause: {error.code}: {message}"
+    async with database.session() as session:
+        row = await session.one(
+            "fail_job",
+            job_id=job.job_id,
+            run_id=job.run_id,
+            generation=job.generation,
+            status="FAILED" if permanent or exhausted else "PENDING",
+            wait=backoff_seconds(job.attempts, retry_after),
+            code=code,
+            message=printable(message, _MESSAGE_LIMIT),
+        )
+    return None if row is None else Failure(row["status"], code, message)
+
+
+async def release_run(database: Database, run_id: str, reason: str) -> list[Row]:
+    """Give back at once what a dead run held."""
+    async with database.session() as session:
+        return await session.all(
+            "release_jobs",
+            run_id=run_id,
+            code=RUN_DIED,
+            message=printable(reason, _MESSAGE_LIMIT),
+        )
+
+
+async def silent_runs(database: Database, run_ids: Sequence[str]) -> set[str]:
+    """Those of these runs that neither claimed nor held nor ended a job for a whole lease."""
+    async with database.session() as session:
+        rows = await session.all("silent_runs", run_ids=list(run_ids), lease=LEASE_SECONDS)
+    return {row["run_id"] for row in rows}
+
+
+async def stored_by(database: Database, run_id: str) -> list[Row]:
+    """Revisions whose events a run stored, by partition key."""
+    async with database.session() as session:
+        return await session.all("stored_by_run", run_id=run_id)
+
+
+async def claimable(
+    database: Database, limit: int, *, versions: Versions | None = None
+) -> list[Row]:
+    """What the sensor may request runs for: oldest first, those of backfills last. With the run
+    that was asked for it, and how long ago, where one was."""
+    async with database.session() as session:
+        return await session.all(
+            "claimable_jobs", lease=LEASE_SECONDS, limit=limit, **reach(versions)
+        )
+
+
+async def remember_requests(database: Database, asked: Sequence[tuple[Row, str]]) -> None:
+    """Of each row of `claimable`, the key of the run that was asked for it: the next look at the
+    queue sees it, until the job is claimed."""
+    async with database.session() as session:
+        await session.run(
+            "remember_requests",
+            job_ids=[row["job_id"] for row, _ in asked],
+            generations=[row["generation"] for row, _ in asked],
+            attempts=[row["attempts"] for row, _ in asked],
+            run_keys=[run_key for _, run_key in asked],
+        )
+
+
+def reach(versions: Versions | None, *, by_hand: bool = False) -> dict[str, Any]:
+    """For queries that ask what a deployment of these versions may work on."""
+    return {
+        "extractor": versions.extractor if versions else None,
+        "model": versions.model if versions else None,
+        "extract": versions.extract_number if versions else 0,
+        "merge": versions.merge_number if versions else 0,
+        "by_hand": by_hand,
+    }

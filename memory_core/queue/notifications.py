@@ -1,0 +1,43 @@
+"""What Postgres tells: that a job waits for a run, and how Dagster's runs fare.
+
+To ask again and again would cost more than all the work of a quiet day.
+"""
+
+import psycopg
+from psycopg.rows import dict_row
+
+from memory_core.kernel import queries
+from memory_core.kernel.database import Row, postgres_faults
+
+JOBS = "event_jobs"  # a job is pending; without a payload
+RUNS = "dagster_runs"  # with the type of Dagster's event
+_CONNECT_SECONDS = 5
+
+
+class Notifications:
+    """A connection of its own, for one thread."""
+
+    def __init__(self, dsn: str) -> None:
+        with postgres_faults():
+            self._connection: psycopg.Connection[Row] = psycopg.connect(
+                dsn, autocommit=True, row_factory=dict_row, connect_timeout=_CONNECT_SECONDS
+            )
+            for listen in ("listen_for_jobs", "listen_for_runs"):
+                self._connection.execute(queries.get(listen))
+
+    def wait(self, seconds: float) -> set[tuple[str, str]]:
+        """(channel, payload) of what was told meanwhile; returns as soon as something is."""
+        with postgres_faults():
+            heard = self._connection.notifies(timeout=max(seconds, 0.0), stop_after=1)
+            return {(told.channel, told.payload) for told in heard}
+
+    def seconds_to_next_job(self) -> float | None:
+        """Until a job is due: 0 or less while one is to be looked after, None when none is open."""
+        with postgres_faults():
+            row = self._connection.execute(queries.get("next_look_at_jobs")).fetchone()
+        assert row is not None
+        seconds: float | None = row["seconds"]
+        return seconds
+
+    def close(self) -> None:
+        self._connection.close()

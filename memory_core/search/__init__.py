@@ -1,0 +1,1 @@
+"""Searching passages, memories and events: by words and by meaning."""

@@ -1,0 +1,196 @@
+"""Events by the meaning of a query: the nearest narratives, as far as they are near, exist and
+pass the filters.
+
+Chroma knows nothing of filters here, since it would look at every entry. Where they leave few
+events, the vectors of these are compared with the query one by one; where they leave some
+thousands, these are named; else the nearest of all are asked for, and Postgres says which of them
+pass.
+"""
+
+import asyncio
+import re
+
+from memory_core.embedding import Vector
+from memory_core.index.generation import CollectionName
+from memory_core.index.store import Hit
+from memory_core.kernel.database import Row
+from memory_core.runtime import Runtime
+from memory_core.search.event_filters import EventFilters
+from memory_core.search.event_matching import Matches, Parameters
+from memory_core.search.query_text import Asked
+
+_DENSE_HITS = 60
+# Filters should leave these; as many of the nearest are asked for as that should take, and so many
+# at most.
+_ENOUGH_HITS = 20
+_MORE_HITS = 600
+# So many can be named; where there are more, so many of the nearest are asked for in the end.
+_NAMED = 10_000
+_MOST_HITS = 3_000
+# Postgres may expect so many times as many events as there are.
+_OVERESTIMATE = 3
+# Narratives up to this cosine distance are taken to be about the question.
+_NEAR = 0.72
+# How near is near depends on the question: a short one is far from every narrative. Where its
+# words are found at all, but there are only few matches, it is measured from the nearest narrative
+# that the filters leave; without the words, the nearest may be as far as anything.
+_FEW_FOUND = 10
+_BEHIND_THE_NEAREST = 0.22
+_FARTHEST = 0.95
+
+_UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+# Nearest first, each with what Postgres says of it.
+Passing = list[tuple[Hit, Row]]
+
+
+class Meaning:
+    """What a query means: asked of Chroma from the beginning, so that it answers while Postgres
+    works."""
+
+    def __init__(
+        self, runtime: Runtime, query: str, filters: EventFilters, farthest: float | None
+    ) -> None:
+        """`farthest`: up to which cosine distance a narrative is taken to be about the query."""
+        self._runtime, self._query = runtime, query
+        self._superseded = filters.include_superseded
+        self._near = _NEAR if farthest is None else farthest
+        self._farthest = _FARTHEST if farthest is None else farthest
+        self._vector = asyncio.ensure_future(self._embed())
+        # How many of the nearest were asked for, whatever else they are; none with filters yet.
+        self._asked_for = _DENSE_HITS
+        self._hits: asyncio.Future[list[Hit]] | None = None
+        # How many pass the filters, as Postgres guesses. A document has few events.
+        self._likely: int | None = None
+        self._in_document = filters.artifact_uid is not None
+        self._filtered = filters != EventFilters(include_superseded=self._superseded)
+        if not self._filtered:
+            self._hits = asyncio.ensure_future(self._nearest(_DENSE_HITS))
+
+    def cancel(self) -> None:
+        for task in (self._vector, self._hits):
+            if task is not None and not task.cancel() and not task.cancelled():
+                task.exception()  # nobody asks any more
+
+    async def passing(self, asked: Asked, filters: Parameters) -> Passing:
+        """The nearest events that exist and pass the filters."""
+        if self._hits is None:
+            few, enough = await self._few(asked, filters)
+            if few is not None:
+                compared = await self._compare(list(few))
+                return [(hit, few[hit.id]) for hit in compared]
+            if enough > _MORE_HITS and (found := await self._named(asked, filters)) is not None:
+                return found
+            self._asked_for = min(max(enough, _DENSE_HITS), _MORE_HITS)
+            self._hits = asyncio.ensure_future(self._nearest(self._asked_for))
+        return await self._those_that_pass(await self._hits, asked, filters)
+
+    async def meant(self, passing: Passing, matches: Matches) -> list[Row]:
+        """Events by their meaning, nearest first."""
+        widest = self._farthest if matches.total else self._near
+        found = _within(passing, widest)
+        if len(found) < _ENOUGH_HITS and await self._may_be_more():
+            more = await self._more(len(found), matches.asked, matches.parameters)
+            found = _within(more, widest) if more is not None else found
+        if not found:
+            return []
+        limit = min(widest, found[0][0].distance + _BEHIND_THE_NEAREST)
+        meant: list[Row] = []
+        total = matches.total
+        for hit, row in found[:_DENSE_HITS]:
+            surely = hit.distance <= self._near
+            if surely or (hit.distance <= limit and (row["has_words"] or total < _FEW_FOUND)):
+                meant.append(row)
+                total += not row["has_words"]
+        return meant
+
+    async def _embed(self) -> Vector:
+        [vector] = await self._runtime.embedder.embed([self._query])
+        return vector
+
+    async def _nearest(self, number: int) -> list[Hit]:
+        return await self._runtime.vectors.query(
+            CollectionName.EVENTS, await self._vector, limit=number
+        )
+
+    async def _may_be_more(self) -> bool:
+        """Whether the next narrative might be near as well."""
+        if self._hits is None:
+            return False
+        hits = await self._hits
+        return len(hits) == self._asked_for and hits[-1].distance <= self._near
+
+    async def _more(self, found: int, asked: Asked, filters: Parameters) -> Passing | None:
+        """When too few of the nearest pass; None when as many were looked at as there may be."""
+        if (named := await self._named(asked, filters)) is not None:
+            return named
+        enough = min(self._asked_for * 2 * _ENOUGH_HITS // (found + 1), _MORE_HITS)
+        # What is taken to the letter leaves few however many there are.
+        most = _MOST_HITS if self._filtered and not asked.to_the_letter else enough
+        if most <= self._asked_for:
+            return None
+        return await self._those_that_pass(await self._nearest(most), asked, filters)
+
+    async def _named(self, asked: Asked, filters: Parameters) -> Passing | None:
+        """The nearest of all that pass the filters; None if these are very many, or some have no
+        vector, as superseded ones."""
+        if self._superseded or self._likely is None or self._likely > _NAMED:
+            return None
+        self._likely = None  # once is enough
+        async with self._runtime.database.session() as session:
+            rows = await session.all("ids_passing", limit=_NAMED + 1, **{**filters, "words": None})
+        if len(rows) > _NAMED:
+            return None
+        hits = await self._runtime.vectors.among(
+            CollectionName.EVENTS,
+            await self._vector,
+            [row["event_id"] for row in rows],
+            limit=_DENSE_HITS,
+        )
+        return None if hits is None else await self._those_that_pass(hits, asked, filters)
+
+    async def _compare(self, ids: list[str]) -> list[Hit]:
+        return await self._runtime.vectors.compare(CollectionName.EVENTS, await self._vector, ids)
+
+    async def _few(self, asked: Asked, filters: Parameters) -> tuple[dict[str, Row] | None, int]:
+        """What passes the filters, by id, if it is little; and of how many of the nearest enough
+        should pass."""
+        most = self._runtime.vectors.comparable
+        async with self._runtime.database.session() as session:
+            if not self._in_document:
+                self._likely = await session.expect("expected_matches", **filters)
+            if self._likely is None or self._likely <= _OVERESTIMATE * most:
+                rows = await session.all(
+                    "few_events", asked=asked.words or None, limit=most + 1, **filters
+                )
+                if len(rows) <= most:
+                    return _by_id(rows, asked), 0
+            every = await session.one("number_of_events")
+            if self._likely is None:
+                self._likely = await session.expect("expected_matches", **filters)
+        assert every is not None
+        return None, 2 * _ENOUGH_HITS * every["events"] // max(self._likely, 1)
+
+    async def _those_that_pass(self, hits: list[Hit], asked: Asked, filters: Parameters) -> Passing:
+        # What is no UUID is no event of ours.
+        near = (hit.id for hit in hits if hit.distance <= self._farthest)
+        ids = [id_ for id_ in near if _UUID.fullmatch(id_)]
+        if not ids:
+            return []
+        async with self._runtime.database.session() as session:
+            rows = await session.all(
+                "filter_events",
+                ids=",".join(ids),
+                asked=asked.words or None,
+                **{**filters, "words": None},
+            )
+        by_id = _by_id(rows, asked)
+        return [(hit, by_id[hit.id]) for hit in hits if hit.id in by_id]
+
+
+def _by_id(rows: list[Row], asked: Asked) -> dict[str, Row]:
+    """What the query excludes must not come back by its meaning."""
+    return {row["event_id"]: row for row in rows if row["has_words"] or not asked.to_the_letter}
+
+
+def _within(found: Passing, distance: float) -> Passing:
+    return [(hit, row) for hit, row in found if hit.distance <= distance]

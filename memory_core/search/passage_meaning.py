@@ -1,0 +1,79 @@
+"""Passages by the meaning of a query: the nearest of those that pass the filters.
+
+Chroma knows nothing of filters here, since it would look at every entry. Few entries are compared
+with the query one by one; some thousands are named; else the nearest of all are asked for, and
+Postgres says which of them pass.
+"""
+
+import logging
+
+from memory_core.embedding import Vector
+from memory_core.index.generation import CollectionName
+from memory_core.index.store import Hit
+from memory_core.kernel.errors import MEANING_AWAY
+from memory_core.runtime import Runtime
+from memory_core.search.passage_filters import Filters
+
+log = logging.getLogger(__name__)
+
+# So many can be named; where there are more, so many of the nearest are asked for.
+_NAMED = 10_000
+_NEAREST = (600, 3_000)
+
+
+async def nearest(
+    runtime: Runtime, name: CollectionName, vector: Vector | None, filters: Filters, limit: int
+) -> list[Hit]:
+    """Chunks, documents or memories, nearest first. Nothing while Chroma is away, or without a
+    vector: the words find what they find. Memories know no filters."""
+    if vector is None:
+        return []
+    try:
+        return await _nearest(runtime, name, vector, filters, limit)
+    except MEANING_AWAY as fault:
+        log.warning("%s are searched by words alone: %s", name.value, fault.message)
+        return []
+
+
+async def _nearest(
+    runtime: Runtime, name: CollectionName, vector: Vector, filters: Filters, limit: int
+) -> list[Hit]:
+    if filters == Filters() or name is CollectionName.MEMORY:
+        return await runtime.vectors.query(name, vector, limit=limit)
+    hits = await _of_those_that_pass(runtime, name, vector, filters, limit)
+    if hits is not None:
+        return hits
+    found: list[Hit] = []
+    for number in _NEAREST:
+        hits = await runtime.vectors.query(name, vector, limit=number)
+        found = await _passing(runtime, name, hits, filters)
+        if len(found) >= limit or len(hits) < number:
+            break
+    return found[:limit]
+
+
+async def _of_those_that_pass(
+    runtime: Runtime, name: CollectionName, vector: Vector, filters: Filters, limit: int
+) -> list[Hit] | None:
+    """None if these are very many, or some have no vector."""
+    query = "some_chunks" if name is CollectionName.CHUNKS else "some_documents"
+    async with runtime.database.session() as session:
+        if await session.expect("expected_chunks", **filters.for_sql()) > _NAMED:
+            return None
+        rows = await session.all(query, limit=_NAMED + 1, **filters.for_sql())
+    ids = [row["id"] for row in rows]
+    if len(ids) <= runtime.vectors.comparable:
+        return (await runtime.vectors.compare(name, vector, ids))[:limit]
+    if len(ids) <= _NAMED:
+        return await runtime.vectors.among(name, vector, ids, limit=limit)
+    return None
+
+
+async def _passing(
+    runtime: Runtime, name: CollectionName, hits: list[Hit], filters: Filters
+) -> list[Hit]:
+    query = "chunks_passing" if name is CollectionName.CHUNKS else "documents_passing"
+    async with runtime.database.session() as session:
+        rows = await session.all(query, ids=[hit.id for hit in hits], **filters.for_sql())
+    known = {row["id"] for row in rows}
+    return [hit for hit in hits if hit.id in known]

@@ -1,0 +1,58 @@
+"""Passages by the words of a query: all in the title, all, two, one; each time the best of the
+newest."""
+
+from collections.abc import Iterator
+
+from memory_core.kernel.database import Session
+from memory_core.search.passage_filters import Filters
+from memory_core.search.query_text import Asked
+
+# So many of the newest matches are ranked: all that have a rare word, some that have a common one.
+_RANKED_MATCHES = 600
+# One hit in so many is found by its title: documents say more than what they are called.
+_OF_TITLES = 4
+# And so many of the newest chunks are looked at for what a query only excludes.
+_LOOKED_AT = 3_000
+
+
+async def best_chunks(session: Session, asked: Asked, filters: Filters, limit: int) -> list[str]:
+    """The ids of chunks, best first."""
+    if asked.is_open_ended:
+        rows = await session.all(
+            "newest_chunks_without",
+            words=asked.words,
+            last=_LOOKED_AT,
+            limit=limit,
+            **filters.for_sql(),
+        )
+        return [row["chunk_id"] for row in rows]
+    found: dict[str, None] = {}
+    for words, in_title in _ever_fewer(asked):
+        rows = await session.all(
+            "best_chunks",
+            words=words,
+            in_title=in_title,
+            any_word=asked.any_word,
+            each_word=list(asked.each_word),
+            ranked=_RANKED_MATCHES,
+            limit=limit // _OF_TITLES if in_title else limit,
+            **filters.for_sql(),
+        )
+        found |= dict.fromkeys(row["chunk_id"] for row in rows)
+        if len(found) >= limit:
+            break
+    return list(found)[:limit]
+
+
+def _ever_fewer(asked: Asked) -> Iterator[tuple[str, bool]]:
+    """What is looked for, one after the other, and whether in titles: a document that is called so
+    is meant however old it is."""
+    if asked.to_the_letter:
+        yield asked.words, False
+        return
+    every = " & ".join(f"({word})" for word in asked.each_word)
+    if every:
+        yield every, True
+    for words in dict.fromkeys((every, asked.words, asked.any_word)):
+        if words:
+            yield words, False

@@ -1,0 +1,233 @@
+"""Searching text: passages of latest revisions, and memories, by words and by meaning.
+
+With RANKING=scores (`scored.py`) a passage is the part of a chunk that answers best. With
+RANKING=rrf Postgres' full text and Chroma's vectors each give a ranking of chunks, and reciprocal
+rank fusion makes one of them. Postgres has the last word on what exists and what is latest.
+"""
+
+import asyncio
+import logging
+from dataclasses import dataclass, replace
+from typing import Any
+
+from memory_core.embedding import Vector
+from memory_core.index.generation import CollectionName
+from memory_core.kernel.database import Row
+from memory_core.kernel.errors import MEANING_AWAY
+from memory_core.runtime import Runtime
+from memory_core.search.fusion import Fused, fuse
+from memory_core.search.passage import Passage, passage_of
+from memory_core.search.passage_filters import Filters
+from memory_core.search.passage_meaning import nearest
+from memory_core.search.passage_words import best_chunks
+from memory_core.search.query_text import Asked, understand
+from memory_core.search.scored_passages import ScoredSearch
+
+log = logging.getLogger(__name__)
+
+# How many candidates each ranking contributes per result wanted: old revisions and several
+# passages of one document fall away afterwards.
+_DEPTH_FACTOR = 4
+_MIN_DEPTH = 40
+# And where too few of these are left.
+_MORE_HITS = 600
+# So many more than are wanted are read at first.
+_SPARE = 10
+# Memories are looked through for so many of the words at most.
+_MEMORY_WORDS = 32
+# More words than any query has.
+_ANY_NUMBER = 1_000_000
+_TEXT, _CHUNKS, _DOCUMENTS, _MEMORY_TEXT, _MEMORY_DENSE = (
+    "full_text",
+    "dense_chunks",
+    "dense_artifacts",
+    "memory_full_text",
+    "dense_memory",
+)
+
+
+async def hybrid_search(
+    runtime: Runtime,
+    query: str,
+    filters: Filters,
+    *,
+    limit: int,
+    include_memory: bool,
+    expand_neighbors: bool = False,
+    full_chunks: bool = False,
+) -> list[Passage]:
+    """`full_chunks`: whole chunks instead of the parts of them that answer."""
+    # The scored search counts the words itself.
+    uncounted = _ANY_NUMBER if runtime.settings.ranking == "scores" else 1
+    vector, asked = await asyncio.gather(
+        _embed(runtime, query), _understand(runtime, query, uncounted)
+    )
+    # Memories have no source, type or time to filter by: a filtered search leaves them out.
+    with_memory = include_memory and filters == Filters()
+    if runtime.settings.ranking == "scores":
+        search = ScoredSearch(runtime, asked, vector, filters, with_memory=with_memory)
+        passages = await search.best(limit, full_chunks=full_chunks)
+        if not passages and asked.to_the_letter and not asked.excludes:
+            loose = await _understand(runtime, query, uncounted, literally=False)
+            passages = await search.asking(loose).best(limit, full_chunks=full_chunks)
+    else:
+        ranks = _Search(runtime, asked, vector, filters, with_memory=with_memory)
+        passages = await _by_ranks(ranks, query, limit)
+    if expand_neighbors:
+        passages = await _with_neighbors(runtime, passages)
+    return passages
+
+
+async def _by_ranks(search: "_Search", query: str, limit: int) -> list[Passage]:
+    runtime, asked = search.runtime, search.asked
+    depth = max(_MIN_DEPTH, limit * _DEPTH_FACTOR)
+    passages, is_full = await search.best(limit, depth)
+    if len(passages) < limit and is_full:
+        # Entries of what was superseded just now; or what a query that is taken to the letter
+        # excludes.
+        passages, _ = await search.best(limit, max(depth, _MORE_HITS))
+    if not passages and asked.to_the_letter and not asked.excludes:
+        # Few quote exactly, and nobody is helped by nothing: then it is taken for a sentence.
+        loose = replace(search, asked=await _understand(runtime, query, 1, literally=False))
+        passages, _ = await loose.best(limit, depth)
+    return passages
+
+
+async def artifact_search(
+    runtime: Runtime, query: str, filters: Filters, *, limit: int, full_chunks: bool = False
+) -> list[Passage]:
+    """One hit per artifact: its best passage."""
+    passages = await hybrid_search(
+        runtime,
+        query,
+        filters,
+        limit=limit * _DEPTH_FACTOR,
+        include_memory=False,
+        full_chunks=full_chunks,
+    )
+    best: dict[str, Passage] = {}
+    for passage in passages:
+        assert passage.artifact_uid is not None
+        best.setdefault(passage.artifact_uid, passage)
+    return list(best.values())[:limit]
+
+
+async def _embed(runtime: Runtime, query: str) -> Vector | None:
+    """None while the embedder is away."""
+    try:
+        [vector] = await runtime.embedder.embed([query])
+    except MEANING_AWAY as fault:
+        log.warning("texts are searched by words alone: %s", fault.message)
+        return None
+    return vector
+
+
+async def _understand(
+    runtime: Runtime, query: str, uncounted: int, *, literally: bool = True
+) -> Asked:
+    async with runtime.database.session() as session:
+        return await understand(
+            session,
+            query,
+            counting="count_words_of_chunks",
+            uncounted=uncounted,
+            literally=literally,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Search:
+    runtime: Runtime
+    asked: Asked
+    vector: Vector | None  # None: only words are searched
+    filters: Filters
+    with_memory: bool
+
+    async def best(self, limit: int, depth: int) -> tuple[list[Passage], bool]:
+        """The best passages of rankings as deep as that; and whether Chroma would have had more."""
+        text, chunks, documents, memory_text, memory_dense = await asyncio.gather(
+            self._full_text(depth),
+            self._nearest(CollectionName.CHUNKS, depth),
+            self._nearest(CollectionName.ARTIFACTS, depth),
+            self._memory_full_text(depth),
+            self._memory_dense(depth),
+        )
+        rankings = {
+            _TEXT: text,
+            _CHUNKS: chunks,
+            _DOCUMENTS: documents,
+            _MEMORY_TEXT: memory_text,
+            _MEMORY_DENSE: memory_dense,
+        }
+        ranked = fuse(rankings, constant=self.runtime.settings.rrf_constant)
+        return await self._load(ranked, limit), depth in (len(chunks), len(documents))
+
+    async def _full_text(self, depth: int) -> list[str]:
+        async with self.runtime.database.session() as session:
+            return await best_chunks(session, self.asked, self.filters, depth)
+
+    async def _memory_full_text(self, depth: int) -> list[str]:
+        asked = self.asked
+        each_word = list(asked.every_word[:_MEMORY_WORDS])
+        any_word = " | ".join(f"({word})" for word in each_word)
+        words = asked.words if asked.to_the_letter else any_word
+        if not self.with_memory or asked.is_open_ended or not words:
+            return []
+        async with self.runtime.database.session() as session:
+            rows = await session.all("best_memories", words=words, each_word=each_word, limit=depth)
+        return [row["memory_id"] for row in rows]
+
+    async def _memory_dense(self, depth: int) -> list[str]:
+        return await self._nearest(CollectionName.MEMORY, depth) if self.with_memory else []
+
+    async def _nearest(self, name: CollectionName, depth: int) -> list[str]:
+        hits = await nearest(self.runtime, name, self.vector, self.filters, depth)
+        return [hit.id for hit in hits]
+
+    async def _load(self, ranked: list[Fused], limit: int) -> list[Passage]:
+        """The best that Postgres knows of, read as far as they are wanted: most of the first are
+        there. A document and its first chunk are one passage."""
+        best: dict[str, Passage] = {}
+        start, step = 0, limit + _SPARE
+        while len(best) < limit and start < len(ranked):
+            some = ranked[start : start + step]
+            rows = await self._rows([item.key for item in some])
+            for item in some:
+                if (row := rows.get(item.key)) is not None:
+                    shown = row["chunk_id"] if "chunk_id" in row else row["memory_id"]
+                    best.setdefault(shown, passage_of(row, item.score, item.sources))
+            start, step = start + step, 2 * step
+        return list(best.values())[:limit]
+
+    async def _rows(self, keys: list[str]) -> dict[str, Row]:
+        # What the query excludes must not come back by its meaning.
+        letters = self.asked.words if self.asked.to_the_letter else None
+        memories: list[Row] = []
+        async with self.runtime.database.session() as session:
+            chunks = await session.all(
+                "passages_by_id", ids=keys, letters=letters, **self.filters.for_sql()
+            )
+            if self.with_memory:
+                memories = await session.all("memories_by_id", ids=keys, letters=letters)
+        return {
+            **{row["artifact_id"]: row for row in chunks if row["is_opening"]},
+            **{row["chunk_id"]: row for row in chunks},
+            **{row["memory_id"]: row for row in memories},
+        }
+
+
+async def _with_neighbors(runtime: Runtime, passages: list[Passage]) -> list[Passage]:
+    ids = [passage.chunk_id for passage in passages if passage.chunk_id is not None]
+    async with runtime.database.session() as session:
+        rows = await session.all("neighbors_of_chunks", ids=ids)
+    beside: dict[str, list[Passage]] = {}
+    for row in rows:
+        beside.setdefault(row["of_chunk"], []).append(passage_of(row, 0.0, ()))
+    return [
+        Passage(**{**_fields(passage), "neighbors": beside.get(passage.chunk_id or "", [])})
+        for passage in passages
+    ]
+
+
+def _fields(passage: Passage) -> dict[str, Any]:
+    return {name: getattr(passage, name) for name in Passage.__dataclass_fields__}

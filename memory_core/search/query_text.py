@@ -1,0 +1,134 @@
+"""What people type, as Postgres is asked for it: in sentences, or with operators.
+
+With operators ("quotes", -exclusion, OR) a query is taken to the letter. Without, it is a
+sentence: of one or two words one will do, of more any two, and the rare ones say most. Which are
+rare differs between events and passages.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from memory_core.kernel.database import Session
+
+# Two of so many words will do; of longer queries, of the rarest.
+_MOST_WORDS = 8
+# Whatever has some of the words is looked at: about so much at most. Two words are always looked
+# for.
+_MOST_LOOKED_AT = 150_000
+# What has more of the words comes first: of so many words, the rarest.
+_RANKED_WORDS = 16
+
+_QUOTED = re.compile(r'"[^"]*\w[^"]*"')
+_EXCLUDED = re.compile(r'(?<!\S)-(?="|\w\w|[^\W\x00-\x7f])')
+_EITHER = re.compile(r"(?<=\S)\s+OR\s+(?=\S)")
+# In a sentence "or" is a word like any other: in a question, and in anything longer than this.
+_EITHER_IN_FEW_WORDS = re.compile(r"(?<=\S)\s+or\s+(?=\S)(?!.*\?\s*$)", re.IGNORECASE | re.DOTALL)
+_FEW_WORDS = 5
+# Hyphens on their own, and options of a command.
+_LOOSE_HYPHEN = re.compile(r"(?<!\S)(?:-+(?!\S)|-(?=[A-Za-z0-9](?!\w))|--+(?=\w))")
+_LEXEME = re.compile(r"'(?:''|[^'])*'")
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """`words`: the tsquery that must be matched; "" when there is nothing to look for."""
+
+    words: str
+    # What it excludes must not come back by its meaning.
+    to_the_letter: bool = False
+    # Its words one by one, for ranking; where they were counted, the rarest first.
+    each_word: Sequence[str] = ()
+    # When what has none of its words matches as well: the tsquery of those that do not. The
+    # matches are counted by what they leave, since no index leads to what a text does not have.
+    all_but: str | None = None
+    # All that were typed, also those that none of the counted has.
+    every_word: Sequence[str] = ()
+
+    @property
+    def excludes(self) -> bool:
+        return self.to_the_letter and "!" in _LEXEME.sub("", self.words)
+
+    @property
+    def is_open_ended(self) -> bool:
+        return self.all_but is not None
+
+    @property
+    def any_word(self) -> str:
+        """The tsquery of what has at least one of the words."""
+        return " | ".join(f"({word})" for word in self.each_word)
+
+
+def has_operators(text: str) -> bool:
+    operators = [_QUOTED, _EXCLUDED, _EITHER]
+    if len(text.split()) <= _FEW_WORDS:
+        operators.append(_EITHER_IN_FEW_WORDS)
+    return any(operator.search(text) for operator in operators)
+
+
+async def understand(
+    session: Session,
+    text: str,
+    *,
+    counting: str,
+    uncounted: int = 2,
+    literally: bool = True,
+    **parameters: Any,
+) -> Asked:
+    """`counting`: the query that tells how common words are, with its parameters; of up to
+    `uncounted` words it does not matter. Not `literally`: as a sentence, whatever operators it
+    has."""
+    # Postgres would take a hyphen between words for an exclusion.
+    text = _LOOSE_HYPHEN.sub(" ", text)
+    parsed = await session.one("parse_query", query=text, typed=list(dict.fromkeys(text.split())))
+    assert parsed is not None
+    each_word = list(dict.fromkeys(_word(*lexemes) for lexemes in parsed["words"]))
+    strict: str = parsed["strict"]
+    if literally and strict and has_operators(text):
+        all_but = _all_but(strict) if parsed["open_ended"] else None
+        return Asked(strict, True, each_word[:_RANKED_WORDS], all_but, each_word)
+    if len(each_word) <= uncounted:
+        return Asked(" | ".join(each_word), each_word=each_word, every_word=each_word)
+    rows = await session.all(counting, words=each_word, **parameters)
+    rarest = sorted((row for row in rows if row["found"]), key=lambda row: row["found"])
+    ranked = [row["word"] for row in rarest[:_RANKED_WORDS]]
+    return Asked(_two_of(_telling(rarest)), each_word=ranked, every_word=each_word)
+
+
+def _word(whole: list[str], parts: list[str]) -> str:
+    """One word as it was typed, or its parts: "follow-up" is also found as "follow up"."""
+    readings = [parts] if parts and set(parts) <= set(whole) else [whole, parts]
+    return " | ".join(" & ".join(map(_quoted, lexemes)) for lexemes in readings if lexemes)
+
+
+def _quoted(lexeme: str) -> str:
+    return "'" + lexeme.replace("\\", "\\\\").replace("'", "''") + "'"
+
+
+def _telling(rarest: list[dict[str, Any]]) -> list[str]:
+    kept: list[str] = []
+    looked_at = 0.0
+    for row in rarest[:_MOST_WORDS]:
+        looked_at += row["found"]
+        if len(kept) >= 2 and looked_at > _MOST_LOOKED_AT:
+            break
+        kept.append(row["word"])
+    return kept
+
+
+def _two_of(words: Sequence[str]) -> str:
+    """A tsquery for any two of the words. Two numbers differ in some binary digit: for each digit,
+    one of the words whose number has it and one of the others."""
+    pairs = []
+    for digit in range((max(len(words), 1) - 1).bit_length()):
+        sides: tuple[list[str], list[str]] = ([], [])
+        for number, word in enumerate(words):
+            sides[number >> digit & 1].append(f"({word})")
+        pairs.append(" & ".join(f"({' | '.join(side)})" for side in sides))
+    return " | ".join(f"({pair})" for pair in pairs)
+
+
+def _all_but(strict: str) -> str:
+    """What does not match has at least one of the words."""
+    return f"({' | '.join(_LEXEME.findall(strict))}) & !({strict})"

@@ -1,0 +1,1 @@
+"""Checks, figures and housekeeping of the memory."""

@@ -1,0 +1,149 @@
+"""Is everything there that the product needs? Asked by `/health`, `doctor` and monitoring."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any, Literal, TypeVar
+
+from pydantic import BaseModel, Field
+
+from memory_core.kernel.database import Database
+from memory_core.kernel.errors import MemoryFault
+from memory_core.log.lag import read_lags
+
+State = Literal["up", "down", "unknown"]
+C = TypeVar("C", bound="Check")
+CHECK_SECONDS = 5.0
+# The daemon beats every 30 s.
+DAEMON_SILENT_AFTER = timedelta(seconds=90)
+
+
+class Check(BaseModel):
+    state: State
+    latency_ms: float | None = None
+    detail: str | None = None
+
+
+class QueueCheck(Check):
+    pending: int = 0
+    processing: int = 0
+    failed: int = 0
+    done: int = 0
+
+
+class DaemonCheck(Check):
+    last_heartbeat: datetime | None = None
+
+
+class LogCheck(Check):
+    """How far what is derived from the log is behind it."""
+
+    lag_changes: int = 0
+    lag_seconds: float = 0.0
+    dead_letters: int = 0
+    projections: dict[str, str] = Field(default_factory=dict)
+
+
+class Health(BaseModel):
+    """`down`: Postgres is missing and tools fail. `degraded`: tools work, but nothing is extracted,
+    or searches go by words alone since Chroma is missing."""
+
+    status: Literal["ok", "degraded", "down"]
+    postgres: Check
+    chroma: Check
+    queue: QueueCheck
+    daemon: DaemonCheck
+    log: LogCheck
+
+
+async def check_health(
+    database: Database, chroma_heartbeat: Callable[[], Awaitable[Any]]
+) -> Health:
+    postgres, chroma, queue, daemon, log = await asyncio.gather(
+        _timed(Check, _postgres(database)),
+        _timed(Check, _chroma(chroma_heartbeat)),
+        _timed(QueueCheck, _queue(database)),
+        _timed(DaemonCheck, _daemon(database)),
+        _timed(LogCheck, _log(database)),
+    )
+    if postgres.state == "down":
+        status: Literal["ok", "degraded", "down"] = "down"
+    else:
+        working = {chroma.state, daemon.state, queue.state, log.state} == {"up"}
+        status = "ok" if working else "degraded"
+    return Health(
+        status=status, postgres=postgres, chroma=chroma, queue=queue, daemon=daemon, log=log
+    )
+
+
+async def check_daemon(database: Database) -> DaemonCheck:
+    """Whether Dagster's sensor daemon shows signs of life."""
+    return await _timed(DaemonCheck, _daemon(database))
+
+
+async def _timed(kind: type[C], question: Awaitable[dict[str, Any]]) -> C:
+    begun = time.perf_counter()
+    try:
+        answer = await asyncio.wait_for(question, CHECK_SECONDS)
+    except TimeoutError:
+        return kind(state="down", detail=f"no answer within {CHECK_SECONDS:g} s")
+    except MemoryFault as fault:
+        return kind(state="down", detail=fault.message)
+    except Exception as error:
+        # Whatever it is, the other answers are still worth having.
+        return kind(state="down", detail=f"{type(error).__name__}: {error}".splitlines()[0])
+    elapsed = round((time.perf_counter() - begun) * 1000, 2)
+    return kind(**{"state": "up", "latency_ms": elapsed, **answer})
+
+
+async def _postgres(database: Database) -> dict[str, Any]:
+    async with database.session() as session:
+        await session.one("ping")
+    return {}
+
+
+async def _chroma(heartbeat: Callable[[], Awaitable[Any]]) -> dict[str, Any]:
+    await heartbeat()
+    return {}
+
+
+async def _queue(database: Database) -> dict[str, Any]:
+    async with database.session() as session:
+        rows = await session.all("count_jobs_by_status")
+    return {row["status"].lower(): row["jobs"] for row in rows}
+
+
+async def _log(database: Database) -> dict[str, Any]:
+    lags = await read_lags(database)
+    late = [lag for lag in lags if lag.is_late]
+    return {
+        "state": "down" if late else "up",
+        "lag_changes": max((lag.changes for lag in lags), default=0),
+        "lag_seconds": round(max((lag.seconds for lag in lags), default=0.0), 3),
+        "dead_letters": sum(lag.dead_letters for lag in lags),
+        "projections": {lag.point.name: lag.point.status for lag in lags},
+        "detail": "; ".join(
+            f"{lag.point.name} is behind: {lag.reason or 'it is at work'}" for lag in late
+        )
+        or None,
+    }
+
+
+async def _daemon(database: Database) -> dict[str, Any]:
+    async with database.session() as session:
+        exists = await session.one("daemon_table_exists")
+        if exists is None or not exists["exists"]:
+            return {"state": "unknown", "detail": "Dagster has never run on this database"}
+        row = await session.one("daemon_last_heartbeat")
+    if row is None or row["last_heartbeat"] is None:
+        return {"state": "down", "detail": "the Dagster daemon has never run"}
+    beat: datetime = row["last_heartbeat"].replace(tzinfo=UTC)
+    silent = datetime.now(UTC) - beat > DAEMON_SILENT_AFTER
+    return {
+        "state": "down" if silent else "up",
+        "last_heartbeat": beat,
+        "detail": "no heartbeat lately: start the stack, or see the daemon's log"
+        if silent
+        else None,
+    }

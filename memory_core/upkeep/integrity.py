@@ -1,0 +1,314 @@
+"""What must hold at all times, asked of the stores themselves; and mending what can be mended.
+
+Each check names its offenders. They run as asset checks in production, each on its own schedule,
+and in `mcp-memory doctor`.
+"""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+
+from memory_core.index import comparing
+from memory_core.kernel.database import Row, Session
+from memory_core.log.appending import append
+from memory_core.log.change import ChangeType, of_artifact
+from memory_core.log.lag import read_lags
+from memory_core.queue import jobs
+from memory_core.runtime import Runtime
+
+OFFENDERS_SHOWN = 20
+SAMPLE = 50
+# One lease, and the time until somebody takes the job over: the sensor looks every few seconds, and
+# its run takes a few more to start.
+ABANDONED_SECONDS = jobs.LEASE_SECONDS + 30
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    total: int = 0  # of offenders
+    offenders: list[str] = field(default_factory=list)  # the first of them
+    counts: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def passed(self) -> bool:
+        return not self.total
+
+
+@dataclass(frozen=True, slots=True)
+class Repair:
+    mended: int = 0
+    awaited: int = 0  # revisions whose events are right once they are extracted again
+    beyond: list[str] = field(default_factory=list)  # what only a person can put right, and how
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    name: str
+    description: str
+    remedy: str
+    cron: str  # when it runs in production
+    examine: Callable[[Runtime], Awaitable[Finding]]
+    repair: Callable[[Runtime], Awaitable[Repair]]
+
+
+async def _rows(runtime: Runtime, query: str, **parameters: object) -> list[Row]:
+    async with runtime.database.session() as session:
+        return await session.all(query, **parameters)
+
+
+def _finding(rows: list[Row], *columns: str) -> Finding:
+    return Finding(
+        rows[0]["total"] if rows else 0,
+        [" ".join(str(row[column]) for column in columns) for row in rows],
+    )
+
+
+async def _texts(runtime: Runtime) -> Finding:
+    rows = await _rows(runtime, "find_revisions_without_text", limit=OFFENDERS_SHOWN)
+    return _finding(rows, "artifact_uid", "revision_id")
+
+
+async def _quotes(runtime: Runtime) -> Finding:
+    rows = await _rows(runtime, "find_broken_evidence", limit=OFFENDERS_SHOWN)
+    return _finding(rows, "event_id", "artifact_uid", "revision_id")
+
+
+async def _evidence(runtime: Runtime) -> Finding:
+    rows = await _rows(runtime, "find_events_without_evidence", limit=OFFENDERS_SHOWN)
+    return _finding(rows, "event_id", "artifact_uid", "revision_id")
+
+
+async def _latest(runtime: Runtime) -> Finding:
+    rows = await _rows(runtime, "find_artifacts_without_one_latest", limit=OFFENDERS_SHOWN)
+    return _finding(rows, "artifact_uid")
+
+
+async def _steps(runtime: Runtime) -> Finding:
+    events = _finding(
+        await _rows(runtime, "find_events_out_of_step", limit=OFFENDERS_SHOWN),
+        *("event_id", "artifact_uid", "revision_id"),
+    )
+    chunks = _finding(
+        await _rows(runtime, "find_chunks_out_of_step", limit=OFFENDERS_SHOWN),
+        *("chunk_id", "artifact_uid", "revision_id"),
+    )
+    offenders = [*events.offenders, *chunks.offenders][:OFFENDERS_SHOWN]
+    return Finding(events.total + chunks.total, offenders)
+
+
+async def _words(runtime: Runtime) -> Finding:
+    """The indexes of words read other tables: a parallel restore may have made them before these
+    were there."""
+    async with runtime.database.transaction() as session:
+        await session.one("ask_indexes")
+        chunks = _finding(await session.all("find_chunks_not_found", sample=SAMPLE), "id")
+        events = _finding(await session.all("find_events_not_found", sample=SAMPLE), "id")
+    offenders = [*chunks.offenders, *events.offenders][:OFFENDERS_SHOWN]
+    return Finding(chunks.total + events.total, offenders)
+
+
+async def _leases(runtime: Runtime) -> Finding:
+    rows = await _rows(
+        runtime, "find_abandoned_jobs", lease=ABANDONED_SECONDS, limit=OFFENDERS_SHOWN
+    )
+    return _finding(rows, "job_id", "locked_by")
+
+
+async def _index(runtime: Runtime) -> Finding:
+    found = await comparing.compare(runtime, sample=SAMPLE)
+    counts = {f"postgres_{name}": number for name, number in found.postgres.items()}
+    counts |= {f"chroma_{name}": number for name, number in found.chroma.items()}
+    offenders = list(found.told())
+    return Finding(len(offenders), offenders[:OFFENDERS_SHOWN], counts)
+
+
+async def _extract_again(runtime: Runtime) -> Repair:
+    """Revisions whose events are not proved are extracted anew; that replaces the broken rows."""
+    async with runtime.database.transaction() as session:
+        rows = await session.all("find_broken_evidence", limit=None)
+        rows += await session.all("find_events_without_evidence", limit=None)
+        broken = dict.fromkeys((row["artifact_uid"], row["revision_id"]) for row in rows)
+        lost = await session.all("revisions_without_text", **_named(broken))
+        for row in lost:
+            broken.pop((row["artifact_uid"], row["revision_id"]), None)
+        request = {
+            "max_attempts": runtime.settings.event_max_attempts,
+            "requested_by": "repair",
+        }
+        await session.run(
+            "ensure_jobs_of_revisions",
+            **_named(broken),
+            **request,
+        )
+        await session.run("reenqueue_revisions", **_named(broken), **request)
+        await append(
+            session,
+            [
+                of_artifact(ChangeType.JOB_REQUESTED, uid, revision_id=revision)
+                for uid, revision in broken
+            ],
+        )
+    return Repair(
+        awaited=len(broken),
+        beyond=[_lost_text(row) for row in lost],
+    )
+
+
+async def _name_lost_texts(runtime: Runtime) -> Repair:
+    rows = await _rows(runtime, "find_revisions_without_text", limit=None)
+    return Repair(beyond=[_lost_text(row) for row in rows])
+
+
+def _lost_text(row: Row) -> str:
+    source = " ".join(filter(None, (row["source_system"], row["source_id"])))
+    return (
+        f"the text of {row['artifact_uid']} {row['revision_id']} ({source}) is gone: ingest the "
+        "same content from the same source again, or restore a backup of Postgres"
+    )
+
+
+def _named(revisions: dict[tuple[str, str], None]) -> dict[str, list[str]]:
+    return {
+        "uids": [uid for uid, _ in revisions],
+        "revisions": [revision for _, revision in revisions],
+    }
+
+
+async def _newest_is_latest(runtime: Runtime) -> Repair:
+    rows = await _rows(runtime, "find_artifacts_without_one_latest", limit=None)
+    uids = [row["artifact_uid"] for row in rows]
+    async with runtime.database.transaction() as session:
+        await session.run("lock_artifacts", uids=uids)
+        # First down, then up: at no time are there two.
+        await session.run("supersede_all_but_newest", uids=uids)
+        await session.run("make_newest_latest", uids=uids)
+        await _append_repairs(session, uids)
+    return Repair(len(uids))
+
+
+async def _into_step(runtime: Runtime) -> Repair:
+    async with runtime.database.transaction() as session:
+        rows = await session.all("bring_events_into_step")
+        names = ("drop_superseded_chunks", "enter_missing_chunks")
+        mended = len(rows) + sum([await session.run(name) for name in names])
+        await _append_repairs(session, sorted({row["artifact_uid"] for row in rows}))
+    return Repair(mended)
+
+
+async def _append_repairs(session: Session, uids: list[str]) -> None:
+    await append(session, [of_artifact(ChangeType.ARTIFACT_REPAIRED, uid) for uid in uids])
+
+
+async def _reindex_words(runtime: Runtime) -> Repair:
+    found = await _words(runtime)
+    if not found.passed:
+        async with runtime.database.session() as session:
+            await session.run("reindex_chunk_entries")
+            await session.run("reindex_event_entries")
+    return Repair(found.total)
+
+
+async def _release(runtime: Runtime) -> Repair:
+    async with runtime.database.transaction() as session:
+        return Repair(await session.run("release_abandoned_jobs", lease=ABANDONED_SECONDS))
+
+
+async def _mend_index(runtime: Runtime) -> Repair:
+    return Repair(await comparing.repair(runtime))
+
+
+async def _projections(runtime: Runtime) -> Finding:
+    lags = await read_lags(runtime.database)
+    late = [
+        f"{lag.point.name} is {lag.changes} changes and {lag.seconds:.0f} s behind: "
+        f"{lag.reason or 'it is at work'}"
+        for lag in lags
+        if lag.is_late
+    ]
+    letters = [
+        f"{lag.point.name} has {lag.dead_letters} dead letters" for lag in lags if lag.dead_letters
+    ]
+    counts = {f"lag_{lag.point.name}": lag.changes for lag in lags}
+    return Finding(len(late) + len(letters), [*late, *letters][:OFFENDERS_SHOWN], counts)
+
+
+async def _left_to_people(runtime: Runtime) -> Repair:
+    found = await _projections(runtime)
+    advice = "`mcp-memory projections status` and `mcp-memory deadletters list` say more"
+    return Repair(beyond=[f"{offender}; {advice}" for offender in found.offenders])
+
+
+CHECKS = (
+    Check(
+        "every_revision_has_its_text",
+        "The text and the chunks of every revision are in Postgres.",
+        "Only the source has the text: ingest the same content again, which also extracts its "
+        "events again, or restore a backup of Postgres.",
+        "55 2 * * *",
+        _texts,
+        _name_lost_texts,
+    ),
+    Check(
+        "every_quote_is_exact",
+        "Every quote is exactly the document's text at its place, and has at most 25 words.",
+        "The revisions are extracted again.",
+        "0 3 * * *",
+        _quotes,
+        _extract_again,
+    ),
+    Check(
+        "every_event_has_evidence",
+        "Every event has at least one quote as its evidence.",
+        "The revisions are extracted again.",
+        "15 3 * * *",
+        _evidence,
+        _extract_again,
+    ),
+    Check(
+        "one_latest_revision",
+        "Every document has exactly one latest revision.",
+        "The newest revision becomes the latest.",
+        "30 3 * * *",
+        _latest,
+        _newest_is_latest,
+    ),
+    Check(
+        "events_follow_their_revision",
+        "Searches see the events and chunks of latest revisions, and no others.",
+        "Events and chunks are marked again as latest or superseded.",
+        "40 3 * * *",
+        _steps,
+        _into_step,
+    ),
+    Check(
+        "words_lead_to_texts",
+        "Chunks and events are found by their own words (a random sample).",
+        "The word indexes are rebuilt.",
+        "45 3 * * *",
+        _words,
+        _reindex_words,
+    ),
+    Check(
+        "no_abandoned_jobs",
+        "No job is PROCESSING after its run has died.",
+        "The jobs become PENDING again.",
+        "*/10 * * * *",
+        _leases,
+        _release,
+    ),
+    Check(
+        "projections_keep_up",
+        "What is derived from the log is at most a minute behind it, and no change was set aside.",
+        "Start a worker, or retry the dead letters.",
+        "2-59/10 * * * *",
+        _projections,
+        _left_to_people,
+    ),
+    Check(
+        "index_agrees",
+        "Chroma holds what Postgres says it should hold (all counts, and a random sample).",
+        "Missing entries are added, different ones written again, unknown ones deleted.",
+        "50 3 * * *",
+        _index,
+        _mend_index,
+    ),
+)

@@ -1,0 +1,68 @@
+"""How the pipeline does: the figures that an operator watches over time."""
+
+from dataclasses import dataclass
+
+from memory_core.kernel.database import Database
+from memory_core.kernel.prices import Price
+from memory_core.log.lag import read_lags
+
+
+@dataclass(frozen=True, slots=True)
+class Metrics:
+    """Of the last 24 hours, and of the queue now. None: nothing to tell it from."""
+
+    revisions_per_day: int
+    events_per_day: int
+    calls_per_day: int
+    tokens_per_day: int
+    failure_rate: float  # of the revisions that ended, those that FAILED
+    call_failure_rate: float
+    p95_seconds_to_events: float | None  # from ingest to its events, first extractions only
+    p95_call_seconds: float | None
+    cost_per_day: float | None  # when every model in use has a price
+    pending: int
+    failed: int
+    oldest_pending_seconds: float
+    log_lag_changes: int  # of the projection that is farthest behind
+    log_lag_seconds: float
+    dead_letters: int
+
+
+async def read_metrics(database: Database, prices: dict[str, Price]) -> Metrics:
+    async with database.session() as session:
+        work = await session.one("metrics_of_work")
+        calls = await session.one("metrics_of_calls")
+        spent = await session.all("tokens_by_model")
+        queue = await session.one("metrics_of_queue")
+    assert work is not None
+    assert calls is not None
+    assert queue is not None
+    known = [row for row in spent if row["model"] in prices]
+    costs = (
+        prices[row["model"]].of(row["prompt_tokens"], row["completion_tokens"]) for row in known
+    )
+    # Where a model in use has no price, a sum would be too low: none is told.
+    lags = await read_lags(database)
+    cost = round(sum(costs, 0.0), 4) if prices and len(known) == len(spent) else None
+    return Metrics(
+        **work,
+        **calls,
+        **queue,
+        cost_per_day=cost,
+        log_lag_changes=max((lag.changes for lag in lags), default=0),
+        log_lag_seconds=round(max((lag.seconds for lag in lags), default=0.0), 3),
+        dead_letters=sum(lag.dead_letters for lag in lags),
+    )
+
+
+async def oldest_pending_seconds(database: Database) -> float:
+    """How long the document waits that waits longest for its events."""
+    async with database.session() as session:
+        queue = await session.one("metrics_of_queue")
+    assert queue is not None
+    return float(queue["oldest_pending_seconds"])
+
+
+async def any_document_is_done(database: Database) -> bool:
+    async with database.session() as session:
+        return await session.one("first_job_done") is not None

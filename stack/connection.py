@@ -1,0 +1,144 @@
+"""What a command needs of the stack: use the one that runs, else start it for a while.
+
+    with connected(settings) as resolved:
+        ...  # resolved.dsn, resolved.chroma_host and resolved.chroma_port are good now
+
+Several commands may do so at once: the services end with the last of them.
+"""
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Literal
+
+from pydantic import SecretStr
+
+from memory_core.kernel import file_locks as locks
+from memory_core.kernel.errors import StackFault
+from memory_core.kernel.file_locks import FileLock, holding
+from memory_core.kernel.settings import Settings
+from memory_core.runtime import NamedServices, Runtime
+from stack import state
+from stack.child import SAFE_PATH, last_lines
+from stack.layout import Layout
+from stack.room import require_room
+from stack.state import StackState
+
+# More than the supervisor itself gives a child to get ready.
+START_SECONDS = 120.0
+STOP_SECONDS = 40.0
+_POLL_SECONDS = 0.05
+_SERVICES_LOG = "services"
+
+
+def needs_services(settings: Settings) -> bool:
+    return settings.events_db_dsn is None or settings.chroma_host is None
+
+
+def resolved(settings: Settings, found: StackState) -> Settings:
+    """The settings with the running stack's addresses filled in."""
+    update: dict[str, object] = {}
+    if settings.events_db_dsn is None and found.postgres_dsn is not None:
+        update["events_db_dsn"] = SecretStr(found.postgres_dsn)
+    if settings.chroma_host is None and found.chroma_socket is not None:
+        update["chroma_host"] = f"unix:{found.chroma_socket}"
+    elif settings.chroma_host is None and found.chroma_port is not None:
+        update |= {"chroma_host": "127.0.0.1", "chroma_port": found.chroma_port}
+    return settings.model_copy(update=update)
+
+
+class Membership:
+    """Keeps the services alive for as long as it is held."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._layout = Layout(settings.data_dir)
+        self._users = FileLock(self._layout.users_lock)
+
+    def join(self) -> Settings:
+        """Find the running stack or start the services. May be called again after a loss."""
+        if not needs_services(self._settings):
+            return NamedServices(self._settings).join()
+        self._layout.create()
+        with holding(self._layout.transition_lock, timeout=START_SECONDS) as mine:
+            if not mine:
+                raise StackFault(
+                    f"Another command has been starting the services of {self._layout.root} for "
+                    f"{START_SECONDS:.0f} s. See {self._layout.log_of(_SERVICES_LOG)}."
+                )
+            if not self._users.held:
+                self._users.acquire(shared=True, timeout=START_SECONDS)
+            return resolved(self._settings, self._ready_stack())
+
+    @property
+    def lost(self) -> bool:
+        """The stack that was joined has ended since."""
+        return self._users.held and not locks.is_held(self._layout.supervisor_lock)
+
+    def leave(self) -> None:
+        """Let go; the last one out waits until the services it no longer needs are gone."""
+        if not self._users.held:
+            return
+        self._users.release()
+        found = state.last_written(self._layout)
+        if found is not None and found.mode == "full":
+            return
+        deadline = time.monotonic() + STOP_SECONDS
+        while locks.is_held(self._layout.supervisor_lock) and time.monotonic() < deadline:
+            if locks.is_held_shared(self._layout.users_lock):
+                return  # others still use them
+            time.sleep(_POLL_SECONDS)
+
+    def _spawn(self) -> subprocess.Popen[bytes]:
+        with self._layout.log_of(_SERVICES_LOG).open("ab") as log:
+            return subprocess.Popen(
+                [sys.executable, "-m", "mcp_server.cli", "services"],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                env={**os.environ, **self._settings.environment(), **SAFE_PATH},
+                # It outlives the command, and must not keep the user's folder in use.
+                cwd=self._layout.root,
+                # It must survive Ctrl-C in this command's terminal: others may have joined.
+                start_new_session=True,
+            )
+
+    def _ready_stack(self) -> StackState:
+        """Wait for whoever is starting the stack; when nobody is, or it failed, start it."""
+        deadline = time.monotonic() + START_SECONDS
+        process: subprocess.Popen[bytes] | None = None
+        while time.monotonic() < deadline:
+            found = state.running(self._layout)
+            if found is not None and found.ready:
+                return found
+            if found is None and process is None:
+                require_room(self._layout.root)
+                process = self._spawn()
+            elif found is None and process is not None and process.poll() is not None:
+                break
+            time.sleep(_POLL_SECONDS)
+        require_room(self._layout.root)  # a full disk explains it better than any log
+        log = self._layout.log_of(_SERVICES_LOG)
+        raise StackFault(
+            "The services could not be started. Last lines of "
+            f"{log}:\n" + "\n".join(f"  {line}" for line in last_lines(log))
+        )
+
+
+@contextmanager
+def connected(settings: Settings) -> Iterator[Settings]:
+    membership = Membership(settings)
+    try:
+        yield membership.join()
+    finally:
+        membership.leave()
+
+
+def joined_runtime(
+    settings: Settings, *, worker: Literal["never", "when needed", "always"] = "never"
+) -> Runtime:
+    """The memory of these settings: their servers, or else the stack of their data dir."""
+    return Runtime(settings, Membership(settings), worker=worker)

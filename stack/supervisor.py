@@ -1,0 +1,253 @@
+"""The one process that owns the stack of a data dir.
+
+It starts each child when what it depends on is ready, restarts one that dies, gives up on one
+that keeps dying, and stops them all in order when told to.
+"""
+
+import asyncio
+import contextlib
+import os
+import resource
+import signal
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Protocol
+
+from memory_core.kernel import migrations
+from memory_core.kernel.errors import MemoryFault, StackFault
+from memory_core.kernel.file_locks import FileLock, holding
+from memory_core.kernel.settings import Settings
+from stack import exposure, services, state
+from stack.child import Child, ChildDied
+from stack.layout import Layout
+from stack.orphans import end_orphans
+from stack.room import require_room
+from stack.rotation import rotate_large
+from stack.services import Plan
+from stack.state import Mode
+
+BACKOFF_FIRST_SECONDS = 0.5
+BACKOFF_LIMIT_SECONDS = 10.0
+# More deaths than this within the window, and the supervisor gives up.
+DEATHS_ALLOWED = 5
+DEATHS_ALLOWED_BEFORE_FIRST_READY = 2
+DEATHS_WINDOW_SECONDS = 60.0
+TAKEOVER_SECONDS = 40.0
+TAKEOVER_POLL_SECONDS = 0.05
+IDLE_POLL_SECONDS = 0.3
+ROTATION_SECONDS = 5.0
+CANCEL_AGAIN_SECONDS = 0.2
+
+
+class Reporter(Protocol):
+    """Where the supervisor tells what it does, one line each."""
+
+    def step(self, title: str, seconds: float) -> None: ...
+    def trouble(self, message: str) -> None: ...
+    def ready(self, plan: Plan) -> None: ...
+    def stopping(self) -> None: ...
+
+
+class Supervisor:
+    def __init__(self, settings: Settings, mode: Mode, reporter: Reporter) -> None:
+        self._settings = settings
+        self._mode = mode
+        self._report = reporter
+        self._layout = Layout(settings.data_dir)
+        self._children: dict[str, Child] = {}
+        self._ready: dict[str, asyncio.Event] = {}
+        self._stop = asyncio.Event()
+        self._fault: MemoryFault | None = None
+
+    async def run(self) -> None:
+        """Returns when it was told to stop; raises the fault when it had to give up."""
+        require_room(self._layout.root)
+        self._layout.create()
+        with FileLock(self._layout.supervisor_lock) as lock:
+            await self._take(lock)
+            self._listen_to_signals()
+            _raise_file_limit()
+            state.announce(self._layout, self._mode)
+            keepers: list[asyncio.Task[None]] = []
+            try:
+                await asyncio.to_thread(end_orphans, self._layout.root)
+                plan = services.plan(self._settings, self._layout, self._mode)
+                state.write(self._layout, plan.state)
+                await self._serve(plan, keepers)
+            finally:
+                if keepers:
+                    self._report.stopping()
+                state.mark_stopping(self._layout)
+                await _cancel(keepers)
+                await self._stop_children()
+                await asyncio.to_thread(end_orphans, self._layout.root)
+        if self._fault is not None:
+            raise self._fault
+
+    async def _serve(self, plan: Plan, keepers: list[asyncio.Task[None]]) -> None:
+        if self._mode == "full" and (opened := exposure.warning(plan.settings)):
+            self._report.trouble(opened)
+        if not any(spec.name == "postgres" for spec in plan.children):
+            await self._migrate(plan)
+        for spec in plan.children:
+            self._children[spec.name] = Child(spec)
+            self._ready[spec.name] = asyncio.Event()
+        keepers.append(asyncio.create_task(self._keep_logs_small()))
+        keepers += [
+            asyncio.create_task(self._keep(child, plan)) for child in self._children.values()
+        ]
+        all_ready = asyncio.create_task(self._all_ready())
+        stopped = asyncio.create_task(self._stop.wait())
+        await asyncio.wait({all_ready, stopped}, return_when=asyncio.FIRST_COMPLETED)
+        all_ready.cancel()
+        if self._stop.is_set():
+            return
+        state.write(self._layout, replace(plan.state, ready=True))
+        self._report.ready(plan)
+        if self._mode == "services":
+            keepers.append(asyncio.create_task(self._stop_when_unused()))
+        await stopped
+
+    async def _keep_logs_small(self) -> None:
+        while True:
+            await asyncio.to_thread(rotate_large, self._layout.logs)
+            await asyncio.sleep(ROTATION_SECONDS)
+
+    async def _all_ready(self) -> None:
+        for event in self._ready.values():
+            await event.wait()
+
+    async def _keep(self, child: Child, plan: Plan) -> None:
+        """Keep one child running until told to stop."""
+        deaths: deque[float] = deque()
+        was_ready = False
+        while True:
+            for name in child.spec.depends_on:
+                await self._ready[name].wait()
+            try:
+                await child.start()
+                if not was_ready and (notice := child.spec.notice()):
+                    self._report.trouble(notice)
+                seconds = await child.wait_ready()
+                if child.spec.name == "postgres" and not was_ready:
+                    await self._migrate(plan)
+                self._report.step(child.spec.title, seconds)
+                was_ready = True
+                self._ready[child.spec.name].set()
+                await child.wait_dead()
+                self._ready[child.spec.name].clear()
+            except ChildDied:
+                pass
+            except MemoryFault as fault:
+                return self._give_up(self._cause(fault))
+            except Exception as error:
+                what = StackFault(f"{child.spec.title} cannot be started: {error!r}")
+                return self._give_up(self._cause(what))
+            full = self._full_disk()
+            if full is not None:
+                # It would die again and again, each time in the midst of writing.
+                return self._give_up(full)
+            now = time.monotonic()
+            deaths.append(now)
+            while now - deaths[0] > DEATHS_WINDOW_SECONDS:
+                deaths.popleft()
+            allowed = DEATHS_ALLOWED if was_ready else DEATHS_ALLOWED_BEFORE_FIRST_READY
+            if len(deaths) > allowed:
+                story = f"Gave up after {len(deaths)} deaths. {child.obituary()}"
+                return self._give_up(StackFault(story))
+            pause = min(BACKOFF_FIRST_SECONDS * 2 ** (len(deaths) - 1), BACKOFF_LIMIT_SECONDS)
+            self._report.trouble(f"{child.death()} Starting it again in {pause:g} s.")
+            await asyncio.sleep(pause)
+
+    async def _migrate(self, plan: Plan) -> None:
+        begun = time.monotonic()
+        applied = await asyncio.to_thread(migrations.apply, plan.settings.dsn)
+        if applied:
+            self._report.step(f"Schema ({len(applied)} migrations)", time.monotonic() - begun)
+
+    def _full_disk(self) -> StackFault | None:
+        try:
+            require_room(self._layout.root)
+        except StackFault as fault:
+            return fault
+        return None
+
+    def _cause(self, fault: MemoryFault) -> MemoryFault:
+        """A full disk explains every other failure, and in fewer words."""
+        return self._full_disk() or fault
+
+    def _give_up(self, fault: MemoryFault) -> None:
+        self._fault = self._fault or fault
+        self._stop.set()
+
+    async def _stop_when_unused(self) -> None:
+        """Services that were started for commands end with the last of them."""
+        while True:
+            await asyncio.sleep(IDLE_POLL_SECONDS)
+            with holding(self._layout.transition_lock, timeout=0) as alone:
+                if not alone:
+                    continue  # somebody is just joining
+                with FileLock(self._layout.users_lock) as users:
+                    if users.try_acquire():
+                        state.mark_stopping(self._layout)
+                        self._stop.set()
+                        return
+
+    async def _stop_children(self) -> None:
+        """Stop, level by level, what nothing that still lives depends on."""
+        left = dict(self._children)
+        while left:
+            needed = {name for child in left.values() for name in child.spec.depends_on}
+            level = [name for name in left if name not in needed]
+            await asyncio.gather(*(left.pop(name).stop() for name in level))
+
+    async def _take(self, lock: FileLock) -> None:
+        """Become the supervisor of this data dir, or say who is."""
+        deadline = time.monotonic() + TAKEOVER_SECONDS
+        asked: int | None = None
+        while not lock.try_acquire():
+            other = state.running(self._layout)
+            if other is not None and other.mode == "full":
+                raise already_running(other.pid, self._layout)
+            if time.monotonic() > deadline:
+                raise already_running(other.pid if other else None, self._layout)
+            if other is not None and self._mode == "full" and other.pid != asked:
+                # Started for a command's sake only; its users find the same addresses again.
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(other.pid, signal.SIGTERM)
+                asked = other.pid
+            await asyncio.sleep(TAKEOVER_POLL_SECONDS)
+
+    def _listen_to_signals(self) -> None:
+        loop = asyncio.get_running_loop()
+        stop: Callable[[], None] = self._stop.set
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            # A shell that starts us in the background has SIGINT ignored: ask for it again.
+            loop.add_signal_handler(number, stop)
+
+
+async def _cancel(tasks: list[asyncio.Task[None]]) -> None:
+    """Ask until each has heard: a probe that fails at the same moment swallows the first time."""
+    left = set(tasks)
+    while left:
+        for task in left:
+            task.cancel()
+        _, left = await asyncio.wait(left, timeout=CANCEL_AGAIN_SECONDS)
+    await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _raise_file_limit() -> None:
+    """Chroma keeps files open per collection; the usual soft limit of 1024 is soon used up."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+
+
+def already_running(pid: int | None, layout: Layout) -> StackFault:
+    who = f"pid {pid}" if pid else "its pid is not known yet"
+    return StackFault(
+        f"A stack already runs on {layout.root} ({who}). Use it, stop it with "
+        f"`kill {pid or 'PID'}` or Ctrl-C in its terminal, or set DATA_DIR to another directory.",
+        details={"pid": pid},
+    )

@@ -261,7 +261,7 @@ async def test_places_that_are_not_of_version_2_are_refused(
         with pytest.raises(InvalidInput, match=words):
             await import_v2(runtime, place, serving, dry_run=False)
     with pytest.raises(ChromaUnavailable, match="does not answer"):
-        await import_v2(runtime, f"http://127.0.0.1:{ports.free_port()}", dry_run=False)
+        await import_v2(runtime, f"http://127.0.0.1:{ports.free_port()}", serving, dry_run=False)
 
 
 def test_the_command_prints_what_it_did_and_needs_no_stack(

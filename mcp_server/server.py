@@ -77,7 +77,7 @@ def build_server(
     families = list(dict.fromkeys(family for _, families in chosen for family in families))
     if stdio and artifacts in families:
         families.append(files)
-    tools: list[Tool] = [tool for family in families for tool in family.tools(runtime)]
+    tools: list[Tool] = [tool.of(runtime) for family in families for tool in family.TOOLS]
 
     @asynccontextmanager
     async def lifespan(_: MCPServer[None]) -> AsyncIterator[None]:

@@ -26,18 +26,60 @@ from mcp_server.arguments import (
 from mcp_server.failures import error_in, failed_call, protocol_error
 from memory_core.kernel.errors import OUTAGES, ErrorCode, InvalidInput, MemoryFault, NotFound
 from memory_core.log.origin import acting
+from memory_core.runtime import Runtime
 
 log = logging.getLogger(__name__)
 
 
-def read_tool(title: str, fn: Callable[..., Any]) -> Tool:
+@dataclass(frozen=True, slots=True)
+class ToolFunction:
+    """A function of a runtime and a client's arguments, and what clients are told of it."""
+
+    title: str
+    fn: Callable[..., Any]
+    annotations: ToolAnnotations
+
+    def of(self, runtime: Runtime) -> Tool:
+        """The tool that works on this memory."""
+        fn = _bound(self.fn, runtime)
+        words = " ".join((inspect.getdoc(fn) or "").split())
+        tool = Tool.from_function(
+            fn, title=self.title, description=words, annotations=self.annotations
+        )
+        full, metadata = tool.parameters, tool.fn_metadata
+        tool.parameters = schemas.of_arguments(full)
+        assert metadata.output_schema is not None
+        spelled = frozenset() if fn.__name__ == _SPELLS_OUT_EVENTS else _EVENTS
+        answers = schemas.of_answers(metadata.output_schema, spelled | _DETAILS)
+        tool.fn_metadata = Arguments(
+            **{**dict(metadata), "output_schema": answers}, full_schema=full
+        )
+        return tool
+
+
+def _bound(fn: Callable[..., Any], runtime: Runtime) -> Callable[..., Any]:
+    """The function without its first parameter, also for those who look at its signature."""
+
+    async def call(**arguments: Any) -> Any:
+        return await fn(runtime, **arguments)
+
+    signature = inspect.signature(fn, eval_str=True)
+    _, *parameters = signature.parameters.values()
+    call.__name__, call.__doc__, call.__module__ = fn.__name__, fn.__doc__, fn.__module__
+    call.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+    call.__annotations__ = {item.name: item.annotation for item in parameters}
+    call.__annotations__["return"] = signature.return_annotation
+    return call
+
+
+def read_tool(title: str, fn: Callable[..., Any]) -> ToolFunction:
     """A tool that changes nothing."""
-    return _tool(title, fn, ToolAnnotations(read_only_hint=True, open_world_hint=False))
+    return ToolFunction(title, fn, ToolAnnotations(read_only_hint=True, open_world_hint=False))
 
 
 def write_tool(
     title: str, fn: Callable[..., Any], *, destructive: bool = False, repeatable: bool = True
-) -> Tool:
+) -> ToolFunction:
     """A tool that stores or deletes; `repeatable`: to call it again has no further effect."""
     annotations = ToolAnnotations(
         read_only_hint=False,
@@ -45,19 +87,7 @@ def write_tool(
         idempotent_hint=repeatable,
         open_world_hint=False,
     )
-    return _tool(title, fn, annotations)
-
-
-def _tool(title: str, fn: Callable[..., Any], annotations: ToolAnnotations) -> Tool:
-    words = " ".join((inspect.getdoc(fn) or "").split())
-    tool = Tool.from_function(fn, title=title, description=words, annotations=annotations)
-    full, metadata = tool.parameters, tool.fn_metadata
-    tool.parameters = schemas.of_arguments(full)
-    assert metadata.output_schema is not None
-    spelled = frozenset() if fn.__name__ == _SPELLS_OUT_EVENTS else _EVENTS
-    answers = schemas.of_answers(metadata.output_schema, spelled | _DETAILS)
-    tool.fn_metadata = Arguments(**{**dict(metadata), "output_schema": answers}, full_schema=full)
-    return tool
+    return ToolFunction(title, fn, annotations)
 
 
 # The shapes that many tools return, and the tool whose schema spells them out.

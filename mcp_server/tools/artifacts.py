@@ -5,7 +5,6 @@ from datetime import datetime
 from typing import Annotated, Any
 
 from mcp.server.mcpserver import Context
-from mcp.server.mcpserver.tools import Tool
 from pydantic import BaseModel, Field
 
 from mcp_server.tool import read_tool, write_tool
@@ -159,165 +158,173 @@ def _artifact_hit(hit: Passage) -> ArtifactHit:
     return ArtifactHit(**{**asdict(hit), **shown})
 
 
-def tools(runtime: Runtime) -> list[Tool]:
-    async def artifact_ingest(
-        artifact_type: ArtifactType,
-        source_system: Annotated[
-            str, Field(min_length=1, max_length=200, description="gmail, slack …")
-        ],
-        content: Annotated[
-            str,
-            Field(
-                min_length=1,
-                max_length=MAX_CONTENT_CHARS,
-                description="The full text, unchanged.",
-            ),
-        ],
-        ctx: Context[None, Any],
-        source_id: Annotated[
-            str | None,
-            Field(
-                max_length=1000,
-                description="Its id there; the same id again makes a revision.",
-            ),
-        ] = None,
-        source_url: Annotated[str | None, Field(max_length=4000)] = None,
-        title: Annotated[str | None, Field(max_length=1000)] = None,
-        author: Annotated[str | None, Field(max_length=500)] = None,
-        participants: Annotated[list[str] | None, Field(max_length=1000)] = None,
-        ts: Annotated[
-            str | None,
-            Field(max_length=64, description="When written or sent, ISO 8601."),
-        ] = None,
-        sensitivity: Annotated[
-            Sensitivity | None,
-            Field(description="A label, as the two below: stored, not enforced yet. Else normal."),
-        ] = None,
-        visibility_scope: Annotated[
-            VisibilityScope | None, Field(description="A label. Else me.")
-        ] = None,
-        retention_policy: Annotated[
-            RetentionPolicy | None, Field(description="A label. Else forever.")
-        ] = None,
-    ) -> ArtifactIngested:
-        """Remember a whole document: email, doc, chat, transcript or note. Its text is kept
-        exactly; events (decisions, promises …) are extracted in the background. Give source_id
-        and ts whenever you know them: later versions become revisions, and "next Friday" a
-        date. Known content with another title, date … takes these; what you leave out stays.
-        For one short fact use memory_store. Example:
-        artifact_ingest(artifact_type="note", source_system="obsidian", source_id="kickoff.md",
-        ts="2026-03-02", content="Decision: we launch in May.")
-        """
-        document = Document(
-            artifact_type=artifact_type,
-            source_system=source_system,
-            content=content,
-            source_id=source_id,
-            source_url=source_url,
-            title=title,
-            author=author,
-            participants=tuple(participants or ()),
-            ts=parse_time("ts", ts),
-            sensitivity=sensitivity,
-            visibility_scope=visibility_scope,
-            retention_policy=retention_policy,
-        )
-        await runtime.open()
-        result = await ingest(runtime, document, ctx.report_progress)
-        return ArtifactIngested(**asdict(result), indexed=await runtime.indexed(result.position))
+async def artifact_ingest(
+    runtime: Runtime,
+    artifact_type: ArtifactType,
+    source_system: Annotated[
+        str, Field(min_length=1, max_length=200, description="gmail, slack …")
+    ],
+    content: Annotated[
+        str,
+        Field(
+            min_length=1,
+            max_length=MAX_CONTENT_CHARS,
+            description="The full text, unchanged.",
+        ),
+    ],
+    ctx: Context[None, Any],
+    source_id: Annotated[
+        str | None,
+        Field(
+            max_length=1000,
+            description="Its id there; the same id again makes a revision.",
+        ),
+    ] = None,
+    source_url: Annotated[str | None, Field(max_length=4000)] = None,
+    title: Annotated[str | None, Field(max_length=1000)] = None,
+    author: Annotated[str | None, Field(max_length=500)] = None,
+    participants: Annotated[list[str] | None, Field(max_length=1000)] = None,
+    ts: Annotated[
+        str | None,
+        Field(max_length=64, description="When written or sent, ISO 8601."),
+    ] = None,
+    sensitivity: Annotated[
+        Sensitivity | None,
+        Field(description="A label, as the two below: stored, not enforced yet. Else normal."),
+    ] = None,
+    visibility_scope: Annotated[
+        VisibilityScope | None, Field(description="A label. Else me.")
+    ] = None,
+    retention_policy: Annotated[
+        RetentionPolicy | None, Field(description="A label. Else forever.")
+    ] = None,
+) -> ArtifactIngested:
+    """Remember a whole document: email, doc, chat, transcript or note. Its text is kept
+    exactly; events (decisions, promises …) are extracted in the background. Give source_id
+    and ts whenever you know them: later versions become revisions, and "next Friday" a
+    date. Known content with another title, date … takes these; what you leave out stays.
+    For one short fact use memory_store. Example:
+    artifact_ingest(artifact_type="note", source_system="obsidian", source_id="kickoff.md",
+    ts="2026-03-02", content="Decision: we launch in May.")
+    """
+    document = Document(
+        artifact_type=artifact_type,
+        source_system=source_system,
+        content=content,
+        source_id=source_id,
+        source_url=source_url,
+        title=title,
+        author=author,
+        participants=tuple(participants or ()),
+        ts=parse_time("ts", ts),
+        sensitivity=sensitivity,
+        visibility_scope=visibility_scope,
+        retention_policy=retention_policy,
+    )
+    await runtime.open()
+    result = await ingest(runtime, document, ctx.report_progress)
+    return ArtifactIngested(**asdict(result), indexed=await runtime.indexed(result.position))
 
-    async def artifact_search(
-        query: Query,
-        limit: Annotated[int, Field(ge=1, le=50)] = 10,
-        artifact_type: OptionalArtifactType = None,
-        type: Annotated[ArtifactType | None, Field(description="= artifact_type.")] = None,
-        source_system: OptionalSourceSystem = None,
-        time_from: TimeFrom = None,
-        time_to: TimeTo = None,
-        full_chunks: FullChunks = False,
-    ) -> ArtifactsFound:
-        """Find which documents are about something: one hit each, with its best passage. For
-        passages use hybrid_search; for what was decided, promised or changed the event tools.
-        Example: artifact_search(query="pricing model", artifact_type="email")
-        """
-        if artifact_type and type and artifact_type != type:
-            raise InvalidInput(
-                "artifact_type and type are the same parameter; give one of them.",
-                details={"parameter": "type"},
-            )
-        await runtime.open()
-        filters = Filters(
-            artifact_type=artifact_type or type,
-            source_system=source_system,
-            time_from=parse_time("time_from", time_from),
-            time_to=parse_until("time_to", time_to),
-        )
-        found = await search_artifacts(
-            runtime, query, filters, limit=limit, full_chunks=full_chunks
-        )
-        return ArtifactsFound(results=[_artifact_hit(hit) for hit in found])
 
-    async def artifact_get(
-        artifact_id: OptionalArtifactId = None,
-        artifact_uid: OptionalArtifactUid = None,
-        revision_id: OptionalRevisionId = None,
-        include_content: bool = True,
-        expand_chunks: bool = False,
-        as_of: AsOf = None,
-    ) -> Artifact:
-        """Read one document: its exact text, metadata and chunks. Give artifact_uid (and
-        revision_id for an older text), or artifact_id. To find it use artifact_search. Example:
-        artifact_get(artifact_uid="uid_0123456789abcdef")
-        """
-        await runtime.open()
-        stored = await reading.get_revision(
-            runtime,
-            artifact_id=artifact_id,
-            artifact_uid=artifact_uid,
-            revision_id=revision_id,
-            include_content=include_content or expand_chunks,
-            as_of=parse_until("as_of", as_of),
+async def artifact_search(
+    runtime: Runtime,
+    query: Query,
+    limit: Annotated[int, Field(ge=1, le=50)] = 10,
+    artifact_type: OptionalArtifactType = None,
+    type: Annotated[ArtifactType | None, Field(description="= artifact_type.")] = None,
+    source_system: OptionalSourceSystem = None,
+    time_from: TimeFrom = None,
+    time_to: TimeTo = None,
+    full_chunks: FullChunks = False,
+) -> ArtifactsFound:
+    """Find which documents are about something: one hit each, with its best passage. For
+    passages use hybrid_search; for what was decided, promised or changed the event tools.
+    Example: artifact_search(query="pricing model", artifact_type="email")
+    """
+    if artifact_type and type and artifact_type != type:
+        raise InvalidInput(
+            "artifact_type and type are the same parameter; give one of them.",
+            details={"parameter": "type"},
         )
-        text = stored.content or ""
-        chunks = [
-            ChunkInfo(
-                **chunk,
-                content=text[chunk["start_char"] : chunk["end_char"]] if expand_chunks else None,
-            )
-            for chunk in stored.chunks
-        ]
-        return Artifact(
-            **stored.row, content=stored.content if include_content else None, chunks=chunks
+    await runtime.open()
+    filters = Filters(
+        artifact_type=artifact_type or type,
+        source_system=source_system,
+        time_from=parse_time("time_from", time_from),
+        time_to=parse_until("time_to", time_to),
+    )
+    found = await search_artifacts(runtime, query, filters, limit=limit, full_chunks=full_chunks)
+    return ArtifactsFound(results=[_artifact_hit(hit) for hit in found])
+
+
+async def artifact_get(
+    runtime: Runtime,
+    artifact_id: OptionalArtifactId = None,
+    artifact_uid: OptionalArtifactUid = None,
+    revision_id: OptionalRevisionId = None,
+    include_content: bool = True,
+    expand_chunks: bool = False,
+    as_of: AsOf = None,
+) -> Artifact:
+    """Read one document: its exact text, metadata and chunks. Give artifact_uid (and
+    revision_id for an older text), or artifact_id. To find it use artifact_search. Example:
+    artifact_get(artifact_uid="uid_0123456789abcdef")
+    """
+    await runtime.open()
+    stored = await reading.get_revision(
+        runtime,
+        artifact_id=artifact_id,
+        artifact_uid=artifact_uid,
+        revision_id=revision_id,
+        include_content=include_content or expand_chunks,
+        as_of=parse_until("as_of", as_of),
+    )
+    text = stored.content or ""
+    chunks = [
+        ChunkInfo(
+            **chunk,
+            content=text[chunk["start_char"] : chunk["end_char"]] if expand_chunks else None,
         )
-
-    async def artifact_history(artifact_uid: ArtifactUid, as_of: AsOf = None) -> ArtifactHistory:
-        """The revisions of a document, oldest first, with the state of their extraction. Use it to
-        get the revision_ids to read or compare. Example:
-        artifact_history(artifact_uid="uid_0123456789abcdef")
-        """
-        await runtime.open()
-        rows = await reading.list_revisions(runtime, artifact_uid, parse_until("as_of", as_of))
-        return ArtifactHistory(
-            artifact_uid=artifact_uid, revisions=[RevisionInfo(**row) for row in rows]
-        )
-
-    async def artifact_delete(
-        artifact_id: OptionalArtifactId = None,
-        artifact_uid: OptionalArtifactUid = None,
-    ) -> ArtifactDeleted:
-        """Delete a document for good: all revisions, text, events and jobs. Cannot be undone; ask
-        the user first. Give artifact_uid, or artifact_id of any revision. Example:
-        artifact_delete(artifact_uid="uid_0123456789abcdef")
-        """
-        await runtime.open()
-        deleted = await delete_artifact(runtime, artifact_id=artifact_id, artifact_uid=artifact_uid)
-        indexed = await runtime.indexed(deleted.position)
-        return ArtifactDeleted(**asdict(deleted), indexed=indexed)
-
-    return [
-        write_tool("Ingest a document", artifact_ingest),
-        read_tool("Search documents", artifact_search),
-        read_tool("Read a document", artifact_get),
-        read_tool("Revisions of a document", artifact_history),
-        write_tool("Delete a document", artifact_delete, destructive=True),
+        for chunk in stored.chunks
     ]
+    return Artifact(
+        **stored.row, content=stored.content if include_content else None, chunks=chunks
+    )
+
+
+async def artifact_history(
+    runtime: Runtime, artifact_uid: ArtifactUid, as_of: AsOf = None
+) -> ArtifactHistory:
+    """The revisions of a document, oldest first, with the state of their extraction. Use it to
+    get the revision_ids to read or compare. Example:
+    artifact_history(artifact_uid="uid_0123456789abcdef")
+    """
+    await runtime.open()
+    rows = await reading.list_revisions(runtime, artifact_uid, parse_until("as_of", as_of))
+    return ArtifactHistory(
+        artifact_uid=artifact_uid, revisions=[RevisionInfo(**row) for row in rows]
+    )
+
+
+async def artifact_delete(
+    runtime: Runtime,
+    artifact_id: OptionalArtifactId = None,
+    artifact_uid: OptionalArtifactUid = None,
+) -> ArtifactDeleted:
+    """Delete a document for good: all revisions, text, events and jobs. Cannot be undone; ask
+    the user first. Give artifact_uid, or artifact_id of any revision. Example:
+    artifact_delete(artifact_uid="uid_0123456789abcdef")
+    """
+    await runtime.open()
+    deleted = await delete_artifact(runtime, artifact_id=artifact_id, artifact_uid=artifact_uid)
+    indexed = await runtime.indexed(deleted.position)
+    return ArtifactDeleted(**asdict(deleted), indexed=indexed)
+
+
+TOOLS = (
+    write_tool("Ingest a document", artifact_ingest),
+    read_tool("Search documents", artifact_search),
+    read_tool("Read a document", artifact_get),
+    read_tool("Revisions of a document", artifact_history),
+    write_tool("Delete a document", artifact_delete, destructive=True),
+)

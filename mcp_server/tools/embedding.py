@@ -2,7 +2,6 @@
 
 import time
 
-from mcp.server.mcpserver.tools import Tool
 from pydantic import BaseModel
 
 from mcp_server.tool import read_tool
@@ -18,21 +17,21 @@ class EmbeddingHealth(BaseModel):
     collections: dict[str, int]
 
 
-def tools(runtime: Runtime) -> list[Tool]:
-    async def embedding_health() -> EmbeddingHealth:
-        """Which embedding model is at work, how fast, and how much is indexed. Use it when
-        searches fail or find nothing. Example: embedding_health()
-        """
-        await runtime.open()
-        begun = time.perf_counter()
-        await runtime.embedder.embed(["Is anybody there?"])
-        elapsed = (time.perf_counter() - begun) * 1000
-        return EmbeddingHealth(
-            provider=runtime.embedder.provider,
-            model=runtime.embedder.model,
-            dimension=runtime.embedder.dimension,
-            probe_ms=round(elapsed, 2),
-            collections={name.value: await runtime.vectors.count(name) for name in CollectionName},
-        )
+async def embedding_health(runtime: Runtime) -> EmbeddingHealth:
+    """Which embedding model is at work, how fast, and how much is indexed. Use it when
+    searches fail or find nothing. Example: embedding_health()
+    """
+    await runtime.open()
+    begun = time.perf_counter()
+    await runtime.embedder.embed(["Is anybody there?"])
+    elapsed = (time.perf_counter() - begun) * 1000
+    return EmbeddingHealth(
+        provider=runtime.embedder.provider,
+        model=runtime.embedder.model,
+        dimension=runtime.embedder.dimension,
+        probe_ms=round(elapsed, 2),
+        collections={name.value: await runtime.vectors.count(name) for name in CollectionName},
+    )
 
-    return [read_tool("Embedding health", embedding_health)]
+
+TOOLS = (read_tool("Embedding health", embedding_health),)

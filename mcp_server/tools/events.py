@@ -3,7 +3,6 @@
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
-from mcp.server.mcpserver.tools import Tool
 from pydantic import BaseModel, ConfigDict, Field
 
 from mcp_server.arguments import AN_ID
@@ -119,187 +118,188 @@ _EXPLANATIONS = {
 }
 
 
-def tools(runtime: Runtime) -> list[Tool]:
-    async def event_search(
-        query: OptionalQuery = None,
-        limit: Annotated[int, Field(ge=1, le=100)] = 20,
-        offset: Annotated[int, Field(ge=0, le=100_000)] = 0,
-        category: OptionalCategory = None,
-        time_from: EventTimeFrom = None,
-        time_to: EventTimeTo = None,
-        artifact_uid: OptionalArtifactUid = None,
-        include_evidence: bool = True,
-        actor: OptionalActor = None,
-        subject: OptionalSubject = None,
-        min_confidence: Annotated[float, Field(ge=0, le=1)] = 0.0,
-        artifact_type: OptionalArtifactType = None,
-        source_system: OptionalSourceSystem = None,
-        include_superseded: Annotated[bool, Field(description="Also of older revisions.")] = False,
-        sort: Literal["relevance", "time"] = "relevance",
-        as_of: AsOf = None,
-    ) -> EventsFound:
-        """What was decided, promised, done, changed, feared or said: events with the quotes that
-        prove them. The first choice for "what was decided about …", "what feedback on …",
-        "which risks …". Without a query: the newest. For promises use commitment_list, for
-        people stakeholder_map, for passages of text hybrid_search. Example:
-        event_search(query="pricing model", category="Decision")
-        """
-        await runtime.open()
-        filters = EventFilters(
-            category=category.value if category else None,
-            time_from=parse_time("time_from", time_from),
-            time_to=parse_until("time_to", time_to),
+async def event_search(
+    runtime: Runtime,
+    query: OptionalQuery = None,
+    limit: Annotated[int, Field(ge=1, le=100)] = 20,
+    offset: Annotated[int, Field(ge=0, le=100_000)] = 0,
+    category: OptionalCategory = None,
+    time_from: EventTimeFrom = None,
+    time_to: EventTimeTo = None,
+    artifact_uid: OptionalArtifactUid = None,
+    include_evidence: bool = True,
+    actor: OptionalActor = None,
+    subject: OptionalSubject = None,
+    min_confidence: Annotated[float, Field(ge=0, le=1)] = 0.0,
+    artifact_type: OptionalArtifactType = None,
+    source_system: OptionalSourceSystem = None,
+    include_superseded: Annotated[bool, Field(description="Also of older revisions.")] = False,
+    sort: Literal["relevance", "time"] = "relevance",
+    as_of: AsOf = None,
+) -> EventsFound:
+    """What was decided, promised, done, changed, feared or said: events with the quotes that
+    prove them. The first choice for "what was decided about …", "what feedback on …",
+    "which risks …". Without a query: the newest. For promises use commitment_list, for
+    people stakeholder_map, for passages of text hybrid_search. Example:
+    event_search(query="pricing model", category="Decision")
+    """
+    await runtime.open()
+    filters = EventFilters(
+        category=category.value if category else None,
+        time_from=parse_time("time_from", time_from),
+        time_to=parse_until("time_to", time_to),
+        artifact_uid=artifact_uid,
+        actor=actor,
+        subject=subject,
+        min_confidence=min_confidence,
+        artifact_type=artifact_type.value if artifact_type else None,
+        source_system=source_system,
+        include_superseded=include_superseded,
+        as_of=parse_until("as_of", as_of),
+    )
+    page = await search_events(
+        runtime,
+        query,
+        filters,
+        limit=limit,
+        offset=offset,
+        sort=sort,
+        include_evidence=include_evidence,
+    )
+    return EventsFound(
+        events=[event_out(row, page.evidence if include_evidence else None) for row in page.events],
+        total=page.total,
+        filters_applied=applied(
+            query=query or None,
+            category=filters.category,
+            time_from=filters.time_from,
+            time_to=filters.time_to,
             artifact_uid=artifact_uid,
             actor=actor,
             subject=subject,
             min_confidence=min_confidence,
-            artifact_type=artifact_type.value if artifact_type else None,
+            artifact_type=filters.artifact_type,
             source_system=source_system,
             include_superseded=include_superseded,
-            as_of=parse_until("as_of", as_of),
-        )
-        page = await search_events(
-            runtime,
-            query,
-            filters,
-            limit=limit,
-            offset=offset,
-            sort=sort,
-            include_evidence=include_evidence,
-        )
-        return EventsFound(
-            events=[
-                event_out(row, page.evidence if include_evidence else None) for row in page.events
-            ],
-            total=page.total,
-            filters_applied=applied(
-                query=query or None,
-                category=filters.category,
-                time_from=filters.time_from,
-                time_to=filters.time_to,
-                artifact_uid=artifact_uid,
-                actor=actor,
-                subject=subject,
-                min_confidence=min_confidence,
-                artifact_type=filters.artifact_type,
-                source_system=source_system,
-                include_superseded=include_superseded,
-                as_of=filters.as_of,
-            ),
-            actor_names=await names_looked_for(runtime, actor),
-            actor_candidates=candidates_out(page.candidates),
-        )
+            as_of=filters.as_of,
+        ),
+        actor_names=await names_looked_for(runtime, actor),
+        actor_candidates=candidates_out(page.candidates),
+    )
 
-    async def event_get(
-        event_id: Annotated[
-            str, Field(min_length=1, description="As event_search returns it."), AN_ID
+
+async def event_get(
+    runtime: Runtime,
+    event_id: Annotated[str, Field(min_length=1, description="As event_search returns it."), AN_ID],
+    context_chars: Annotated[int, Field(ge=0, le=2000, description="Text around each quote.")] = 0,
+) -> EventDetailOut:
+    """One event with all its evidence and how it was extracted. Use it to show the proof, each
+    quote in its surroundings. Example:
+    event_get(event_id="6f0c7a52-8d0e-4f43-9b1d-3f3f2f1f6a11", context_chars=200)
+    """
+    await runtime.open()
+    uuid = ids.parse_uuid("event_id", event_id)
+    detail = await reading.get_event(runtime, uuid, context_chars)
+    row = detail.event
+    base = event_out(row, None).model_dump()
+    return EventDetailOut(
+        **base,
+        evidence=[
+            EvidenceInContext(**{**item, "evidence_id": str(item["evidence_id"])})
+            for item in detail.evidence
         ],
-        context_chars: Annotated[
-            int, Field(ge=0, le=2000, description="Text around each quote.")
-        ] = 0,
-    ) -> EventDetailOut:
-        """One event with all its evidence and how it was extracted. Use it to show the proof, each
-        quote in its surroundings. Example:
-        event_get(event_id="6f0c7a52-8d0e-4f43-9b1d-3f3f2f1f6a11", context_chars=200)
-        """
-        await runtime.open()
-        uuid = ids.parse_uuid("event_id", event_id)
-        detail = await reading.get_event(runtime, uuid, context_chars)
-        row = detail.event
-        base = event_out(row, None).model_dump()
-        return EventDetailOut(
-            **base,
-            evidence=[
-                EvidenceInContext(**{**item, "evidence_id": str(item["evidence_id"])})
-                for item in detail.evidence
-            ],
-            is_latest=row["is_latest"],
-            extraction_run_id=str(row["extraction_run_id"]),
-            extractor=row["extractor"],
-            model=row["model"],
-            prompt_version=row["extract_version"],
-            merge_version=row["merge_version"],
-            requested_by=row["requested_by"],
-            dagster_run_id=row["dagster_run_id"],
-            extracted_at=row["extracted_at"],
-            created_at=row["created_at"],
-        )
+        is_latest=row["is_latest"],
+        extraction_run_id=str(row["extraction_run_id"]),
+        extractor=row["extractor"],
+        model=row["model"],
+        prompt_version=row["extract_version"],
+        merge_version=row["merge_version"],
+        requested_by=row["requested_by"],
+        dagster_run_id=row["dagster_run_id"],
+        extracted_at=row["extracted_at"],
+        created_at=row["created_at"],
+    )
 
-    async def event_list_for_revision(
-        artifact_uid: ArtifactUid,
-        revision_id: OptionalRevisionId = None,
-        include_evidence: bool = False,
-    ) -> RevisionEventsOut:
-        """All events of one document; an empty list says why: not extracted yet, failed, or truly
-        none. To search all documents use event_search. Example:
-        event_list_for_revision(artifact_uid="uid_0123456789abcdef")
-        """
-        await runtime.open()
-        found = await reading.list_for_revision(
-            runtime, artifact_uid, revision_id, include_evidence=include_evidence
-        )
-        status = found.revision["job_status"]
-        explanation = _EXPLANATIONS.get(
-            status or "", "There is no extraction job; event_reextract makes one."
-        )
-        if status == "DONE" and not found.events:
-            explanation = "Extraction is done: the text has no events."
-        elif found.events and status != "DONE":
-            explanation = f"These events are of an earlier extraction. {explanation}"
-        return RevisionEventsOut(
-            artifact_uid=found.revision["artifact_uid"],
-            revision_id=found.revision["revision_id"],
-            is_latest=found.revision["is_latest"],
-            events=[
-                event_out(
-                    {**row, "title": found.revision["title"]},
-                    found.evidence if include_evidence else None,
-                )
-                for row in found.events
-            ],
-            total=len(found.events),
-            job_status=status,
-            explanation=explanation,
-        )
 
-    async def event_diff(
-        artifact_uid: ArtifactUid,
-        from_revision: FromRevision = None,
-        to_revision: ToRevision = None,
-    ) -> EventDiffOut:
-        """What changed between two revisions of a document, by default the two newest: events
-        added, removed, changed and kept, and a diff of the text. Example:
-        event_diff(artifact_uid="uid_0123456789abcdef")
-        """
-        await runtime.open()
-        diff = await diff_revisions(runtime, artifact_uid, from_revision, to_revision)
-        evidence = diff.evidence
-        return EventDiffOut(
-            artifact_uid=artifact_uid,
-            from_revision=diff.from_revision,
-            to_revision=diff.to_revision,
-            added=[event_out(row, evidence) for row in diff.added],
-            removed=[event_out(row, evidence) for row in diff.removed],
-            changed=[
-                ChangedOut(
-                    before=event_out(item.before, evidence),
-                    after=event_out(item.after, evidence),
-                    changes=[
-                        FieldChange(field=name, before=before, after=after)
-                        for name, (before, after) in item.fields.items()
-                    ],
-                )
-                for item in diff.changed
-            ],
-            kept=[event_out(row, evidence) for row in diff.kept],
-            text_diff=diff.text_diff,
-            job_statuses=diff.statuses,
-            explanation=diff.explanation,
-        )
+async def event_list_for_revision(
+    runtime: Runtime,
+    artifact_uid: ArtifactUid,
+    revision_id: OptionalRevisionId = None,
+    include_evidence: bool = False,
+) -> RevisionEventsOut:
+    """All events of one document; an empty list says why: not extracted yet, failed, or truly
+    none. To search all documents use event_search. Example:
+    event_list_for_revision(artifact_uid="uid_0123456789abcdef")
+    """
+    await runtime.open()
+    found = await reading.list_for_revision(
+        runtime, artifact_uid, revision_id, include_evidence=include_evidence
+    )
+    status = found.revision["job_status"]
+    explanation = _EXPLANATIONS.get(
+        status or "", "There is no extraction job; event_reextract makes one."
+    )
+    if status == "DONE" and not found.events:
+        explanation = "Extraction is done: the text has no events."
+    elif found.events and status != "DONE":
+        explanation = f"These events are of an earlier extraction. {explanation}"
+    return RevisionEventsOut(
+        artifact_uid=found.revision["artifact_uid"],
+        revision_id=found.revision["revision_id"],
+        is_latest=found.revision["is_latest"],
+        events=[
+            event_out(
+                {**row, "title": found.revision["title"]},
+                found.evidence if include_evidence else None,
+            )
+            for row in found.events
+        ],
+        total=len(found.events),
+        job_status=status,
+        explanation=explanation,
+    )
 
-    return [
-        read_tool("Search events", event_search),
-        read_tool("One event with its proof", event_get),
-        read_tool("Events of a revision", event_list_for_revision),
-        read_tool("What changed between revisions", event_diff),
-    ]
+
+async def event_diff(
+    runtime: Runtime,
+    artifact_uid: ArtifactUid,
+    from_revision: FromRevision = None,
+    to_revision: ToRevision = None,
+) -> EventDiffOut:
+    """What changed between two revisions of a document, by default the two newest: events
+    added, removed, changed and kept, and a diff of the text. Example:
+    event_diff(artifact_uid="uid_0123456789abcdef")
+    """
+    await runtime.open()
+    diff = await diff_revisions(runtime, artifact_uid, from_revision, to_revision)
+    evidence = diff.evidence
+    return EventDiffOut(
+        artifact_uid=artifact_uid,
+        from_revision=diff.from_revision,
+        to_revision=diff.to_revision,
+        added=[event_out(row, evidence) for row in diff.added],
+        removed=[event_out(row, evidence) for row in diff.removed],
+        changed=[
+            ChangedOut(
+                before=event_out(item.before, evidence),
+                after=event_out(item.after, evidence),
+                changes=[
+                    FieldChange(field=name, before=before, after=after)
+                    for name, (before, after) in item.fields.items()
+                ],
+            )
+            for item in diff.changed
+        ],
+        kept=[event_out(row, evidence) for row in diff.kept],
+        text_diff=diff.text_diff,
+        job_statuses=diff.statuses,
+        explanation=diff.explanation,
+    )
+
+
+TOOLS = (
+    read_tool("Search events", event_search),
+    read_tool("One event with its proof", event_get),
+    read_tool("Events of a revision", event_list_for_revision),
+    read_tool("What changed between revisions", event_diff),
+)

@@ -4,7 +4,6 @@ import asyncio
 from pathlib import Path
 from typing import Annotated
 
-from mcp.server.mcpserver.tools import Tool
 from pydantic import BaseModel, Field
 
 from mcp_server.tool import write_tool
@@ -35,33 +34,31 @@ class FileIngested(BaseModel):
     counts: dict[str, int] = Field(description="Of all; each list has at most 100.")
 
 
-def tools(runtime: Runtime) -> list[Tool]:
-    async def artifact_ingest_file(
-        path: Annotated[
-            str,
-            Field(min_length=1, max_length=4000, description="Absolute."),
-        ],
-    ) -> FileIngested:
-        """Remember a file of the user's: text, Markdown, HTML, mail, mailbox, subtitles, chat
-        export, PDF or DOCX, below the folders that the user allowed (INGEST_ROOTS). Again after
-        a change, it becomes a new revision. Example:
-        artifact_ingest_file(path="/home/me/notes/kickoff.md")
-        """
-        settings = runtime.settings
-        real, root = allowed(path, settings.allowed_roots, without=settings.data_dir)
-        await runtime.open()
-        registry = Registry(runtime.settings.data_dir)
-        places = await admit(runtime, registry, [real], within=root)
-        found = await asyncio.to_thread(survey, places, registry, runtime.settings.data_dir)
-        options = Options(jobs=1, within=root)
-        report = await Import(runtime, options, asyncio.Event()).run(found)
-        if report.stopped is not None:
-            raise MemoryFault(report.stopped)
-        content = report.as_json()
-        listed = {outcome: content[outcome][:_LISTED] for outcome in OUTCOMES}
-        return FileIngested(**listed, counts=report.counts)
-
-    return [write_tool("Ingest a file", artifact_ingest_file)]
+async def artifact_ingest_file(
+    runtime: Runtime,
+    path: Annotated[
+        str,
+        Field(min_length=1, max_length=4000, description="Absolute."),
+    ],
+) -> FileIngested:
+    """Remember a file of the user's: text, Markdown, HTML, mail, mailbox, subtitles, chat
+    export, PDF or DOCX, below the folders that the user allowed (INGEST_ROOTS). Again after
+    a change, it becomes a new revision. Example:
+    artifact_ingest_file(path="/home/me/notes/kickoff.md")
+    """
+    settings = runtime.settings
+    real, root = allowed(path, settings.allowed_roots, without=settings.data_dir)
+    await runtime.open()
+    registry = Registry(runtime.settings.data_dir)
+    places = await admit(runtime, registry, [real], within=root)
+    found = await asyncio.to_thread(survey, places, registry, runtime.settings.data_dir)
+    options = Options(jobs=1, within=root)
+    report = await Import(runtime, options, asyncio.Event()).run(found)
+    if report.stopped is not None:
+        raise MemoryFault(report.stopped)
+    content = report.as_json()
+    listed = {outcome: content[outcome][:_LISTED] for outcome in OUTCOMES}
+    return FileIngested(**listed, counts=report.counts)
 
 
 def allowed(
@@ -89,3 +86,6 @@ def allowed(
         f"{', '.join(map(str, roots))}. Nothing was imported.",
         details={"parameter": "path", "allowed": [str(root) for root in roots]},
     )
+
+
+TOOLS = (write_tool("Ingest a file", artifact_ingest_file),)

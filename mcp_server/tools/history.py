@@ -3,7 +3,6 @@
 from datetime import datetime
 from typing import Annotated, Literal
 
-from mcp.server.mcpserver.tools import Tool
 from pydantic import BaseModel, Field
 
 from mcp_server.tool import read_tool, write_tool
@@ -35,42 +34,43 @@ class Turns(BaseModel):
     total: int = Field(description="Of the whole conversation.")
 
 
-def tools(runtime: Runtime) -> list[Tool]:
-    async def history_append(
-        conversation_id: ConversationId,
-        role: Role,
-        content: Annotated[str, Field(min_length=1, max_length=50_000)],
-        turn_index: Annotated[int, Field(ge=0, le=2_000_000_000, description="0, 1, 2 …")],
-    ) -> TurnAppended:
-        """Append one turn to a conversation. The same turn again changes nothing; with another
-        text it is a CONFLICT and the first is kept. For a finished chat log use
-        artifact_ingest. Example: history_append(conversation_id="c1", role="user",
-        content="Hello", turn_index=0)
-        """
-        await runtime.open()
-        status = await conversations.append(
-            runtime,
-            conversation_id=conversation_id,
-            role=role,
-            content=content,
-            turn_index=turn_index,
-        )
-        return TurnAppended(conversation_id=conversation_id, turn_index=turn_index, status=status)
+async def history_append(
+    runtime: Runtime,
+    conversation_id: ConversationId,
+    role: Role,
+    content: Annotated[str, Field(min_length=1, max_length=50_000)],
+    turn_index: Annotated[int, Field(ge=0, le=2_000_000_000, description="0, 1, 2 …")],
+) -> TurnAppended:
+    """Append one turn to a conversation. The same turn again changes nothing; with another
+    text it is a CONFLICT and the first is kept. For a finished chat log use
+    artifact_ingest. Example: history_append(conversation_id="c1", role="user",
+    content="Hello", turn_index=0)
+    """
+    await runtime.open()
+    status = await conversations.append(
+        runtime,
+        conversation_id=conversation_id,
+        role=role,
+        content=content,
+        turn_index=turn_index,
+    )
+    return TurnAppended(conversation_id=conversation_id, turn_index=turn_index, status=status)
 
-    async def history_get(
-        conversation_id: ConversationId,
-        limit: Annotated[int, Field(ge=1, le=50)] = 16,
-    ) -> Turns:
-        """The last turns of a conversation, in order: to pick it up where it was left. Example:
-        history_get(conversation_id="c1")
-        """
-        await runtime.open()
-        rows, total = await conversations.last_turns(runtime, conversation_id, limit)
-        return Turns(
-            conversation_id=conversation_id, turns=[Turn(**row) for row in rows], total=total
-        )
 
-    return [
-        write_tool("Append a turn", history_append),
-        read_tool("Get the last turns", history_get),
-    ]
+async def history_get(
+    runtime: Runtime,
+    conversation_id: ConversationId,
+    limit: Annotated[int, Field(ge=1, le=50)] = 16,
+) -> Turns:
+    """The last turns of a conversation, in order: to pick it up where it was left. Example:
+    history_get(conversation_id="c1")
+    """
+    await runtime.open()
+    rows, total = await conversations.last_turns(runtime, conversation_id, limit)
+    return Turns(conversation_id=conversation_id, turns=[Turn(**row) for row in rows], total=total)
+
+
+TOOLS = (
+    write_tool("Append a turn", history_append),
+    read_tool("Get the last turns", history_get),
+)

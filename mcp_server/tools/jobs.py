@@ -3,7 +3,6 @@
 from datetime import datetime
 from typing import Annotated
 
-from mcp.server.mcpserver.tools import Tool
 from pydantic import BaseModel, Field
 
 from mcp_server.arguments import AN_ID
@@ -57,66 +56,69 @@ class Reextracted(BaseModel):
     message: str
 
 
-def tools(runtime: Runtime) -> list[Tool]:
-    async def job_status(
-        artifact_uid: Annotated[
-            str | None,
-            Field(description="uid_… of the document, or else job_id."),
-            AN_ID,
-        ] = None,
-        revision_id: OptionalRevisionId = None,
-        job_id: Annotated[
-            str | None, Field(description="As artifact_ingest returns it."), AN_ID
-        ] = None,
-    ) -> JobStatus:
-        """How the extraction of a document goes, and why it failed if it did. Example:
-        job_status(artifact_uid="uid_0123456789abcdef")
-        """
-        if (artifact_uid is None) == (job_id is None):
-            raise InvalidInput(
-                "Give either artifact_uid (and revision_id) or job_id.",
-                details={"parameter": "artifact_uid", "allowed": "exactly one of the two"},
-            )
-        await runtime.open()
-        row = await reextraction.job_status(
-            runtime,
-            artifact_uid=artifact_uid,
-            revision_id=revision_id,
-            job_id=ids.parse_uuid("job_id", job_id) if job_id else None,
+async def job_status(
+    runtime: Runtime,
+    artifact_uid: Annotated[
+        str | None,
+        Field(description="uid_… of the document, or else job_id."),
+        AN_ID,
+    ] = None,
+    revision_id: OptionalRevisionId = None,
+    job_id: Annotated[
+        str | None, Field(description="As artifact_ingest returns it."), AN_ID
+    ] = None,
+) -> JobStatus:
+    """How the extraction of a document goes, and why it failed if it did. Example:
+    job_status(artifact_uid="uid_0123456789abcdef")
+    """
+    if (artifact_uid is None) == (job_id is None):
+        raise InvalidInput(
+            "Give either artifact_uid (and revision_id) or job_id.",
+            details={"parameter": "artifact_uid", "allowed": "exactly one of the two"},
         )
-        backfill = row["backfill_id"]
-        shown = {
-            **row,
-            "job_id": str(row["job_id"]),
-            "backfill_id": str(backfill) if backfill else None,
-        }
-        if row["status"] != "PENDING":
-            shown["next_run_at"] = None
-        return JobStatus(**shown)
+    await runtime.open()
+    row = await reextraction.job_status(
+        runtime,
+        artifact_uid=artifact_uid,
+        revision_id=revision_id,
+        job_id=ids.parse_uuid("job_id", job_id) if job_id else None,
+    )
+    backfill = row["backfill_id"]
+    shown = {
+        **row,
+        "job_id": str(row["job_id"]),
+        "backfill_id": str(backfill) if backfill else None,
+    }
+    if row["status"] != "PENDING":
+        shown["next_run_at"] = None
+    return JobStatus(**shown)
 
-    async def event_reextract(
-        artifact_uid: ArtifactUid,
-        revision_id: OptionalRevisionId = None,
-        force: Annotated[
-            bool, Field(description="Also when done or under way; asks the model again.")
-        ] = False,
-    ) -> Reextracted:
-        """Extract the events of a revision again: when extraction failed, or with force=true. Old
-        events stay until new ones replace them; job_status shows how it goes. Example:
-        event_reextract(artifact_uid="uid_0123456789abcdef", force=true)
-        """
-        await runtime.open()
-        result = await reextraction.reextract(runtime, artifact_uid, revision_id, force=force)
-        return Reextracted(
-            job_id=str(result.job["job_id"]),
-            artifact_uid=result.job["artifact_uid"],
-            revision_id=result.job["revision_id"],
-            status=result.job["status"],
-            message=result.message,
-        )
 
-    return [
-        read_tool("Status of an extraction", job_status),
-        # With force, each call starts it over.
-        write_tool("Extract events again", event_reextract, repeatable=False),
-    ]
+async def event_reextract(
+    runtime: Runtime,
+    artifact_uid: ArtifactUid,
+    revision_id: OptionalRevisionId = None,
+    force: Annotated[
+        bool, Field(description="Also when done or under way; asks the model again.")
+    ] = False,
+) -> Reextracted:
+    """Extract the events of a revision again: when extraction failed, or with force=true. Old
+    events stay until new ones replace them; job_status shows how it goes. Example:
+    event_reextract(artifact_uid="uid_0123456789abcdef", force=true)
+    """
+    await runtime.open()
+    result = await reextraction.reextract(runtime, artifact_uid, revision_id, force=force)
+    return Reextracted(
+        job_id=str(result.job["job_id"]),
+        artifact_uid=result.job["artifact_uid"],
+        revision_id=result.job["revision_id"],
+        status=result.job["status"],
+        message=result.message,
+    )
+
+
+TOOLS = (
+    read_tool("Status of an extraction", job_status),
+    # With force, each call starts it over.
+    write_tool("Extract events again", event_reextract, repeatable=False),
+)

@@ -4,7 +4,6 @@ from dataclasses import asdict
 from datetime import datetime
 from typing import Annotated, Literal
 
-from mcp.server.mcpserver.tools import Tool
 from pydantic import BaseModel, Field
 
 from mcp_server.tool import read_tool
@@ -68,48 +67,46 @@ class HybridFound(BaseModel):
     results: list[HybridHit]
 
 
-def tools(runtime: Runtime) -> list[Tool]:
-    async def hybrid_search(
-        query: Query,
-        limit: Annotated[int, Field(ge=1, le=50)] = 10,
-        include_memory: Annotated[
-            bool, Field(description="Also memories, when nothing filters.")
-        ] = True,
-        expand_neighbors: Annotated[
-            bool, Field(description="With the chunks around each hit.")
-        ] = False,
-        full_chunks: FullChunks = False,
-        artifact_uid: OptionalArtifactUid = None,
-        artifact_type: OptionalArtifactType = None,
-        source_system: OptionalSourceSystem = None,
-        time_from: TimeFrom = None,
-        time_to: TimeTo = None,
-    ) -> HybridFound:
-        """Find passages of documents, and memories, by words and meaning. The first choice for
-        "what do we know about …"; artifact_uid searches inside one document. For a list of
-        documents use artifact_search; for decisions, promises and changes the event tools.
-        Example: hybrid_search(query="why did we drop SMS codes?")
-        """
-        await runtime.open()
-        filters = Filters(
-            artifact_uid=artifact_uid,
-            artifact_type=artifact_type,
-            source_system=source_system,
-            time_from=parse_time("time_from", time_from),
-            time_to=parse_until("time_to", time_to),
-        )
-        found = await search_passages(
-            runtime,
-            query,
-            filters,
-            limit=limit,
-            include_memory=include_memory,
-            expand_neighbors=expand_neighbors,
-            full_chunks=full_chunks,
-        )
-        return HybridFound(results=[_hit(passage) for passage in found])
-
-    return [read_tool("Search passages and memories", hybrid_search)]
+async def hybrid_search(
+    runtime: Runtime,
+    query: Query,
+    limit: Annotated[int, Field(ge=1, le=50)] = 10,
+    include_memory: Annotated[
+        bool, Field(description="Also memories, when nothing filters.")
+    ] = True,
+    expand_neighbors: Annotated[
+        bool, Field(description="With the chunks around each hit.")
+    ] = False,
+    full_chunks: FullChunks = False,
+    artifact_uid: OptionalArtifactUid = None,
+    artifact_type: OptionalArtifactType = None,
+    source_system: OptionalSourceSystem = None,
+    time_from: TimeFrom = None,
+    time_to: TimeTo = None,
+) -> HybridFound:
+    """Find passages of documents, and memories, by words and meaning. The first choice for
+    "what do we know about …"; artifact_uid searches inside one document. For a list of
+    documents use artifact_search; for decisions, promises and changes the event tools.
+    Example: hybrid_search(query="why did we drop SMS codes?")
+    """
+    await runtime.open()
+    filters = Filters(
+        artifact_uid=artifact_uid,
+        artifact_type=artifact_type,
+        source_system=source_system,
+        time_from=parse_time("time_from", time_from),
+        time_to=parse_until("time_to", time_to),
+    )
+    found = await search_passages(
+        runtime,
+        query,
+        filters,
+        limit=limit,
+        include_memory=include_memory,
+        expand_neighbors=expand_neighbors,
+        full_chunks=full_chunks,
+    )
+    return HybridFound(results=[_hit(passage) for passage in found])
 
 
 def _hit(passage: Passage) -> HybridHit:
@@ -120,3 +117,6 @@ def _hit(passage: Passage) -> HybridHit:
             "highlight": highlight(passage),
         }
     )
+
+
+TOOLS = (read_tool("Search passages and memories", hybrid_search),)

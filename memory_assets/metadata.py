@@ -93,7 +93,8 @@ def _stored(extraction: Extraction) -> dict[str, Any]:
 
 def _indexed(extraction: Extraction) -> dict[str, Any]:
     """How long the index took to have the events; or that it did not within INDEX_WAIT_MS."""
-    return {"indexed": extraction.indexed, "lag_seconds": extraction.seconds.get(EVENT_INDEX, 0.0)}
+    shown: dict[str, Any] = {"lag_seconds": extraction.seconds.get(EVENT_INDEX, 0.0)}
+    return shown if extraction.indexed else {"indexed": False, **shown}
 
 
 def _where_any(**shown: int | str) -> dict[str, Any]:

@@ -40,7 +40,7 @@ from memory_core.search.events import search_events
 from stack.connection import connected, joined_runtime
 
 SIZE = Size(events=1_000_000, revisions=200_000)
-# So many narratives have vectors: enough to see whether a search depends on their number.
+# The number of narratives with vectors: enough to see whether a search depends on their number.
 WITH_VECTORS = 100_000
 _VECTORS_AT_ONCE = 2_000
 SEED = 7
@@ -52,7 +52,7 @@ SEARCH_TARGET_RATIO = 1.5
 LOOKUP_TARGET_MS = 10.0
 PAGE = 20
 _DATA = Path(".data")
-# What the generator is: a change of it makes the data anew.
+# What the generator is: a change of it generates the data again.
 _GENERATOR = Path(__file__).with_name("event_data.py")
 
 

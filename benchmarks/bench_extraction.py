@@ -175,7 +175,7 @@ class ThroughDagster:
 
 
 class Queue:
-    """Jobs that nobody can take before all are there."""
+    """Jobs that cannot be claimed before all of them are queued."""
 
     def __init__(self, dsn: str) -> None:
         self._connection = psycopg.connect(dsn, autocommit=True)

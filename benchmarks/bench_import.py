@@ -4,7 +4,7 @@
 
 The floor is the same embeddings by the same embedder in one call, the vectors in one upsert to
 Chroma, and the same rows in one Postgres transaction: no files, no comparison, no batches. Both are
-measured in turns, each time over notes that nobody has seen. "Again" comes twice: as it is, when
+measured in turns, each time over notes with new content. "Again" comes twice: as it is, when
 notes that look as they did are not read; and with `--reread`, when all are read and hashed. Memory
 is the most that this process holds during an import: ten times the notes may not take noticeably
 more of it.

@@ -1,4 +1,4 @@
-"""artifact_ingest over HTTP beside the raw floor: what nobody could do without.
+"""artifact_ingest over HTTP beside its floor: the work that every ingest needs.
 
     python -m benchmarks ingest
 
@@ -132,7 +132,7 @@ def _sentences() -> Iterator[str]:
 
 
 def _note(rng: random.Random, sentences: list[str], length: int) -> str:
-    """A note of that length, of sentences in an order nobody has seen."""
+    """A note of that length, of sentences in a new random order."""
     parts: list[str] = []
     while sum(map(len, parts)) + 2 * len(parts) < length:
         parts.append(f"{rng.randrange(10**6)}. {rng.choice(sentences)}")

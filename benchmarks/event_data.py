@@ -257,7 +257,7 @@ SELECT event_id, event_time, created_at, confidence, is_latest FROM semantic_eve
 
 INSERT INTO actor_name (name_key) SELECT DISTINCT name_key FROM event_actor;
 
--- Every tenth document says by which short name it calls somebody.
+-- Every tenth document gives a short name of one person.
 INSERT INTO revision_entity (artifact_uid, revision_id, name, type, aliases)
 SELECT DISTINCT ON (e.artifact_uid, e.revision_id) e.artifact_uid, e.revision_id, a.ref, 'person',
        ARRAY[left(a.ref, 1) || split_part(a.ref, ' ', 2)]

@@ -1,4 +1,4 @@
-"""Makes the pictures of docs/operating.md anew, from a real stack with the demo's documents.
+"""Takes the pictures of docs/operating.md again, from a real stack with the demo's documents.
 
     .venv/bin/python docs/make_screenshots.py
 

@@ -57,7 +57,7 @@ What decisions were made about {topic}?
 
     @prompt("What was promised?", "commitment_list")
     def commitments_of(person: str, until: str = "") -> str:
-        """Commitment tracking: what somebody promised, by when, and whether it was done."""
+        """Commitment tracking: what a person promised, by when, and whether it was done."""
         due, said = "", ""
         if until.strip():
             due = ", due_to=<date>"

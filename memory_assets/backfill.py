@@ -88,7 +88,7 @@ def prompt_upgrade_job() -> None:
 
 
 def crons(minutes: int) -> list[str]:
-    """Every so many minutes, from midnight on. `*/45` alone would mean minutes 0 and 45 of every
+    """Every N minutes, counted from midnight. `*/45` alone would mean minutes 0 and 45 of every
     hour, that is after 45 and after 15."""
     if 60 % minutes == 0:
         return ["0 * * * *" if minutes == 60 else f"*/{minutes} * * * *"]

@@ -32,7 +32,7 @@ _RUNS_PER_BATCH = 100
     tags={"cost": "none", "serves": "operators"},
     description="""\
 Upkeep, every hour, in small steps while everything else goes on. Keys of superseded and old
-revisions are retired beyond `MAX_LIVE_PARTITIONS` (they come back when somebody asks for their
+revisions are retired beyond `MAX_LIVE_PARTITIONS` (they come back when a user asks for their
 events again); finished runs are forgotten after `HISTORY_DAYS` unless they are the last that is
 known of a listed partition; cached answers that nothing can ask for again are dropped; the
 statistics that searches rank by are counted again; the log gets the partitions of the next months,
@@ -95,7 +95,7 @@ async def _prune_runs(context: dg.AssetExecutionContext, database: Database, day
     while pruned < RUNS_PER_TIME:
         batch = await old_runs.prunable_runs(database, days, _RUNS_PER_BATCH, [context.run_id])
         for run_id in batch:
-            # Its captured output first: once the run is gone, nobody would know of it.
+            # Its captured output first: once the run is gone, nothing refers to it.
             context.instance.compute_log_manager.delete_logs(prefix=[run_id])
             context.instance.delete_run(run_id)
         pruned += len(batch)

@@ -1,4 +1,4 @@
-"""Which of Dagster's old runs nobody needs.
+"""Which of Dagster's old runs can be deleted.
 
 A run takes its events with it. So one stays, however old, while it shows something of a partition
 that is listed: its last materialisation (without it the partition would be missing, and neither

@@ -1,6 +1,6 @@
 """Retiring partitions: Dagster's list of keys stays within MAX_LIVE_PARTITIONS.
 
-A retired revision loses its place in Dagster's list and nothing else. Whoever asks for its events
+A retired revision loses its place in Dagster's list and nothing else. A request for its events
 again (tool, command line, backfill) brings its key back: the sensor adds the keys of what is due.
 """
 
@@ -30,7 +30,7 @@ async def retire(database: Database, limit: int) -> Retired:
         while live - retired > limit:
             if await _backfills(session):
                 return await _left(session, retired, "a Dagster backfill is in progress")
-            # Chosen anew for each batch: what became due meanwhile is not touched.
+            # Chosen again for each batch: what became due meanwhile is not touched.
             gone = await session.run("retire_partitions", limit=min(_BATCH, live - retired - limit))
             retired += gone
             if not gone:

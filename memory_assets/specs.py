@@ -56,7 +56,7 @@ DEPENDENCIES: dict[str, str] = dict(zip(STAGES[1:], STAGES, strict=False))
 
 def stages_made(selected: Iterable[str]) -> tuple[str, ...]:
     """What a run makes that was asked for these: whatever follows from the first of them is made
-    anew as well, and must be shown so."""
+    again as well, and must be shown so."""
     return STAGES[min((STAGES.index(stage) for stage in selected), default=0) :]
 
 

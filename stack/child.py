@@ -35,7 +35,7 @@ class ChildSpec:
     # Whether it gets our own environment too, with the keys in it.
     inherits: bool = True
     depends_on: tuple[str, ...] = ()
-    # Arguments of `subprocess` that make it run as somebody else.
+    # Arguments of `subprocess` that make it run as another user.
     identity: Mapping[str, Any] = field(default_factory=dict)
     stop_signal: signal.Signals = signal.SIGTERM
     ready_timeout: float = 90.0

@@ -107,7 +107,7 @@ class Membership:
             )
 
     def _ready_stack(self) -> StackState:
-        """Wait for whoever is starting the stack; when nobody is, or it failed, start it."""
+        """Wait for the process that starts the stack; if there is none, or it failed, start it."""
         deadline = time.monotonic() + START_SECONDS
         process: subprocess.Popen[bytes] | None = None
         while time.monotonic() < deadline:

@@ -38,7 +38,7 @@ class Layout:
 
     @property
     def transition_lock(self) -> Path:
-        """Held for moments, while somebody starts, joins or leaves the services."""
+        """Held for moments, while a process starts, joins or leaves the services."""
         return self.root / "transition.lock"
 
     @property

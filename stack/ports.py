@@ -8,7 +8,7 @@ from memory_core.kernel.errors import StackFault
 LOOPBACK = "127.0.0.1"
 
 
-# Bound and never listening: nobody else is given such a port while this process lives, and on
+# Bound and never listening: no other process is given such a port while this process lives, and on
 # Linux the server that it is meant for may still listen there.
 _reserved: list[socket.socket] = []
 

@@ -11,7 +11,8 @@ from memory_core.index.chroma import ChromaClient
 from memory_core.kernel import queries, tls
 
 _TIMEOUT = 5.0
-# Each probe connects anew; a shared channel would back off for seconds after a first refusal.
+# Each probe has a connection of its own: a shared channel would back off for seconds after a
+# first refusal.
 _FRESH = [("grpc.use_local_subchannel_pool", 1)]
 
 

@@ -65,7 +65,7 @@ def running(layout: Layout) -> StackState | None:
 
 
 def mark_stopping(layout: Layout) -> None:
-    """Called by a supervisor that stops: nobody may join it any more.
+    """Called by a supervisor that stops: no process may join it any more.
 
     The rest stays written: the next supervisor takes the same Chroma port again if it can.
     """

@@ -188,7 +188,7 @@ class Supervisor:
             await asyncio.sleep(IDLE_POLL_SECONDS)
             with holding(self._layout.transition_lock, timeout=0) as alone:
                 if not alone:
-                    continue  # somebody is just joining
+                    continue  # a process is just joining
                 with FileLock(self._layout.users_lock) as users:
                     if users.try_acquire():
                         state.mark_stopping(self._layout)

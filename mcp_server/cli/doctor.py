@@ -166,7 +166,7 @@ def _ports(settings: Settings) -> Iterator[Finding]:
     try:
         running = state.running(Layout(settings.data_dir))
     except MemoryFault:
-        running = None  # a data dir of somebody else, which the stores' check tells
+        running = None  # a data dir of another user, which the stores' check tells
     if running is not None and running.mode == "full":
         yield Finding(True, f"Stack: running (pid {running.pid}), MCP at {running.mcp_url}")
         return

@@ -80,9 +80,9 @@ def _refuse_contradictions(request: Request) -> None:
         refuse("--watch goes on: leave out --json and --dry-run.")
     if request.prune and not request.yes and not request.dry_run:
         if request.as_json:
-            refuse("With --json nobody can be asked: --prune needs --yes, or --dry-run.")
+            refuse("With --json there is no prompt: --prune needs --yes, or --dry-run.")
         if request.watch:
-            refuse("While watching nobody can be asked: --prune needs --yes.")
+            refuse("While watching there is no prompt: --prune needs --yes.")
 
 
 def _type(name: str | None) -> ArtifactType | None:

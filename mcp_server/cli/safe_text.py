@@ -43,6 +43,6 @@ def sentence_around(before: str, quote: str, after: str) -> tuple[str, str]:
 
 
 def as_json(answer: Any) -> str:
-    """The same to whoever parses it, and harmless to whoever looks at it."""
+    """Equal for a parser, and harmless on a terminal."""
     text = json.dumps(answer, ensure_ascii=False, indent=2, default=str)
     return _SPEAKS_TO_TERMINALS.sub(lambda mark: f"\\u{ord(mark[0]):04x}", text)

@@ -1,4 +1,4 @@
-"""What extracting revisions again would cost, before anybody pays.
+"""What extracting revisions again would cost, before it is paid for.
 
 Chunk calls are known exactly: the questions are put together as the extractor does, and those whose
 answer is cached, or that two revisions share, cost nothing. Their tokens are our own count, scaled
@@ -156,11 +156,12 @@ class Estimator:
             cost.completion_tokens += merges["completion_tokens"]
 
     def _asks_to_merge(self, row: Row, cost: Cost) -> bool:
-        """A new prompt asks anew. Otherwise only new answers about chunks give new questions."""
+        """A new prompt asks every question again; otherwise only new answers about chunks lead to
+        new questions."""
         return row["merge_version"] != self._versions.merge or cost.chunk_calls > 0
 
     def _growth(self, name: str, version: str) -> int:
-        """By how many tokens the instructions are longer than they were; 0 when nobody knows."""
+        """By how many tokens the instructions are longer than they were; 0 when it is not known."""
         known = prompts.versions(name, self._settings.prompts_dir).values()
         before = next((prompt for prompt in known if prompt.version == version), None)
         if before is None:

@@ -19,11 +19,11 @@ from memory_core.log.change import ChangeType, of_backfill
 from memory_core.queue.jobs import LEASE_SECONDS, reach
 from memory_core.runtime import Runtime
 
-# When of the last so many half failed, something is wrong that more of the same will not mend.
+# When half of the latest extractions failed, more of them would fail for the same reason.
 _LAST_ENDINGS = 20
 _ENOUGH_ENDINGS = 10
 _ENDS = {"PAUSED": ChangeType.BACKFILL_PAUSED, "DONE": ChangeType.BACKFILL_FINISHED}
-# A step looks past so many pages of revisions that are too large for a day.
+# How many pages a step skips of revisions that are too large for a day.
 _PAGES = 20
 
 
@@ -112,7 +112,7 @@ async def _ask(step: _Step, room: int, in_queue: int, budget: Budget) -> tuple[i
         return 0, f"today's tokens do not suffice for the next one: {day}", "RUNNING"
     remaining = await step.session.one("count_remaining", **step.parameters())
     assert remaining is not None
-    # Where so many are too large, the next step would only look at the same ones again.
+    # Where all of these are too large, the next step would only look at the same ones again.
     no_end = len(found.too_large) >= room * _PAGES
     all_too_large = bool(found.too_large) and remaining["revisions"] <= len(found.too_large)
     if (no_end or all_too_large) and not in_queue:

@@ -1,4 +1,4 @@
-"""Many revisions at once: each on its own, so that one that fails delays nobody."""
+"""Many revisions at once: each on its own, so that one that fails delays no other."""
 
 import asyncio
 import contextlib
@@ -45,7 +45,7 @@ async def process(
     *,
     reuse: bool = False,
 ) -> list[Outcome]:
-    """`reuse`: what follows from the stored extractions is wanted anew, not they themselves."""
+    """`reuse`: what follows from the stored extractions is made again, not they themselves."""
     slots, room = asyncio.Semaphore(_DOCUMENTS_AT_ONCE), _Room(_TOKENS_AT_ONCE)
     storing: set[UUID] = set()
 

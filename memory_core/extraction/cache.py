@@ -1,4 +1,4 @@
-"""What a model answered for a passage, kept so that nobody pays twice.
+"""What a model answered for a passage, kept so that no answer is paid for twice.
 
 The key is the passage, the document's context, the prompt and the model. An answer is stored the
 moment it arrives: a crash one call later does not lose it. It is stored as text, since JSONB would
@@ -69,7 +69,7 @@ class AnswerCache:
         since: datetime | None = None,
         ledger: Ledger,
     ) -> tuple[Answer, bool]:
-        """The answer, and whether it was known. Whoever asks for the same at once shares it."""
+        """The answer, and whether it was known. Concurrent callers share one call."""
         wanted = (key, since)
         asking = self._asking.get(wanted)
         shared = asking is not None
@@ -81,7 +81,7 @@ class AnswerCache:
             answer, known = await asyncio.shield(asking.task)
             return answer, known or shared
         finally:
-            # Who gives up takes the answer from nobody; when all have, the call is ended.
+            # A cancelled waiter does not cancel the shared call; when all are cancelled, it ends.
             asking.waiting -= 1
             if not asking.waiting:
                 asking.task.cancel()
@@ -122,7 +122,7 @@ class AnswerCache:
         async with self._database.session() as session:
             rows = await session.all("get_answers", **_columns(keys))
         known = {row["number"]: row for row in rows}
-        # Parsed for each on its own: whoever gets an answer may change it.
+        # Parsed for each caller on its own: a caller may change its answer.
         return [
             (json.loads(row["answer"]), row["created_at"]) if row else None
             for row in (known.get(number) for number in range(1, len(keys) + 1))

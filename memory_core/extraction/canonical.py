@@ -34,15 +34,15 @@ _ALIKE = 72.0
 _ALIKE_WITH_SAME_SUBJECT = 52.0
 # A chunk says the same of one sentence twice when its words are this alike.
 _REPEATED = 90.0
-# A word that at most so many events have in common is a reason to compare them.
+# A word is a reason to compare events only while few events have it: at most this number.
 _FEW = 50
 _WORD = re.compile(r"\w+")
-# An event is compared with so many that follow it in the text: a hostile answer may quote one
+# The number of following events that an event is compared with: a hostile answer may quote one
 # sentence thousands of times.
 _NEIGHBOURS = 200
 # More events than this are not compared while everybody else waits.
 _MANY = 200
-# A long document asks at most one merge question per so many chunks.
+# The number of chunks of a long document per merge question.
 _CHUNKS_PER_QUESTION = 10
 
 

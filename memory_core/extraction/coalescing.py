@@ -1,4 +1,4 @@
-"""One round trip for many: whoever comes while one is under way goes with the next."""
+"""One round trip for many callers: those that come during a trip share the next one."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence

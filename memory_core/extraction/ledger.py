@@ -48,7 +48,7 @@ Entries = Sequence[tuple[Ledger, ModelCall]]
 
 @contextmanager
 def taken(ledgers: Iterable[Ledger]) -> Iterator[Entries]:
-    """What is still to be written, for nobody but the caller; put back if writing fails."""
+    """What is still to be written, handed to this caller alone; put back if writing fails."""
     entries = []
     for ledger in dict.fromkeys(ledgers):
         entries += [(ledger, call) for call in ledger.unwritten]

@@ -120,7 +120,7 @@ class _Passage:
 
 
 class _Unknown(Exception):
-    """Nobody has asked this yet."""
+    """This question is new."""
 
 
 _Find = Callable[[_Passage], Awaitable[tuple[dict[str, Any], bool]]]

@@ -215,7 +215,9 @@ async def _recall(
             chunk, contexts[chunk.index], version=version, model=model
         )
         if proposal is None:
-            log.warning("%s: answers to %s are gone; asking anew", job.partition_key, version)
+            log.warning(
+                "%s: answers to %s are gone; asking the model again", job.partition_key, version
+            )
             return None
         proposals.append(proposal)
     extraction.extract_version, extraction.model = version, model

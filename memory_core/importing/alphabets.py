@@ -1,5 +1,5 @@
 """The letters beside a to z of languages in Latin script: which of several readings of the same
-bytes is somebody's language, and which is only possible."""
+bytes is a real language, and which is only possible."""
 
 _ALPHABETS = tuple(
     frozenset(letters + letters.upper())

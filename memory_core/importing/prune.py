@@ -65,7 +65,7 @@ async def delete(runtime: Runtime, entries: list[Entry]) -> list[Entry]:
     for entry in entries:
         try:
             await delete_artifact(runtime, artifact_uid=entry.artifact_uid)
-        except NotFound:  # somebody else was quicker
+        except NotFound:  # another process deleted it first
             continue
         deleted.append(entry)
     return deleted

@@ -1,4 +1,4 @@
-"""Quoted replies: kept in the text, and marked so that nobody takes an old promise for a new one.
+"""Quoted replies: kept in the text, and marked so that an old promise is not taken for a new one.
 
 Mail programs mark what they quote in many ways. Here each becomes the oldest one, "> " at the
 start of the line, which both extractors know, and which a passage cut out of the middle of a
@@ -33,7 +33,7 @@ def quote(text: str) -> str:
 
 def _quotation(lines: list[str]) -> int | None:
     """Where a quotation begins that goes on to the end without marks of its own. A header of
-    mail is none of the writer's words, wherever it stands: it may name anybody as the writer."""
+    mail is none of the writer's words, wherever it stands: it may name any person as the writer."""
     asked = 0
     for i in _candidates(lines):
         line = lines[i]

@@ -67,7 +67,7 @@ def holding(path: Path, *, timeout: float) -> Iterator[bool]:
 
 
 def is_held(path: Path) -> bool:
-    """Whether somebody holds the lock exclusively now."""
+    """Whether a process holds the lock exclusively now."""
     if not path.exists():
         return False
     with FileLock(path) as probe:
@@ -75,7 +75,7 @@ def is_held(path: Path) -> bool:
 
 
 def is_held_shared(path: Path) -> bool:
-    """Whether anybody holds the lock now, shared or not."""
+    """Whether any process holds the lock now, shared or not."""
     if not path.exists():
         return False
     with FileLock(path) as probe:

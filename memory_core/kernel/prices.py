@@ -1,4 +1,4 @@
-"""What tokens cost, as far as somebody said so."""
+"""What tokens cost, as far as prices are set."""
 
 import math
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ _MILLION = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """Per million tokens, in the currency of whoever set it."""
+    """Per million tokens, in the currency it was set in."""
 
     prompt: float
     completion: float

@@ -2,7 +2,7 @@
 
 import ssl
 
-# Trusts nobody, and so loads nobody's certificates: that takes longer than a request to a server
+# Trusts no authority, and so loads no certificates: that takes longer than a request to a server
 # of ours does.
 _NOBODY = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 

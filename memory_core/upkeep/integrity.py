@@ -17,7 +17,7 @@ from memory_core.runtime import Runtime
 
 OFFENDERS_SHOWN = 20
 SAMPLE = 50
-# One lease, and the time until somebody takes the job over: the sensor looks every few seconds, and
+# One lease, and the time until another run claims the job: the sensor looks every few seconds, and
 # its run takes a few more to start.
 ABANDONED_SECONDS = jobs.LEASE_SECONDS + 30
 
@@ -122,7 +122,7 @@ async def _index(runtime: Runtime) -> Finding:
 
 
 async def _extract_again(runtime: Runtime) -> Repair:
-    """Revisions whose events are not proved are extracted anew; that replaces the broken rows."""
+    """Revisions whose events are not proved are extracted again; that replaces the broken rows."""
     async with runtime.database.transaction() as session:
         rows = await session.all("find_broken_evidence", limit=None)
         rows += await session.all("find_events_without_evidence", limit=None)

@@ -34,7 +34,7 @@ WHERE
 ORDER BY r.is_latest DESC, r.ingested_at DESC, r.artifact_uid, r.revision_id;
 
 -- name: count_remaining
--- What a backfill has not asked for yet, also what somebody else is working on just now.
+-- What a backfill has not asked for yet, also what another run is working on just now.
 SELECT count(*) AS revisions
 FROM extraction x
 JOIN artifact_revision r USING (artifact_uid, revision_id)
@@ -138,7 +138,7 @@ DELETE FROM backfill_item i USING failed f
 WHERE i.backfill_id = %(backfill_id)s AND i.job_id = f.job_id;
 
 -- name: fresh_jobs_waiting
--- Somebody waits for these, and we could do them. One that failed and waits for its next try does
+-- A user waits for these, and this deployment could do them. One that failed and waits for its next try does
 -- not count: it may do so for hours.
 SELECT count(*) AS jobs FROM (
     SELECT 1 FROM event_jobs j
@@ -165,8 +165,8 @@ JOIN backfill_item i ON i.backfill_id = j.backfill_id AND i.artifact_uid = j.art
 WHERE j.backfill_id IS NOT NULL AND j.status IN ('PENDING', 'PROCESSING');
 
 -- fragment: item_states
--- What became of what a backfill asked for. Done is what has its versions, whoever made it; what
--- somebody else asked for since and an older deployment made is overtaken.
+-- What became of what a backfill asked for. Done is what has its versions, whichever run made it; what
+-- another request asked for since and an older deployment made is overtaken.
 SELECT i.backfill_id, coalesce(x.finished_at, j.updated_at) AS ended_at,
        CASE WHEN x.job_id = i.job_id AND x.generation >= i.generation
                  AND x.extractor = b.extractor
@@ -197,7 +197,7 @@ SELECT count(*) FILTER (WHERE state = 'done') AS done,
 FROM item;
 
 -- name: last_endings
--- How the last so many of a backfill ended.
+-- How the latest jobs of a backfill ended.
 WITH item AS (
 -- include: item_states
 )
@@ -313,7 +313,7 @@ WHERE kind = 'extract' AND model = %(model)s AND outcome = 'ok'
   AND job_id = ANY(%(job_ids)s::uuid[]);
 
 -- name: recent_call_rates
--- What the model's extraction calls among the last so many cost.
+-- What the model's extraction calls among the latest jobs cost.
 -- include: rates
 FROM (SELECT * FROM model_call ORDER BY call_id DESC LIMIT 20000) AS recent
 WHERE kind = 'extract' AND model = %(model)s AND outcome = 'ok';

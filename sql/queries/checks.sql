@@ -67,8 +67,8 @@ WHERE e.is_latest <> r.is_latest OR n.is_latest IS DISTINCT FROM r.is_latest
 LIMIT %(limit)s;
 
 -- name: bring_events_into_step
--- The revisions stay as they are until the end: nobody makes another one the latest meanwhile. The
--- update makes the entries anew.
+-- The revisions stay as they are until the end: no transaction makes another one the latest meanwhile. The
+-- update makes the entries again.
 WITH wrong AS (
     SELECT e.event_id, r.is_latest
     FROM semantic_event e
@@ -210,7 +210,7 @@ WHERE NOT EXISTS (SELECT 1 FROM revision_text t
                   WHERE t.artifact_uid = w.artifact_uid AND t.revision_id = w.revision_id);
 
 -- name: ensure_jobs_of_revisions
--- Without a job nobody could extract them again.
+-- Without a job they could not be extracted again.
 INSERT INTO event_jobs (artifact_uid, revision_id, max_attempts, requested_by)
 SELECT w.artifact_uid, w.revision_id, %(max_attempts)s, %(requested_by)s
 FROM unnest(%(uids)s::text[], %(revisions)s::text[]) AS w (artifact_uid, revision_id)

@@ -59,7 +59,7 @@ JOIN artifact_revision r USING (artifact_uid, revision_id)
 WHERE m.event_id = ANY(%(ids)s);
 
 -- name: possible_reports
--- For each promise: reports by one who promised it, or by nobody, with the words looked for.
+-- For each promise: reports by one who promised it, or without an actor, with the words looked for.
 SELECT DISTINCT s.event_id
 FROM unnest(%(ids)s::uuid[], %(words)s::text[]) AS m (event_id, words)
 CROSS JOIN LATERAL (SELECT ARRAY(SELECT 'actor:' || a.name_key

@@ -90,7 +90,7 @@ WHERE c.id IN (
     LIMIT %(limit)s);
 
 -- name: sweep_cache
--- A merge answer is about events, which are no passage of a revision: whether anybody could ask for
+-- A merge answer is about events, which are no passage of a revision: whether a run could ask for
 -- it again is not known, and after that long it is hardly worth a call.
 DELETE FROM extraction_cache c
 WHERE c.ctid IN (

@@ -1,5 +1,5 @@
 -- name: known_name
--- A name as it is compared, whether somebody bears it in an event, and whether some document says
+-- A name as it is compared, whether a person in an event bears it, and whether some document says
 -- that a whole organisation is called so.
 SELECT k.key, EXISTS (SELECT 1 FROM event_actor a WHERE a.name_key = k.key) AS is_actor,
        n.type IS NOT NULL AS is_entity, coalesce(n.type = 'org', false) AS is_org

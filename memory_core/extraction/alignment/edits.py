@@ -13,9 +13,9 @@ MIN_WORDS = 5
 UNSPACED_CHARACTERS_PER_WORD = 2
 # What is left unchanged must say something: "at the end of the" does not.
 MIN_TELLING_WORDS = 1
-# A model's quote is never that long by intent, and one word of so many is no measure.
+# A model's quote is never that long by intent, and one word in it is no measure.
 MAX_WORDS = 200
-# "govuk-integration-artefact" is three words here, but one to whoever changes or omits it.
+# "govuk-integration-artefact" is three words here, but one to a model that changes or omits it.
 MAX_COMPOUND_WORDS = 6
 # How much longer than the quoted words the standing ones may be.
 _MAX_EXTRA_CHARS = 96

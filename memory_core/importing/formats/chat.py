@@ -43,7 +43,7 @@ def one_day(system: str, channel: str, day: str, said: Iterable[Said], key: str)
 
 
 def _line(one: Said) -> str:
-    """Further lines are indented: what somebody writes must not look like another's turn."""
+    """Further lines are indented: the text of one turn must not look like another turn."""
     lines = one.words.replace("\r\n", "\n").replace("\r", "\n").strip("\n").split("\n")
     words = "\n".join([lines[0], *(f"  {line}" if line.strip() else "" for line in lines[1:])])
     clock = one.when.astimezone(UTC).strftime("%H:%M")

@@ -119,7 +119,7 @@ def render(body: Any) -> str:
 
 
 def _hidden(node: Any) -> bool:
-    """Preheaders and the like, which nobody sees."""
+    """Preheaders and other text that a reader does not see."""
     if not node.is_element_node:
         return False
     attributes = node.attributes

@@ -302,7 +302,7 @@ class _Reader:
         return ""
 
     def _enclosed(self, message: Message, depth: int) -> str:
-        """A message within the message is somebody's earlier words."""
+        """A message within the message is earlier mail."""
         head = "\n".join(
             f"{name}: {value}"
             for name in ("From", "To", "Date", "Subject")

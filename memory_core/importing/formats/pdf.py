@@ -46,7 +46,7 @@ def extract(data: bytes) -> dict[str, Any]:
 
 
 def _metadata(reader: Any) -> tuple[str | None, str | None, str | None]:
-    """Nobody needs it: a broken one is none."""
+    """It is optional: a broken one is left out."""
     try:
         about = reader.metadata
         if about is None:

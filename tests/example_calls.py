@@ -56,6 +56,7 @@ def _memories() -> Story:
     yield Example("history_append", said, {**said, "role": "robot"})
     conversation = {"conversation_id": "planning"}
     yield Example("history_get", conversation, {**conversation, "limit": 99})
+    yield Example("history_delete", conversation, {"conversation_id": "no such"}, "NOT_FOUND")
 
 
 def _documents(file: Path | None) -> Story:

@@ -1,4 +1,4 @@
-"""history_append, history_get."""
+"""history_append, history_get, history_delete."""
 
 from datetime import datetime
 from typing import Annotated, Literal
@@ -32,6 +32,11 @@ class Turns(BaseModel):
     conversation_id: str
     turns: list[Turn]
     total: int = Field(description="Of the whole conversation.")
+
+
+class TurnsDeleted(BaseModel):
+    conversation_id: str
+    turns: int = Field(description="How many were deleted.")
 
 
 async def history_append(
@@ -70,7 +75,23 @@ async def history_get(
     return Turns(conversation_id=conversation_id, turns=[Turn(**row) for row in rows], total=total)
 
 
+async def history_delete(
+    runtime: Runtime,
+    conversation_id: ConversationId,
+    turn_index: Annotated[
+        int | None, Field(ge=0, le=2_000_000_000, description="One turn; without it the whole.")
+    ] = None,
+) -> TurnsDeleted:
+    """Delete a conversation, or one turn of it, for good. Memories stored from it stay: see
+    memory_delete. Example: history_delete(conversation_id="c1")
+    """
+    await runtime.open()
+    turns = await conversations.delete(runtime, conversation_id, turn_index)
+    return TurnsDeleted(conversation_id=conversation_id, turns=turns)
+
+
 TOOLS = (
     write_tool("Append a turn", history_append),
     read_tool("Get the last turns", history_get),
+    write_tool("Delete a conversation", history_delete, destructive=True),
 )

@@ -5,7 +5,7 @@ from typing import Literal
 
 from memory_core.artifacts.document import refuse_unstorable
 from memory_core.kernel.database import Row
-from memory_core.kernel.errors import Conflict
+from memory_core.kernel.errors import Conflict, NotFound
 from memory_core.log.appending import append as append_change
 from memory_core.log.change import ChangeType, of_conversation
 from memory_core.runtime import Runtime
@@ -54,3 +54,22 @@ async def last_turns(runtime: Runtime, conversation_id: str, limit: int) -> tupl
         total = await session.one("count_turns", conversation_id=conversation_id)
     assert total is not None
     return rows[::-1], int(total["turns"])
+
+
+async def delete(runtime: Runtime, conversation_id: str, turn_index: int | None = None) -> int:
+    """A whole conversation, or one turn of it; returns how many turns are gone."""
+    async with runtime.database.transaction() as session:
+        turns = await session.run(
+            "delete_turns", conversation_id=conversation_id, turn_index=turn_index
+        )
+        if not turns:
+            which = "conversation" if turn_index is None else f"turn {turn_index} in conversation"
+            raise NotFound(
+                f"There is no {which} {conversation_id!r}: nothing was deleted. history_get shows "
+                "the turns.",
+                details={"conversation_id": conversation_id, "turn_index": turn_index},
+            )
+        told = {} if turn_index is None else {"turn_index": turn_index}
+        change = of_conversation(ChangeType.HISTORY_DELETED, conversation_id, **told)
+        await append_change(session, [change])
+    return turns

@@ -1,6 +1,5 @@
 """Postgres: a pool, named queries, and one place where connection failures become our own."""
 
-import asyncio
 import select
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
@@ -53,8 +52,6 @@ class Database:
         self.dsn = dsn
         # Called after each commit that appended to the log.
         self.on_append: list[Callable[[], None]] = []
-        # Belongs, like the pool, to the event loop that first has to wait for it.
-        self._long = asyncio.Semaphore(max(max_connections // 2, 1))
         self._pool: AsyncConnectionPool[psycopg.AsyncConnection[Row]] = AsyncConnectionPool(
             dsn,
             min_size=1,
@@ -93,14 +90,6 @@ class Database:
         if session.appended:
             for told in self.on_append:
                 told()
-
-    @asynccontextmanager
-    async def long_transaction(self) -> AsyncIterator[Session]:
-        """For whoever waits for another service meanwhile. Such may have half of the connections at
-        most, and wait for their turn without one: a service that hangs must not take Postgres away
-        from those who need nothing else. Not within another transaction, nor within each other."""
-        async with self._long, self.transaction() as session:
-            yield session
 
 
 async def _check(connection: psycopg.AsyncConnection[Row]) -> None:

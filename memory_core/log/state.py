@@ -45,13 +45,21 @@ def fold(data: dict[str, Any], change: Change) -> dict[str, Any]:
     if kind == "job":
         return {**new, "extractions_requested": data.get("extractions_requested", 0) + 1}
     if kind == "history":
-        if what == "deleted":
-            return {"conversation": change.payload["conversation"], "exists": False, **_last(new)}
-        turns = sorted({*data.get("turns", []), change.payload["turn_index"]})
-        return {**new, **change.payload, "exists": True, "turns": turns}
+        return _fold_history(new, what, change)
     if kind == "backfill":
         return {**new, **change.payload, "status": what}
     return {**new, **change.payload, "exists": what != "deleted"}
+
+
+def _fold_history(data: dict[str, Any], what: str, change: Change) -> dict[str, Any]:
+    """One turn is appended or deleted, or the whole conversation is deleted."""
+    turn = change.payload.get("turn_index")
+    turns = set() if turn is None else {*data.get("turns", []), turn}
+    if what == "deleted":
+        turns -= {turn}
+    if not turns:
+        return {"conversation": change.payload["conversation"], "exists": False, **_last(data)}
+    return {**data, **change.payload, "exists": True, "turns": sorted(turns)}
 
 
 def _fold_artifact(data: dict[str, Any], what: str, change: Change) -> dict[str, Any]:

@@ -45,3 +45,9 @@ ORDER BY turn_index DESC LIMIT %(limit)s;
 
 -- name: count_turns
 SELECT count(*) AS turns FROM history_turn WHERE conversation_id = %(conversation_id)s;
+
+-- name: delete_turns
+-- A whole conversation, or one turn of it.
+DELETE FROM history_turn
+WHERE conversation_id = %(conversation_id)s
+  AND (%(turn_index)s::int IS NULL OR turn_index = %(turn_index)s);

@@ -21,8 +21,8 @@ from tests.tool_client import Json, ToolClient, in_one_task
 
 TEXT_TOOLS = {
     "memory_store", "memory_search", "memory_list", "memory_delete", "history_append",
-    "history_get", "artifact_ingest", "artifact_search", "artifact_get", "artifact_history",
-    "artifact_delete", "hybrid_search", "embedding_health",
+    "history_get", "history_delete", "artifact_ingest", "artifact_search", "artifact_get",
+    "artifact_history", "artifact_delete", "hybrid_search", "embedding_health",
 }  # fmt: skip
 LONG = "\n\n".join(f"Paragraph {n}: otters number {n} swam by, 🦦. " * 6 for n in range(120))
 
@@ -67,6 +67,7 @@ async def test_every_tool_works(client: Client) -> None:
     turn = {"conversation_id": "c1", "role": "user", "content": "Hello 👋", "turn_index": 0}
     assert (await called("history_append", **turn))["status"] == "created"
     assert (await called("history_get", conversation_id="c1"))["turns"][0]["content"] == "Hello 👋"
+    assert (await called("history_delete", conversation_id="c1"))["turns"] == 1
 
     document = {"artifact_type": "doc", "source_system": "notes", "source_id": "otters"}
     first = await called("artifact_ingest", **document, content="Otters\r\n\x00 moved in.")

@@ -76,7 +76,14 @@ async def test_memories_and_conversations(runtime: Runtime) -> None:
             runtime, conversation_id="chat about tea", role=Role.USER, content="Hi", turn_index=0
         )
 
-    assert await told(runtime) == ["memory.stored", "memory.deleted", "history.appended"]
+    await conversations.delete(runtime, "chat about tea")
+
+    assert await told(runtime) == [
+        "memory.stored",
+        "memory.deleted",
+        "history.appended",
+        "history.deleted",
+    ]
 
 
 async def test_no_text_of_a_document_stands_in_the_log(runtime: Runtime) -> None:

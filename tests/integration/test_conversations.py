@@ -92,3 +92,36 @@ async def test_conversations_do_not_mix(tools: ToolClient) -> None:
     other = await tools("history_get", conversation_id="c2")
 
     assert other == {"conversation_id": "c2", "turns": [], "total": 0}
+
+
+async def test_a_deleted_conversation_is_gone_and_can_begin_again(tools: ToolClient) -> None:
+    for turn in range(3):
+        await say(tools, turn, f"turn {turn}")
+
+    deleted = await tools("history_delete", conversation_id="c1")
+
+    assert deleted == {"conversation_id": "c1", "turns": 3}
+    assert (await tools("history_get", conversation_id="c1"))["total"] == 0
+    assert (await say(tools, 0, "Another text"))["status"] == "created"
+
+
+async def test_one_turn_is_deleted_and_the_others_stay(tools: ToolClient) -> None:
+    for turn in range(3):
+        await say(tools, turn, f"turn {turn}")
+
+    assert (await tools("history_delete", conversation_id="c1", turn_index=1))["turns"] == 1
+
+    kept = (await tools("history_get", conversation_id="c1"))["turns"]
+    assert [turn["turn_index"] for turn in kept] == [0, 2]
+
+
+@pytest.mark.parametrize("missing", [{"conversation_id": "c2"}, {"turn_index": 7}])
+async def test_deleting_what_is_not_there_is_not_found(
+    tools: ToolClient, missing: dict[str, str | int]
+) -> None:
+    await say(tools, 0, "Hello")
+
+    error = await tools.refusal("history_delete", **{"conversation_id": "c1", **missing})
+
+    assert error["error_code"] == "NOT_FOUND"
+    assert (await tools("history_get", conversation_id="c1"))["total"] == 1

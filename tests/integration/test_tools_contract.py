@@ -31,6 +31,7 @@ SPECIFIED = {
     "memory_delete": {"memory_id"},
     "history_append": {"conversation_id", "role", "content", "turn_index"},
     "history_get": {"conversation_id", "limit"},
+    "history_delete": {"conversation_id", "turn_index"},
     "artifact_ingest": {
         "artifact_type", "source_system", "content", "source_id", "source_url", "title", "author",
         "participants", "ts", "sensitivity", "visibility_scope", "retention_policy",
@@ -50,7 +51,7 @@ SPECIFIED = {
     },
     "embedding_health": set(),
 }  # fmt: skip
-DESTRUCTIVE = {"memory_delete", "artifact_delete"}
+DESTRUCTIVE = {"memory_delete", "artifact_delete", "history_delete"}
 
 
 @pytest.fixture(scope="session")
@@ -192,6 +193,7 @@ VALID: dict[str, dict[str, Any]] = {
         "conversation_id": "c", "role": "user", "content": "Hello", "turn_index": 0,
     },
     "history_get": {"conversation_id": "c"},
+    "history_delete": {"conversation_id": "c"},
     "artifact_ingest": {
         "artifact_type": "note", "source_system": "notes", "source_id": "n", "content": "Tea.",
     },
@@ -204,7 +206,8 @@ VALID: dict[str, dict[str, Any]] = {
 }  # fmt: skip
 IDS = {"artifact_uid", "artifact_id", "revision_id", "from_revision", "to_revision", "event_id",
        "job_id", "memory_id"}  # fmt: skip
-MAY_BE_MISSING = {"memory_delete", "artifact_get", "artifact_history", "artifact_delete"}
+MAY_BE_MISSING = {"memory_delete", "artifact_get", "artifact_history", "artifact_delete",
+                  "history_delete"}  # fmt: skip
 
 HUGE = 10**40
 NAN, INF = float("nan"), float("inf")
@@ -225,10 +228,13 @@ def text(longest: int, *, shortest: int = 1, optional: bool = False) -> dict[str
     return {"good": good, "bad": bad}
 
 
-def whole(lowest: int, highest: int) -> dict[str, Any]:
+def whole(lowest: int, highest: int, *, optional: bool = False) -> dict[str, Any]:
+    bad = [lowest - 1, highest + 1, -HUGE, *NOT_AN_INT]
+    # In JSON no number and an infinite one are null.
+    null = (None, NAN, INF) if optional else ()
     return {
         "good": [lowest, highest, float(lowest)],
-        "bad": [lowest - 1, highest + 1, -HUGE, *NOT_AN_INT],
+        "bad": [value for value in bad if value not in null],
     }
 
 
@@ -293,6 +299,10 @@ LIMITS: dict[str, dict[str, dict[str, Any]]] = {
         "turn_index": whole(0, 2_000_000_000),
     },
     "history_get": {"conversation_id": text(200), "limit": whole(1, 50)},
+    "history_delete": {
+        "conversation_id": text(200),
+        "turn_index": whole(0, 2_000_000_000, optional=True),
+    },
     "artifact_ingest": {
         "artifact_type": one_of(*ARTIFACT_TYPES),
         "source_system": text(200),

@@ -24,7 +24,7 @@ SPECIFIED = {
 }  # fmt: skip
 EVERY_TOOL = SPECIFIED | {
     "artifact_history", "artifact_ingest_file", "event_diff", "commitment_list", "stakeholder_map",
-    "timeline",
+    "history_delete", "timeline",
 }  # fmt: skip
 
 

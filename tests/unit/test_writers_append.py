@@ -31,7 +31,7 @@ BOOKKEEPING = {
     "date_turn",
 }
 WRITE = re.compile(r"\b(?:INSERT\s+INTO|UPDATE|DELETE\s+FROM)\s+(?:ONLY\s+)?([a-z_]+)\b")
-OPENERS = {"transaction", "long_transaction", "session"}
+OPENERS = {"transaction", "session"}
 
 
 Name = tuple[str, str]  # module and function

@@ -1,13 +1,13 @@
 """`mcp-memory worker`: hosts the projections of the log until it is told to stop."""
 
 import asyncio
-import contextlib
 import logging
 import signal
 
 from mcp_server.cli.configuration import read_settings
 from memory_core.kernel.errors import MemoryFault
 from memory_core.kernel.logging_setup import log_to_stderr
+from memory_core.kernel.waiting import is_set_within
 from memory_core.runtime import Runtime
 from stack.connection import joined_runtime
 
@@ -31,8 +31,7 @@ async def _serve(runtime: Runtime) -> None:
         await runtime.open()
         log.info("the worker follows the log")
         while not stop.is_set():
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(stop.wait(), _LOOK_SECONDS)
+            await is_set_within(stop, _LOOK_SECONDS)
             try:
                 await runtime.open()
             except MemoryFault as fault:

@@ -15,6 +15,7 @@ from psycopg.rows import dict_row
 
 from memory_core.kernel.database import Row, Session, postgres_faults
 from memory_core.kernel.errors import PostgresUnavailable
+from memory_core.kernel.waiting import is_set_within
 
 # How long a run that found no free slot waits before it looks again; its own are taken at once.
 _LOOK_AGAIN_SECONDS = 0.1
@@ -58,10 +59,7 @@ class SharedSlots:
                 self._given_back.clear()
                 if (slot := await self._try()) is not None:
                     return slot
-                try:
-                    await asyncio.wait_for(self._given_back.wait(), _LOOK_AGAIN_SECONDS)
-                except TimeoutError:
-                    continue
+                await is_set_within(self._given_back, _LOOK_AGAIN_SECONDS)
 
     async def _try(self) -> int | None:
         """A statement that was sent is waited for, also by a call that is cancelled: what it took

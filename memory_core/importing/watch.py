@@ -10,6 +10,7 @@ from watchfiles import Change, awatch
 
 from memory_core.importing import file_walk
 from memory_core.importing.roots import Place
+from memory_core.kernel.waiting import is_set_within
 
 log = logging.getLogger(__name__)
 
@@ -52,10 +53,8 @@ async def _until_done(sync: Sync, wanted: list[Place] | None, stop: asyncio.Even
     while not stop.is_set() and not await sync(wanted):
         wanted = None  # what failed is unknown: look at everything
         log.warning("not all was imported; trying again in %.0f s", delay)
-        try:
-            await asyncio.wait_for(stop.wait(), delay)
-        except TimeoutError:
-            delay = min(delay * 2, _RETRY_MOST)
+        await is_set_within(stop, delay)
+        delay = min(delay * 2, _RETRY_MOST)
 
 
 async def _changes(

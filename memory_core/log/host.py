@@ -1,12 +1,12 @@
 """The worker inside a process that has something else to do: a command, or a server over stdio."""
 
 import asyncio
-import contextlib
 import logging
 from collections.abc import Callable, Sequence
 
 from memory_core.kernel.database import Database
 from memory_core.kernel.errors import MemoryFault
+from memory_core.kernel.waiting import is_set_within
 from memory_core.log import checkpoint
 from memory_core.log.change import Position
 from memory_core.log.projection import Projection
@@ -47,8 +47,7 @@ class Host:
         if self._worker is None:
             return
         try:
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._worker.settled.wait(), _SETTLE_SECONDS)
+            await is_set_within(self._worker.settled, _SETTLE_SECONDS)
             # Also those that another process leads, or has only just stopped to lead.
             for name in self._worker.names:
                 await self._catch_up(name)

@@ -8,11 +8,12 @@ letter. A dependency that is away is waited for, and nothing is counted.
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 
 from memory_core.kernel.database import Database, Session
 from memory_core.kernel.errors import OUTAGES, MemoryFault, PostgresUnavailable
+from memory_core.kernel.waiting import is_set_within
 from memory_core.log import checkpoint, deadletters
 from memory_core.log.change import Change
 from memory_core.log.checkpoint import Checkpoint
@@ -133,24 +134,13 @@ class Runner:
             begun = await checkpoint.begin(session, self.name, self._leader, len(changes))
         if begun is None:
             raise LeadershipLost
-        committed = False
-
-        @asynccontextmanager
-        async def commit() -> AsyncIterator[Session]:
-            nonlocal committed
-            async with self._database.transaction() as session:
-                yield session
-                await self._advance(session, changes)
-            committed = True
-
+        commit = _Commit(self._database, lambda session: self._advance(session, changes))
         try:
             await self._apply(wanted, commit)
-            if not committed:
-                async with self._database.transaction() as session:
-                    await self._advance(session, changes)
+            await commit.finish()
             self._limit = min(self._limit * 2, self._projection.batch)
         except _Failed as failure:
-            if committed:
+            if commit.is_done:
                 raise failure.error from None
             if len(changes) == 1 and begun.attempts >= ATTEMPTS:
                 await self._set_aside(changes[0], failure.error)
@@ -194,21 +184,10 @@ class Runner:
             letter = await deadletters.take(session, self.name)
         if letter is None:
             return False
-        committed = False
-
-        @asynccontextmanager
-        async def commit() -> AsyncIterator[Session]:
-            nonlocal committed
-            async with self._database.transaction() as session:
-                yield session
-                await deadletters.close(session, letter.id)
-            committed = True
-
+        commit = _Commit(self._database, lambda session: deadletters.close(session, letter.id))
         try:
             await self._apply([letter.change], commit)
-            if not committed:
-                async with commit():
-                    pass
+            await commit.finish()
         except _Failed as failure:
             async with self._database.session() as session:
                 await deadletters.fail(session, letter.id, failure.error)
@@ -240,8 +219,7 @@ class Runner:
                 break
             await asyncio.sleep(pause)
             pause = min(pause * 1.5, _HORIZON_LAST_SECONDS)
-        with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._wake.wait(), BEAT_SECONDS)
+        await is_set_within(self._wake, BEAT_SECONDS)
 
     def _mind_rebuild(self, point: Checkpoint) -> None:
         at_work = self._rebuilding is not None and not self._rebuilding.done()
@@ -278,6 +256,28 @@ class Runner:
                     fault=fault.message,
                     code=fault.code.value,
                 )
+
+
+class _Commit:
+    """The transaction that a projection writes in, with what must be kept together with that."""
+
+    def __init__(self, database: Database, last: Callable[[Session], Awaitable[None]]) -> None:
+        self._database = database
+        self._last = last
+        self.is_done = False
+
+    @asynccontextmanager
+    async def __call__(self) -> AsyncIterator[Session]:
+        async with self._database.transaction() as session:
+            yield session
+            await self._last(session)
+        self.is_done = True
+
+    async def finish(self) -> None:
+        """For a projection that wrote nothing to Postgres."""
+        if not self.is_done:
+            async with self():
+                pass
 
 
 class _Failed(Exception):

@@ -5,11 +5,11 @@ struck off (the process or Postgres ended in between) is sent again, with the sa
 """
 
 import asyncio
-import contextlib
 import logging
 
 from memory_core.kernel.database import Database
 from memory_core.kernel.errors import InvalidInput, MemoryFault
+from memory_core.kernel.waiting import is_set_within
 from memory_core.webhooks.messages import Waiting, assemble
 from memory_core.webhooks.sending import SEND_SECONDS, Answer, Sender, SendFault
 
@@ -116,10 +116,7 @@ class Delivery:
             row = await session.one("next_message")
         seconds = row["seconds"] if row is not None and row["seconds"] is not None else None
         pause = _LOOK_SECONDS if seconds is None else min(max(seconds, 0.02), _LOOK_SECONDS)
-        # Not `wait_for`: that of Python 3.11 can lose a cancellation.
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(_LOOK_SECONDS if self._busy else pause):
-                await self._wake.wait()
+        await is_set_within(self._wake, _LOOK_SECONDS if self._busy else pause)
 
     async def _deliver(self, waiting: Waiting) -> None:
         try:

@@ -16,6 +16,7 @@ from memory_core.log.appending import append
 from memory_core.log.change import Change, ChangeType, NewChange, Position, of_memory
 from memory_core.log.checkpoint import Checkpoint
 from memory_core.log.projection import Commit
+from memory_core.log.runner import Runner
 from memory_core.log.waiting import wait_until
 from memory_core.log.worker import Worker
 
@@ -324,3 +325,18 @@ async def test_a_projection_passes_over_what_it_does_not_want(
         assert await passed(database, await append_each(database, "mem_1"))
 
     assert recorder.seen == ([] if wanted else ["mem_1"])
+
+
+async def test_a_stop_that_comes_together_with_a_change_stops(database: Database) -> None:
+    """Often enough that it rests in some of them: it is woken and cancelled before it has run."""
+    runner = Runner(database, Recorder(), "this process")
+    for _ in range(20):
+        task = asyncio.create_task(runner.run())
+        await until(lambda: is_running(database))
+        position = await append_each(database, "mem_1")
+        runner.wake()
+        assert await passed(database, position)
+        runner.wake()
+        task.cancel()
+        done, _ = await asyncio.wait({task}, timeout=SECONDS)
+        assert done, "the runner goes on"

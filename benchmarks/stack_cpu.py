@@ -7,12 +7,13 @@ import psutil
 
 from stack.orphans import MARKER
 
+RUNS = "Dagster code server and runs"
 # A child is known by a word of its command line, the first that fits.
 _WORDS = {
     "postgres": "Postgres",
     "chroma": "Chroma",
-    "code_server": "Dagster code server and runs",
-    "forkserver": "Dagster code server and runs",
+    "code_server": RUNS,
+    "forkserver": RUNS,
     "dagster_internals.daemon": "Dagster daemon",
     "webserver": "Dagster UI",
     "web_server": "Dagster UI",

@@ -3,12 +3,14 @@ runs that are queued or have ended.
 
 As shipped it opens and authenticates a connection for every statement, and a run over a hundred
 partitions begins with five hundred planned materialisations written one by one: measured, five
-seconds before the run is even queued. The tables and what is in them are Dagster's own. `daemon` is
-what listens.
+seconds before the run is queued. And each tick of a sensor makes its storage again, which looks
+three times whether its tables exist, over a new connection each time. The tables and what is in
+them are Dagster's own. `daemon` is what listens.
 """
 
 import os
 from collections.abc import Sequence
+from functools import cache
 from itertools import groupby
 from typing import Any
 
@@ -25,8 +27,9 @@ from dagster_postgres.utils import (
     create_pg_engine,
     get_token_provider_from_config,
     pg_url_from_config,
+    retry_pg_connection_fn,
 )
-from sqlalchemy import func, select
+from sqlalchemy import Engine, func, inspect, select
 
 from memory_core.extraction.pipeline import STORED_EVENTS
 from memory_core.queue import notifications
@@ -42,24 +45,21 @@ os.environ.setdefault("DAGSTER_EVENT_BATCH_SIZE", "500")
 class PooledPostgresStorage(DagsterPostgresStorage):
     """Runs, event log and schedules over one small pool."""
 
-    def __init__(self, postgres_url: str, *args: Any, **kwargs: Any) -> None:
-        super().__init__(postgres_url, *args, **kwargs)
-        provider = kwargs.get("token_provider")
+    def __init__(
+        self,
+        postgres_url: str,
+        should_autocreate_tables: bool = True,
+        inst_data: Any = None,
+        token_provider: Any = None,
+    ) -> None:
+        engine, provider = _engine(postgres_url, token_provider), token_provider
+        missing = should_autocreate_tables and not _has_tables(engine)
+        super().__init__(postgres_url, missing, inst_data, provider)
         self._run_storage = NotifyingRuns(
             postgres_url, should_autocreate_tables=False, token_provider=provider
         )
         self._event_log_storage = BatchingEventLog(
             postgres_url, should_autocreate_tables=False, token_provider=provider
-        )
-        engine = create_pg_engine(
-            postgres_url,
-            provider,
-            isolation_level="AUTOCOMMIT",
-            pool_size=_KEPT_CONNECTIONS,
-            max_overflow=_MORE_CONNECTIONS,
-            pool_recycle=_RECYCLE_SECONDS,
-            # A connection may have died with a restart of Postgres.
-            pool_pre_ping=True,
         )
         for storage in (self._run_storage, self._event_log_storage, self._schedule_storage):
             storage._engine = engine
@@ -72,6 +72,41 @@ class PooledPostgresStorage(DagsterPostgresStorage):
             inst_data=inst_data,
             token_provider=get_token_provider_from_config(config_value),
         )
+
+
+@cache
+def _engine_of(process: int, postgres_url: str, provider: Any) -> Engine:
+    return create_pg_engine(
+        postgres_url,
+        provider,
+        isolation_level="AUTOCOMMIT",
+        pool_size=_KEPT_CONNECTIONS,
+        max_overflow=_MORE_CONNECTIONS,
+        pool_recycle=_RECYCLE_SECONDS,
+        # A connection may have died with a restart of Postgres.
+        pool_pre_ping=True,
+    )
+
+
+def _engine(postgres_url: str, provider: Any) -> Engine:
+    """One for all storages of a process; a forked run must not use its parent's connections."""
+    return _engine_of(os.getpid(), postgres_url, provider)
+
+
+_with_tables: set[Engine] = set()
+
+
+def _has_tables(engine: Engine) -> bool:
+    if engine not in _with_tables:
+        found = retry_pg_connection_fn(lambda: inspect(engine).get_table_names())
+        if not set(found) >= _TABLES:
+            return False
+        _with_tables.add(engine)
+    return True
+
+
+# By the absence of these Dagster decides to create all tables.
+_TABLES = {"runs", "instance_info", "event_logs", "jobs"}
 
 
 class NotifyingRuns(PostgresRunStorage):

@@ -119,12 +119,34 @@ def test_a_connection_is_kept_and_replaced_when_postgres_has_dropped_it(
     instance.add_dynamic_partitions("kept", ["a"])
     assert instance.get_dynamic_partitions("kept") == ["a"]
     kept = backends()
-    assert len(kept) == 1
+    assert kept
 
-    sql.execute("SELECT pg_terminate_backend(%s)", [*kept])
+    sql.execute("SELECT pg_terminate_backend(pid) FROM unnest(%s::int[]) AS pid", [list(kept)])
 
     assert instance.get_dynamic_partitions("kept") == ["a"]
     assert backends().isdisjoint(kept)
+
+
+def test_every_storage_of_a_process_shares_its_connections(
+    instance: dg.DagsterInstance,
+    sql: psycopg.Connection,
+) -> None:
+    """A sensor's tick makes its storage again: it must not cost three connections each time."""
+    instance.get_dynamic_partitions("kept")
+    before = _sessions_ever(sql)
+
+    with dg.DagsterInstance.from_ref(instance.get_ref()) as again:
+        again.get_dynamic_partitions("kept")
+
+    assert _sessions_ever(sql) == before
+
+
+def _sessions_ever(sql: psycopg.Connection) -> int:
+    sql.execute("SELECT pg_stat_force_next_flush(), pg_stat_clear_snapshot()")
+    row = sql.execute("SELECT sessions FROM pg_stat_database WHERE datname = 'dagster_storage'")
+    found = row.fetchone()
+    assert found is not None
+    return int(found[0])
 
 
 def test_deleting_a_document_knows_every_kind_of_entry_that_dagster_makes_of_an_asset() -> None:

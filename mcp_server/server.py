@@ -10,6 +10,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse
 
 from mcp_server import prompts, resources
+from mcp_server.changes import ChangeStreams
 from mcp_server.tool import MemoryServer
 from mcp_server.tools import (
     artifacts,
@@ -23,8 +24,10 @@ from mcp_server.tools import (
     search,
 )
 from memory_core import __version__
+from memory_core.kernel.database import Database
 from memory_core.kernel.errors import MemoryFault
 from memory_core.kernel.settings import Settings
+from memory_core.log.feed import Feed
 from memory_core.runtime import Runtime
 from memory_core.upkeep.health import check_health
 from stack.connection import joined_runtime
@@ -99,7 +102,18 @@ def build_server(
     resources.register(server, runtime)
     prompts.register(server, frozenset(tool.name for tool in tools))
     _add_health_route(server, runtime)
+    _add_streams(server, runtime)
     return server
+
+
+def _add_streams(server: MemoryServer, runtime: Runtime) -> None:
+    async def opened() -> Database:
+        await runtime.open()
+        return runtime.database
+
+    changes = ChangeStreams(Feed("change streams", opened))
+    changes.register(server)
+    server.streams = (changes,)
 
 
 def _add_health_route(server: MemoryServer, runtime: Runtime) -> None:

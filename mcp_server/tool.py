@@ -7,7 +7,7 @@ import time
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from mcp.server.mcpserver import Context, MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
@@ -159,8 +159,21 @@ def _record(call: ToolCall) -> None:
     )
 
 
+class Stream(Protocol):
+    """Answers that go on until their client leaves."""
+
+    def end(self) -> None: ...
+
+
 class MemoryServer(MCPServer[None]):
     """An MCP server whose tools fail in one shape: {"error", "error_code", "details"}."""
+
+    streams: tuple[Stream, ...] = ()
+
+    def end_streams(self) -> None:
+        """Before the server stops: answers without an end would keep it waiting."""
+        for stream in self.streams:
+            stream.end()
 
     async def call_tool(
         self, name: str, arguments: dict[str, Any], context: Context[None, Any] | None = None

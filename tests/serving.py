@@ -59,6 +59,9 @@ class HttpServer:
         with socket.socket() as probe:
             return probe.connect_ex(("127.0.0.1", self.port)) == 0
 
-    def __exit__(self, *_: object) -> None:
+    def terminate(self) -> None:
         self._process.terminate()
+
+    def __exit__(self, *_: object) -> None:
+        self.terminate()
         self._process.wait(timeout=START_SECONDS)

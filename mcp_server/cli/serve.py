@@ -50,4 +50,5 @@ def _serve_http(server: "MemoryServer", settings: "Settings") -> None:
         log_level=settings.log_level.lower(),
         log_config=None,  # uvicorn's lines go where ours go, with their time
         loop="asyncio",
+        on_stop=server.end_streams,
     )

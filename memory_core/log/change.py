@@ -1,5 +1,6 @@
 """A change: one row of the log, which says what happened to the memory itself."""
 
+import re
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -10,6 +11,10 @@ from memory_core.kernel.database import Row
 
 # Of all aggregate ids that are made of names.
 _NAMESPACE = UUID("8d2b7f0e-3b1c-5f67-9a55-1f0c9f3f6c11")
+
+
+# As many digits as always fit into what Postgres has for them.
+_POSITION = re.compile(r"([0-9]{1,19}):([0-9]{1,18})")
 
 
 class AggregateType(StrEnum):
@@ -54,8 +59,9 @@ class Position:
     @classmethod
     def parse(cls, text: str) -> Self:
         """Raises ValueError for anything that `str(position)` does not give."""
-        transaction_id, sequence_number = text.split(":")
-        return cls(int(transaction_id), int(sequence_number))
+        if (found := _POSITION.fullmatch(text)) is None:
+            raise ValueError("a position is two numbers, such as 750:12")
+        return cls(int(found[1]), int(found[2]))
 
     @classmethod
     def of(cls, row: Row) -> Self:

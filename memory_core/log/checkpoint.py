@@ -106,16 +106,16 @@ async def is_through(session: Session, point: Checkpoint) -> bool:
     """Whether it has been rebuilt and no change stands after it, readable or not yet."""
     if point.status == "rebuilding":
         return False
-    row = await waiting(session, point)
+    row = await waiting(session, point.position)
     return not row["waits"]
 
 
-async def waiting(session: Session, point: Checkpoint) -> Row:
-    """Whether a change `waits` after it, and whether one of them is `readable`."""
+async def waiting(session: Session, after: Position) -> Row:
+    """Whether a change `waits` after a position, and whether one of them is `readable`."""
     row = await session.one(
         "change_waits",
-        transaction_id=str(point.position.transaction_id),
-        sequence_number=point.position.sequence_number,
+        transaction_id=str(after.transaction_id),
+        sequence_number=after.sequence_number,
     )
     assert row is not None
     return row

@@ -1,38 +1,138 @@
 """Following the log: changes as they become readable, for readers without a checkpoint."""
 
+import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Collection
+import logging
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Collection, Sequence
+from typing import Any
 
 import psycopg
 
 from memory_core.kernel import queries
 from memory_core.kernel.database import Database, postgres_faults
-from memory_core.log.change import Change, Position
-from memory_core.log.reading import read
+from memory_core.kernel.errors import MemoryFault
+from memory_core.log import checkpoint
+from memory_core.log.change import START, Change, Position
+from memory_core.log.reading import end, read
 
+log = logging.getLogger(__name__)
+
+Connection = psycopg.AsyncConnection[Any]
 _PAGE = 200
-# Without a notification, too: the horizon moves silently, and a pooler may not pass them on.
+# Without a notification, too: a pooler may not pass them on.
 _LOOK_SECONDS = 1.0
+# Changes that are committed but above the horizon: no notification says when it moves.
+_HORIZON_FIRST_SECONDS = 0.01
+_HORIZON_LAST_SECONDS = 0.25
+_BACKOFF_FIRST_SECONDS = 0.25
+_BACKOFF_LIMIT_SECONDS = 5.0
+_KEEPALIVE: dict[str, Any] = {"keepalives_idle": 5, "keepalives_interval": 5, "keepalives_count": 3}
 
 
 async def follow(
     database: Database, after: Position, types: Collection[str] | None = None
 ) -> AsyncIterator[Change]:
     """Every change after a position, in order, without an end."""
+    async with contextlib.aclosing(pages(database, after, types)) as found:
+        async for page in found:
+            for change in page:
+                yield change
+
+
+async def pages(
+    database: Database,
+    after: Position,
+    types: Collection[str] | None = None,
+    *,
+    name: str | None = None,
+) -> AsyncGenerator[list[Change], None]:
+    """The same in pages. The first one is empty, and says that the log is listened to.
+
+    `name`: of a follower, which `projections status` shows with its position. Both are in the name
+    of its connection: that ends with the process, however it ends, and to write it down costs no
+    transaction."""
     with postgres_faults():
         async with await psycopg.AsyncConnection.connect(
-            database.dsn, autocommit=True, connect_timeout=5
+            database.dsn, autocommit=True, connect_timeout=5, **_KEEPALIVE
         ) as connection:
             await connection.execute(queries.get("listen_to_log"))
+            await _say_position(connection, name, after)
+            yield []
             while True:
                 async with database.session() as session:
                     page = await read(session, after, _PAGE, types)
-                for change in page:
-                    yield change
-                    after = change.position
+                if page:
+                    yield page
+                    after = page[-1].position
+                    await _say_position(connection, name, after)
                 if len(page) < _PAGE:
-                    async with contextlib.aclosing(
-                        connection.notifies(timeout=_LOOK_SECONDS, stop_after=1)
-                    ) as notices:
-                        async for _ in notices:
-                            pass
+                    await _wait_for_more(connection, database, after)
+
+
+async def _say_position(connection: Connection, name: str | None, after: Position) -> None:
+    if name is not None:
+        await connection.execute(
+            queries.get("name_follower"), {"name": name, "position": str(after)}
+        )
+
+
+async def _wait_for_more(connection: Connection, database: Database, after: Position) -> None:
+    pause = _HORIZON_FIRST_SECONDS
+    while True:
+        async with database.session() as session:
+            row = await checkpoint.waiting(session, after)
+        if row["readable"]:
+            return
+        if not row["waits"]:
+            break
+        await asyncio.sleep(pause)
+        pause = min(pause * 1.5, _HORIZON_LAST_SECONDS)
+    async with contextlib.aclosing(
+        connection.notifies(timeout=_LOOK_SECONDS, stop_after=1)
+    ) as notices:
+        async for _ in notices:
+            pass
+
+
+class Follower:
+    """Gives every change from the moment it began on, in order, to one taker. Postgres being away
+    is waited out: it goes on where it was."""
+
+    def __init__(
+        self,
+        name: str,
+        opened: Callable[[], Awaitable[Database]],
+        take: Callable[[Sequence[Change]], Awaitable[None]],
+    ) -> None:
+        self.name = name
+        self._opened = opened
+        self._take = take
+        self.reached: Position = START
+        self.fault: str | None = None  # what it waits for
+
+    async def begin(self) -> None:
+        """At the end of the log: what commits after this is taken."""
+        database = await self._opened()
+        async with database.session() as session:
+            self.reached = await end(session)
+
+    async def run(self) -> None:
+        """Until it is cancelled."""
+        faults = 0
+        while True:
+            try:
+                database = await self._opened()
+                found = pages(database, self.reached, name=self.name)
+                async with contextlib.aclosing(found):
+                    async for page in found:
+                        self.fault, faults = None, 0
+                        if page:
+                            await self._take(page)
+                            self.reached = page[-1].position
+            except MemoryFault as fault:
+                if self.fault is None:
+                    log.warning("%s wait: %s", self.name, fault.message)
+                self.fault = fault.message
+                faults += 1
+            pause = _BACKOFF_FIRST_SECONDS * 2 ** min(faults, 8)
+            await asyncio.sleep(min(pause, _BACKOFF_LIMIT_SECONDS))

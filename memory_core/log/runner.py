@@ -212,7 +212,7 @@ class Runner:
         pause = _HORIZON_FIRST_SECONDS
         while point.status != "paused" and not self._wake.is_set():
             async with self._database.session() as session:
-                row = await checkpoint.waiting(session, point)
+                row = await checkpoint.waiting(session, point.position)
             if row["readable"]:
                 return
             if not row["waits"]:

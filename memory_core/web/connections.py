@@ -6,6 +6,8 @@ length and any number of connections.
 
 import asyncio
 import contextlib
+import socket
+from collections.abc import Callable
 from typing import Any
 
 import uvicorn
@@ -18,16 +20,22 @@ from memory_core.web.guard import Application
 HEADER_SECONDS = 20.0
 MAX_HEADER_BYTES = 64_000
 MAX_CONNECTIONS = 1_000
+# How long a client may take not a byte of an answer.
+STALL_SECONDS = 60.0
+# How long answers may take that are still being given when the server is told to stop.
+STOP_SECONDS = 10
 
 
 class BoundedConnection(HttpToolsProtocol):
     header_seconds = HEADER_SECONDS
     max_connections = MAX_CONNECTIONS
+    stall_seconds = STALL_SECONDS
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         self._header_bytes = 0
         self._deadline: asyncio.TimerHandle | None = None
+        self._stall: asyncio.TimerHandle | None = None
         if len(self.connections) > self.max_connections:
             transport.abort()
         else:
@@ -35,6 +43,7 @@ class BoundedConnection(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._headers_came()
+        self._end_stall()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
@@ -58,6 +67,30 @@ class BoundedConnection(HttpToolsProtocol):
         self._headers_came()
         super().on_headers_complete()
 
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._watch_stall()
+
+    def resume_writing(self) -> None:
+        self._end_stall()
+        super().resume_writing()
+
+    def _watch_stall(self) -> None:
+        left = self.transport.get_write_buffer_size()
+        self._stall = self.loop.call_later(self.stall_seconds, self._cut_off_stalled, left)
+
+    def _end_stall(self) -> None:
+        if self._stall is not None:
+            self._stall.cancel()
+            self._stall = None
+
+    def _cut_off_stalled(self, before: int) -> None:
+        if self.transport.get_write_buffer_size() < before:
+            self._watch_stall()
+        else:
+            # Closed politely, it would wait for the client to take the rest.
+            self.transport.abort()
+
     @property
     def _is_idle(self) -> bool:
         is_ours = self.transport.get_protocol() is self  # not a WebSocket's by now
@@ -78,17 +111,37 @@ class BoundedConnection(HttpToolsProtocol):
             self.transport.close()
 
 
-def serve(app: Application, *, host: str, port: int, log_level: str, **options: Any) -> None:
-    """Serve until told to stop by a signal."""
+class _Server(uvicorn.Server):
+    def __init__(self, config: uvicorn.Config, on_stop: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._on_stop = on_stop
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self._on_stop()
+        await super().shutdown(sockets)
+
+
+def serve(
+    app: Application,
+    *,
+    host: str,
+    port: int,
+    log_level: str,
+    on_stop: Callable[[], None] = lambda: None,
+    **options: Any,
+) -> None:
+    """Serve until told to stop by a signal. `on_stop`: called then, to end answers that would go on
+    for ever."""
     config = uvicorn.Config(
         app,
         host=host,
         port=port,
         log_level=log_level,
         http=BoundedConnection,
+        timeout_graceful_shutdown=STOP_SECONDS,
         # A line for every look of a browser or a probe drowns all others.
         access_log=log_level in {"debug", "trace"},
         **options,
     )
     with contextlib.suppress(KeyboardInterrupt):
-        uvicorn.Server(config).run()
+        _Server(config, on_stop).run()

@@ -202,6 +202,10 @@ WHERE status <> 'resolved' AND (%(ids)s::bigint[] IS NULL OR id = ANY (%(ids)s::
 -- name: listen_to_log
 LISTEN memory_log;
 
+-- name: name_follower
+SELECT set_config('application_name',
+                  'mcp-memory ' || %(name)s::text || ' ' || %(position)s::text, false);
+
 -- name: positions_are_foreign
 -- A change from the future of this cluster, or another cluster's mark.
 SELECT NOT EXISTS (SELECT 1 FROM log.cluster c JOIN pg_control_system() s USING (system_identifier))

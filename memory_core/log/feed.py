@@ -1,0 +1,159 @@
+"""The end of the log in memory, read once for all readers of this process.
+
+A reader has a position and nothing else. At the end it reads from memory; behind it, from
+Postgres, a few readers at a time. Nothing is buffered for a reader that is slow.
+"""
+
+import asyncio
+from bisect import bisect_right
+from collections import deque
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from uuid import UUID
+
+import orjson
+
+from memory_core.kernel.database import Database
+from memory_core.kernel.errors import InvalidInput
+from memory_core.kernel.principal import DEFAULT_TENANT
+from memory_core.kernel.waiting import is_set_within
+from memory_core.log.change import Change, Position
+from memory_core.log.following import Follower
+from memory_core.log.reading import end, read
+
+_TAIL_BYTES = 8_000_000
+_PAGE = 200
+_PAGE_BYTES = 256_000
+# Of the connections to Postgres, which the tools need too.
+_BEHIND_AT_ONCE = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    position: Position
+    type: str
+    tenant_id: UUID
+    data: bytes  # the change as JSON, in the form of a webhook's message
+
+    @classmethod
+    def of(cls, change: Change) -> "Entry":
+        told = {
+            "type": change.event_type,
+            "timestamp": change.timestamp.isoformat().replace("+00:00", "Z"),
+            "data": {"change_id": str(change.event_id), **change.payload},
+        }
+        tenant = change.tenant_id or DEFAULT_TENANT
+        return cls(change.position, change.event_type, tenant, orjson.dumps(told))
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    entries: list[Entry]
+    reached: Position  # there is no other change up to here
+
+
+class Feed:
+    def __init__(self, name: str, opened: Callable[[], Awaitable[Database]]) -> None:
+        self._opened = opened
+        self._follower = Follower(name, opened, self._take)
+        self._task: asyncio.Task[None] | None = None
+        self._beginning = asyncio.Lock()
+        self._behind = asyncio.Semaphore(_BEHIND_AT_ONCE)
+        self.readers = 0
+        self._news = asyncio.Event()
+        # Every change after `_start`, up to where the follower is.
+        self._start = self._follower.reached
+        self._tail: deque[Entry] = deque()
+        self._tail_bytes = 0
+
+    @asynccontextmanager
+    async def reading(self) -> AsyncIterator[None]:
+        """The log is followed as long as there is a reader."""
+        self.readers += 1
+        try:
+            async with self._beginning:
+                if self._task is None:
+                    await self._follower.begin()
+                    self._start = self._follower.reached
+                    self._task = asyncio.create_task(self._follower.run())
+            yield
+        finally:
+            self.readers -= 1
+            if not self.readers:
+                await self._stop()
+
+    @property
+    def reached(self) -> Position:
+        return self._follower.reached
+
+    @property
+    def fault(self) -> str | None:
+        return self._follower.fault
+
+    async def refuse_unknown(self, after: Position) -> None:
+        """A position that no reader can have been given: of another log, or of this one before a
+        dump of it was restored."""
+        database = await self._opened()
+        async with database.session() as session:
+            last = await end(session)
+        if after > last:
+            raise InvalidInput(
+                f"{after} is no position of this log: nothing has one after {last}. Read what you "
+                "need again, and follow from the end (without a position)."
+            )
+
+    async def page(self, after: Position, types: Collection[str] | None = None) -> Page:
+        """What follows a position, without waiting for more."""
+        if after < self._start:
+            return await self._page_behind(after, types)
+        at = bisect_right(self._tail, after, key=lambda entry: entry.position)
+        entries = _bounded([self._tail[n] for n in range(at, min(at + _PAGE, len(self._tail)))])
+        reached = entries[-1].position if entries else max(after, self.reached)
+        return Page([one for one in entries if types is None or one.type in types], reached)
+
+    async def wait(self, after: Position, seconds: float) -> None:
+        """Until there may be something after a position."""
+        if self.reached <= after:
+            await is_set_within(self._news, seconds)
+
+    async def _page_behind(self, after: Position, types: Collection[str] | None) -> Page:
+        start = self._start
+        async with self._behind:
+            database = await self._opened()
+            async with database.session() as session:
+                changes = await read(session, after, _PAGE, types)
+        entries = _bounded([Entry.of(change) for change in changes])
+        # What was read reaches at least to where the tail began before.
+        return Page(entries, entries[-1].position if entries else start)
+
+    async def _take(self, changes: Sequence[Change]) -> None:
+        for change in changes:
+            entry = Entry.of(change)
+            self._tail.append(entry)
+            self._tail_bytes += len(entry.data)
+        while self._tail_bytes > _TAIL_BYTES:
+            oldest = self._tail.popleft()
+            self._tail_bytes -= len(oldest.data)
+            self._start = oldest.position
+        self._follower.reached = changes[-1].position
+        news, self._news = self._news, asyncio.Event()
+        news.set()
+
+    async def _stop(self) -> None:
+        task, self._task = self._task, None
+        self._tail.clear()
+        self._tail_bytes = 0
+        if task is not None:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+
+def _bounded(entries: list[Entry]) -> list[Entry]:
+    """The first of them, and as many more as fit into a page."""
+    room = _PAGE_BYTES
+    for count, entry in enumerate(entries):
+        room -= len(entry.data)
+        if room < 0:
+            return entries[: max(count, 1)]
+    return entries

@@ -11,6 +11,7 @@ from starlette.responses import JSONResponse
 
 from mcp_server import prompts, resources
 from mcp_server.changes import ChangeStreams
+from mcp_server.recording import Recorder
 from mcp_server.tool import MemoryServer
 from mcp_server.tools import (
     artifacts,
@@ -29,6 +30,7 @@ from memory_core.kernel.errors import MemoryFault
 from memory_core.kernel.settings import Settings
 from memory_core.log.feed import Feed
 from memory_core.runtime import Runtime
+from memory_core.telemetry.audit import Transport
 from memory_core.upkeep.health import check_health
 from stack.connection import joined_runtime
 
@@ -90,8 +92,10 @@ def build_server(
             if is_ours:
                 await runtime.close()
 
+    transport: Transport = "stdio" if stdio else "command" if every_tool else "http"
     server = MemoryServer(
         "mcp-memory",
+        recorder=Recorder(runtime.audit, transport),
         title="Memory",
         version=__version__,
         instructions=" ".join([_WHAT_IT_IS, *(said for said, _ in chosen), _DATA_NOT_ORDERS]),

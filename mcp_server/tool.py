@@ -3,17 +3,18 @@
 import inspect
 import logging
 import re
-import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from mcp.server.lowlevel.helper_types import ReadResourceContents
 from mcp.server.mcpserver import Context, MCPServer
-from mcp.server.mcpserver.exceptions import ToolError
+from mcp.server.mcpserver.exceptions import ResourceNotFoundError, ToolError
 from mcp.server.mcpserver.tools import Tool
+from mcp.shared.exceptions import MCPError
 from mcp_types import CallToolResult, GetPromptResult, InputRequiredResult, ToolAnnotations
-from pydantic import ValidationError
+from pydantic import AnyUrl, ValidationError
 
 from mcp_server import schemas
 from mcp_server.arguments import (
@@ -24,9 +25,11 @@ from mcp_server.arguments import (
     shorten,
 )
 from mcp_server.failures import error_in, failed_call, protocol_error
-from memory_core.kernel.errors import OUTAGES, ErrorCode, InvalidInput, MemoryFault, NotFound
+from mcp_server.recording import Recorder
+from memory_core.kernel.errors import ErrorCode, InvalidInput, MemoryFault, NotFound
 from memory_core.log.origin import acting
 from memory_core.runtime import Runtime
+from memory_core.telemetry.masking import masked
 
 log = logging.getLogger(__name__)
 
@@ -97,68 +100,6 @@ _EVENTS = frozenset({"EventOut", "EvidenceInContext", "Candidate"})
 _DETAILS = frozenset({"ChunkInfo", "ExtractedWith", "ImportedItem", "Neighbor"})
 
 
-@dataclass(frozen=True, slots=True)
-class ToolCall:
-    """What is kept of a call: ids, how it went and how long it took; no text of any kind."""
-
-    tool: str
-    artifact_uid: str | None
-    revision_id: str | None
-    # "ok", or the code of its error.
-    outcome: str
-    milliseconds: float
-
-    @classmethod
-    def of(
-        cls,
-        name: str,
-        arguments: dict[str, Any],
-        answer: CallToolResult | InputRequiredResult | None,
-        seconds: float,
-    ) -> "ToolCall":
-        """`answer`: None where the client gave up waiting, or the server was stopped."""
-        answered = answer.structured_content if isinstance(answer, CallToolResult) else None
-        ids = {**arguments, **(answered or {})}
-        return cls(
-            tool=_id_alone(name) or "?",
-            artifact_uid=_id_alone(ids.get("artifact_uid")),
-            revision_id=_id_alone(ids.get("revision_id")),
-            outcome=_outcome(answer),
-            milliseconds=round(seconds * 1000, 1),
-        )
-
-
-_ID = re.compile(r"[\w.:-]{1,64}", re.ASCII)
-
-
-def _id_alone(value: object) -> str | None:
-    """A client may send any text as an id; a log is no place for it."""
-    return value if isinstance(value, str) and _ID.fullmatch(value) else None
-
-
-def _outcome(answer: CallToolResult | InputRequiredResult | None) -> str:
-    if not isinstance(answer, CallToolResult):
-        return "CANCELLED"
-    return str(error_in(answer)["error_code"]) if answer.is_error else "ok"
-
-
-# What the caller cannot mend: worth seeing where LOG_LEVEL leaves out the rest.
-_FAULTS = OUTAGES | {ErrorCode.INTERNAL_ERROR, ErrorCode.STACK_ERROR}
-
-
-def _record(call: ToolCall) -> None:
-    """The one place where a call is put on record, whatever its transport and its end."""
-    log.log(
-        logging.WARNING if call.outcome in _FAULTS else logging.INFO,
-        "tool=%s artifact_uid=%s revision_id=%s outcome=%s ms=%.1f",
-        call.tool,
-        call.artifact_uid or "-",
-        call.revision_id or "-",
-        call.outcome,
-        call.milliseconds,
-    )
-
-
 class Stream(Protocol):
     """Answers that go on until their client leaves."""
 
@@ -175,16 +116,36 @@ class MemoryServer(MCPServer[None]):
         for stream in self.streams:
             stream.end()
 
+    def __init__(self, *given: Any, recorder: Recorder, **named: Any) -> None:
+        super().__init__(*given, **named)
+        self._recorder = recorder
+
     async def call_tool(
         self, name: str, arguments: dict[str, Any], context: Context[None, Any] | None = None
     ) -> CallToolResult | InputRequiredResult:
-        begun = time.perf_counter()
-        answer: CallToolResult | InputRequiredResult | None = None
-        try:
+        tool = self._tool_manager.get_tool(name)
+        # A name that no tool has may be any text: it is not kept.
+        known = name if tool is not None else "?"
+        with self._recorder.recording("tool", known, _kept(tool, arguments)) as call:
             answer = await self._answer(name, arguments, context)
+            if not isinstance(answer, CallToolResult) or not answer.is_error:
+                call.answered(getattr(answer, "structured_content", None))
+            else:
+                call.failed(str(error_in(answer)["error_code"]))
             return answer
-        finally:
-            _record(ToolCall.of(name, arguments, answer, time.perf_counter() - begun))
+
+    async def read_resource(
+        self, uri: AnyUrl | str, context: Context[None, Any] | None = None
+    ) -> Iterable[ReadResourceContents] | InputRequiredResult:
+        name, ids = _address(str(uri))
+        with self._recorder.recording("resource", name, ids) as call:
+            try:
+                answer = await super().read_resource(uri, context)
+            except Exception as error:
+                call.failed(_code_of(error))
+                raise
+            call.answered()
+            return answer
 
     async def _answer(
         self, name: str, arguments: dict[str, Any], context: Context[None, Any] | None
@@ -210,11 +171,18 @@ class MemoryServer(MCPServer[None]):
         arguments: dict[str, Any] | None = None,
         context: Context[None, Any] | None = None,
     ) -> GetPromptResult | InputRequiredResult:
-        try:
-            self._refuse_wrong_prompt(name, arguments or {})
-        except MemoryFault as fault:
-            raise protocol_error(fault) from fault
-        return await super().get_prompt(name, arguments, context)
+        prompt = self._prompt_manager.get_prompt(name)
+        known = [argument.name for argument in (prompt.arguments if prompt else None) or ()]
+        kept = masked(arguments or {}, known)
+        with self._recorder.recording("prompt", name if prompt else "?", kept) as call:
+            try:
+                self._refuse_wrong_prompt(name, arguments or {})
+            except MemoryFault as fault:
+                call.failed(fault.code.value)
+                raise protocol_error(fault) from fault
+            answer = await super().get_prompt(name, arguments, context)
+            call.answered()
+            return answer
 
     def _refuse_wrong_prompt(self, name: str, arguments: dict[str, Any]) -> None:
         prompt = self._prompt_manager.get_prompt(name)
@@ -232,6 +200,52 @@ class MemoryServer(MCPServer[None]):
                 f"The prompt {name} {problem}. Its arguments: {', '.join(wanted)}.",
                 details={"parameter": (missing or unknown)[0][:80], "allowed": list(wanted)},
             )
+
+
+def _kept(tool: Tool | None, arguments: dict[str, Any]) -> dict[str, Any]:
+    """What the record holds of the arguments."""
+    if tool is None:
+        return masked(arguments, ())
+    words = _WORDS.get(tool.name)
+    if words is None:
+        words = _WORDS[tool.name] = frozenset(_enumerated(tool.parameters))
+    return masked(arguments, tool.parameters["properties"], words)
+
+
+# By tool: the values that its schema lists.
+_WORDS: dict[str, frozenset[str]] = {}
+
+
+def _enumerated(schema: Any) -> Iterator[str]:
+    """Every text that a schema lists as a value."""
+    if isinstance(schema, dict):
+        yield from (word for word in schema.get("enum", ()) if isinstance(word, str))
+        schema = list(schema.values())
+    if isinstance(schema, list):
+        for part in schema:
+            yield from _enumerated(part)
+
+
+_ADDRESS = re.compile(r"memory://(?P<kind>artifact|event|timeline)/(?P<rest>.*)", re.DOTALL)
+
+
+def _address(uri: str) -> tuple[str, dict[str, Any]]:
+    """Of memory://artifact/uid_…/rev_…: which kind of resource, and the ids in it."""
+    found = _ADDRESS.fullmatch(uri)
+    if found is None:
+        return "?", masked({"uri": uri}, ("uri",))
+    names = ("event_id",) if found["kind"] == "event" else ("artifact_uid", "revision_id")
+    return f"memory://{found['kind']}", masked(
+        dict(zip(names, found["rest"].split("/"), strict=False)), names
+    )
+
+
+def _code_of(error: Exception) -> str:
+    data = error.error.data if isinstance(error, MCPError) else None
+    if isinstance(data, dict) and "error_code" in data:
+        return str(data["error_code"])
+    unknown = isinstance(error, ResourceNotFoundError)
+    return (ErrorCode.NOT_FOUND if unknown else ErrorCode.INTERNAL_ERROR).value
 
 
 def _explain(name: str, error: ToolError, tool: Tool) -> CallToolResult:

@@ -15,6 +15,7 @@ from memory_assets.specs import OWNERS
 from memory_core.kernel.database import Database
 from memory_core.kernel.settings import Settings
 from memory_core.log import upkeep
+from memory_core.telemetry.retention import keep_audit
 from memory_core.upkeep import cache, statistics
 from memory_core.upkeep.vacuum import vacuum
 
@@ -36,7 +37,8 @@ revisions are retired beyond `MAX_LIVE_PARTITIONS` (they come back when a user a
 events again); finished runs are forgotten after `HISTORY_DAYS` unless they are the last that is
 known of a listed partition; cached answers that nothing can ask for again are dropped; the
 statistics that searches rank by are counted again; the log gets the partitions of the next months,
-and those older than `LOG_MONTHS` are archived; tables with many dead rows are vacuumed.""",
+and those older than `LOG_MONTHS` are archived; the audit gets its partitions, and those older than
+`AUDIT_DAYS` are dropped; tables with many dead rows are vacuumed.""",
 )
 def housekeeping(context: dg.AssetExecutionContext, memory: MemoryResource) -> dg.MaterializeResult:  # type: ignore[type-arg]
     return dg.MaterializeResult(metadata=asyncio.run(_keep_house(context, memory)))
@@ -60,6 +62,9 @@ async def _keep_house(context: dg.AssetExecutionContext, memory: MemoryResource)
         }
         done["dropped_embeddings"] = await cache.sweep_embeddings(database, settings.cache_days)
         done |= await _keep_log(database, settings)
+        audit = await keep_audit(database, settings.audit_days)
+        done["made_audit_partitions"] = len(audit.made)
+        done["dropped_audit_partitions"] = len(audit.dropped)
         vacuumed = await vacuum(database)
     if retired.kept:
         done["more_partitions_than_the_limit"] = retired.kept

@@ -7,17 +7,18 @@ from contextlib import asynccontextmanager
 import dagster as dg
 
 from memory_core.kernel.database import Database
+from memory_core.kernel.logging_setup import formatter
 from memory_core.kernel.settings import Settings, load_settings
 from memory_core.runtime import Runtime
 
 
-def log_to_stderr(level: str) -> None:
+def log_to_stderr(level: str, log_format: str) -> None:
     """Lines of the core in the output of the run, and so in the log of the code server."""
     ours = logging.getLogger("memory_core")
     ours.setLevel(level)
     if not ours.handlers:
         handler = logging.StreamHandler()
-        handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+        handler.setFormatter(formatter(log_format))
         ours.addHandler(handler)
 
 
@@ -29,7 +30,7 @@ class MemoryResource(dg.ConfigurableResource):  # type: ignore[type-arg]
         return load_settings()
 
     def setup_for_execution(self, context: dg.InitResourceContext) -> None:
-        log_to_stderr(self.settings.log_level)
+        log_to_stderr(self.settings.log_level, self.settings.log_format)
 
     @asynccontextmanager
     async def runtime(self) -> AsyncIterator[Runtime]:

@@ -12,6 +12,7 @@ from memory_core.kernel.settings import Settings
 from memory_core.log.change import Position
 from memory_core.log.host import Host
 from memory_core.log.waiting import wait_until
+from memory_core.telemetry.audit import Audit
 
 
 class Services(Protocol):
@@ -68,6 +69,7 @@ class Runtime:
         self._database: Database | None = None
         self._vectors: VectorStore | None = None
         self._embedder: Embedder | None = None
+        self.audit = Audit(lambda: self._database, keeps=settings.audit_days > 0)
 
     @property
     def database(self) -> Database:
@@ -122,6 +124,7 @@ class Runtime:
         """`catch_up`: let a worker that this process hosts come to the end of the log first."""
         if self._host is not None and catch_up:
             await self._host.finish()
+        await self.audit.close()
         await self._close_stores()
         if self._embedder is not None:
             await self._embedder.close()

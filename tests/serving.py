@@ -55,6 +55,9 @@ class HttpServer:
             raise
         return self
 
+    def send_signal(self, number: int) -> None:
+        self._process.send_signal(number)
+
     def _answers(self) -> bool:
         with socket.socket() as probe:
             return probe.connect_ex(("127.0.0.1", self.port)) == 0

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from mcp_server.cli import backfill, events, log, search, webhooks
+from mcp_server.cli import backfill, command_record, events, log, search, webhooks
 from mcp_server.cli.search import Json
 from memory_core import __version__
 from memory_core.kernel.errors import FULL_DISK, ConfigurationFault, MemoryFault
@@ -286,7 +286,7 @@ def demo() -> None:
 
 def main() -> None:
     try:
-        with acting(source=" ".join(["mcp-memory", *sys.argv[1:2]])):
+        with acting(source=command_record.begin(app)):
             app()
     except MemoryFault as fault:
         from mcp_server.cli.command_wording import in_commands

@@ -19,6 +19,7 @@ from rich.progress import (
 )
 from rich.table import Table
 
+from mcp_server.cli.command_record import opened
 from mcp_server.cli.configuration import read_settings
 from mcp_server.cli.session import with_memory
 from memory_core.backfill import control
@@ -28,7 +29,6 @@ from memory_core.backfill.scope import Filter
 from memory_core.kernel import ids
 from memory_core.kernel.errors import InvalidInput
 from memory_core.runtime import Runtime
-from stack.connection import joined_runtime
 
 T = TypeVar("T")
 _LOOK_SECONDS = 1.0
@@ -213,12 +213,8 @@ def filter_of(chosen: dict[str, Any]) -> Filter:
 
 def with_runtime(work: Callable[[Runtime], Awaitable[T]]) -> T:
     async def run() -> T:
-        runtime = joined_runtime(read_settings(), worker="when needed")
-        try:
-            await runtime.open()
+        async with opened(read_settings(), worker="when needed") as runtime:
             return await work(runtime)
-        finally:
-            await runtime.close()
 
     return asyncio.run(run())
 

@@ -11,6 +11,7 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
+from mcp_server.cli.command_record import opened
 from mcp_server.cli.configuration import read_settings
 from mcp_server.cli.extraction_progress import NO_PIPELINE, Progress, read_progress
 from mcp_server.cli.safe_text import as_json as json_text
@@ -267,14 +268,11 @@ def _extractor(settings: Settings, *, asked: bool, progress: Progress | None) ->
 
 async def _integrity(settings: Settings, *, repair: bool) -> list[Finding]:
     """What must hold in the stores, mended first if that is wanted."""
-    runtime = joined_runtime(settings, worker="when needed")
     try:
-        await runtime.open()
-        return [await _check(runtime, check, repair=repair) for check in CHECKS]
+        async with opened(settings, worker="when needed") as runtime:
+            return [await _check(runtime, check, repair=repair) for check in CHECKS]
     except MemoryFault as fault:
         return [Finding(False, "The stores cannot be examined", fault.message)]
-    finally:
-        await runtime.close()
 
 
 async def _progress(settings: Settings) -> Progress:

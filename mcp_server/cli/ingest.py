@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from mcp_server.cli import import_progress
+from mcp_server.cli.command_record import opened
 from mcp_server.cli.configuration import read_settings
 from mcp_server.cli.extraction_progress import Progress, read_progress
 from memory_core.artifacts.document import ArtifactType
@@ -23,7 +24,6 @@ from memory_core.importing.roots import Place, Registry
 from memory_core.importing.run import Import, Options, Survey, survey
 from memory_core.kernel.errors import InvalidInput, MemoryFault
 from memory_core.kernel.settings import Settings
-from stack.connection import joined_runtime
 
 _INTERRUPTED = 130
 
@@ -98,21 +98,18 @@ def _type(name: str | None) -> ArtifactType | None:
 class _Command:
     def __init__(self, request: Request, settings: Settings) -> None:
         self._request = request
-        self._runtime = joined_runtime(settings, worker="when needed")
+        self._settings = settings
         self._stop = asyncio.Event()
         self._bar = import_progress.Bar(quiet=request.as_json)
         self.progress: Progress | None = None  # of extraction, after the import
 
     async def run(self) -> Report:
-        async with _stopping(self._stop):
-            try:
-                await self._runtime.open()
-                report = await self._import()
-                if not self._request.dry_run and report.stopped is None:
-                    self.progress = await read_progress(self._runtime)
-                return report
-            finally:
-                await self._runtime.close()
+        memory = opened(self._settings, worker="when needed")
+        async with _stopping(self._stop), memory as self._runtime:
+            report = await self._import()
+            if not self._request.dry_run and report.stopped is None:
+                self.progress = await read_progress(self._runtime)
+            return report
 
     async def _import(self) -> Report:
         request = self._request

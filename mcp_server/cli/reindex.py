@@ -5,13 +5,13 @@ import contextlib
 
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from mcp_server.cli.command_record import opened
 from memory_core.index import filling
 from memory_core.index import generation as generations
 from memory_core.kernel.settings import load_settings
 from memory_core.log.worker import Worker
 from memory_core.projections import projections
 from memory_core.runtime import Runtime
-from stack.connection import joined_runtime
 
 _LOOK_SECONDS = 0.25
 
@@ -22,9 +22,7 @@ def run() -> None:
 
 async def _rebuild() -> None:
     """A worker that runs already does the work; else this process is one until it is done."""
-    runtime = joined_runtime(load_settings())
-    try:
-        await runtime.open()
+    async with opened(load_settings()) as runtime:
         worker = asyncio.create_task(Worker(runtime.database, projections(runtime)).run())
         try:
             async with runtime.database.transaction() as session:
@@ -35,8 +33,6 @@ async def _rebuild() -> None:
             worker.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await worker
-    finally:
-        await runtime.close()
 
 
 async def _watch(runtime: Runtime, wanted: int) -> None:

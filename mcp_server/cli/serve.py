@@ -28,7 +28,7 @@ def _loaded(*, stdio: bool) -> "tuple[MemoryServer, Settings]":
 
     settings = read_settings()
     # Over stdio, stdout belongs to the protocol.
-    log_to_stderr(settings.log_level)
+    log_to_stderr(settings.log_level, settings.log_format)
     server = build_server(settings, stdio=stdio)
     gc.freeze()
     gc.enable()

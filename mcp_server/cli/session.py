@@ -4,11 +4,11 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
+from mcp_server.cli.command_record import opened
 from mcp_server.cli.configuration import read_settings
 from memory_core.kernel.errors import ErrorCode, MemoryFault
 from memory_core.kernel.short_ids import find_artifact_uid, find_event_id, find_revision_id
 from memory_core.runtime import Runtime
-from stack.connection import joined_runtime
 
 T = TypeVar("T")
 Answer = dict[str, Any]
@@ -55,11 +55,8 @@ class Memory:
 
 def with_memory(work: Callable[[Memory], Awaitable[T]]) -> T:
     async def run() -> T:
-        runtime = joined_runtime(read_settings(log_level="ERROR"), worker="when needed")
-        try:
-            await runtime.open()
+        settings = read_settings(log_level="ERROR")
+        async with opened(settings, worker="when needed") as runtime:
             return await work(Memory(runtime))
-        finally:
-            await runtime.close()
 
     return asyncio.run(run())

@@ -19,7 +19,7 @@ _LOOK_SECONDS = 2.0
 
 def run() -> None:
     settings = read_settings()
-    log_to_stderr(settings.log_level)
+    log_to_stderr(settings.log_level, settings.log_format)
     asyncio.run(_serve(joined_runtime(settings, worker="always")))
 
 

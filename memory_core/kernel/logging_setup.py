@@ -1,8 +1,11 @@
 """How our own processes log: each line with its time (UTC), level and origin, on stderr."""
 
+import json
 import logging
 import sys
 import time
+
+from memory_core.kernel import trace
 
 # They tell of every request that we make.
 _TALKATIVE = ("httpx", "httpcore")
@@ -21,9 +24,35 @@ class StampedLines(logging.Formatter):
         return "\n".join(stamp + line for line in super().format(record).splitlines() or [""])
 
 
-def log_to_stderr(level: str) -> None:
+class JsonLines(logging.Formatter):
+    """A message is one line, a traceback included, with the trace that it belongs to."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.converter = time.gmtime
+
+    def format(self, record: logging.LogRecord) -> str:
+        moment = self.formatTime(record, "%Y-%m-%dT%H:%M:%S")
+        told = {
+            "time": f"{moment}.{int(record.msecs):03}Z",
+            "level": record.levelname,
+            "logger": record.name,
+            "message": record.getMessage(),
+        }
+        if (span := trace.current()) is not None:
+            told |= {"trace_id": span.trace_id, "span_id": span.span_id}
+        if record.exc_info:
+            told["traceback"] = self.formatException(record.exc_info)
+        return json.dumps(told, ensure_ascii=False)
+
+
+def formatter(log_format: str) -> logging.Formatter:
+    return JsonLines() if log_format == "json" else StampedLines()
+
+
+def log_to_stderr(level: str, log_format: str = "text") -> None:
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(StampedLines())
+    handler.setFormatter(formatter(log_format))
     logging.basicConfig(handlers=[handler], level=level, force=True)
     logging.captureWarnings(True)
     if level != "DEBUG":

@@ -103,6 +103,8 @@ class Settings(BaseSettings):
     history_days: Annotated[int, Field(ge=1, le=36_500)] = 30
     # How many whole months of the log stay in Postgres; 0: all.
     log_months: Annotated[int, Field(ge=0, le=1200)] = 0
+    # How long calls stay in the audit, rounded up to whole months; 0: none is recorded.
+    audit_days: Annotated[int, Field(ge=0, le=36_500)] = 90
     # Whether webhooks may go to private and local addresses, and over plain http.
     webhook_allow_private: bool = False
     cache_days: Annotated[int, Field(ge=1, le=36_500)] = 90
@@ -122,6 +124,9 @@ class Settings(BaseSettings):
     # Which tools the MCP server offers: names of TOOLSETS, separated by commas.
     toolsets: str = "core,events"
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"
+    log_format: Literal["text", "json"] = "text"
+    # Where spans are sent (OTLP over HTTP); needs the extra `telemetry`.
+    otel_exporter_otlp_endpoint: str | None = None
 
     @field_validator("data_dir")
     @classmethod
@@ -174,6 +179,11 @@ class Settings(BaseSettings):
             raise ValueError(f"name at least one of {', '.join(TOOLSETS)}")
         return value
 
+    @field_validator("log_format", mode="before")
+    @classmethod
+    def _lower(cls, value: Any) -> Any:
+        return value.lower() if isinstance(value, str) else value
+
     @field_validator("log_level", mode="before")
     @classmethod
     def _upper(cls, value: Any) -> Any:
@@ -185,7 +195,7 @@ class Settings(BaseSettings):
         parse_prices(value)
         return value
 
-    @field_validator("openai_base_url")
+    @field_validator("openai_base_url", "otel_exporter_otlp_endpoint")
     @classmethod
     def _http_url(cls, value: str | None) -> str | None:
         if value is not None and urlsplit(value).scheme not in {"http", "https"}:

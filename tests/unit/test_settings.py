@@ -61,10 +61,13 @@ DEFAULTS: dict[str, object] = {
     "HISTORY_DAYS": 30,
     "INDEX_WAIT_MS": 2000,
     "LOG_MONTHS": 0,
+    "AUDIT_DAYS": 90,
     "WEBHOOK_ALLOW_PRIVATE": False,
     "CACHE_DAYS": 90,
     "MODEL_PRICES": "",
     "LOG_LEVEL": "INFO",
+    "LOG_FORMAT": "text",
+    "OTEL_EXPORTER_OTLP_ENDPOINT": None,
 }
 SECRET = "s3cr3t-d0-n0t-sh0w"
 

@@ -1,0 +1,80 @@
+"""A command that uses the memory is on record as one call, with the tools it asks below it."""
+
+import sys
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any, Literal
+
+import typer
+
+from memory_core.kernel.errors import ErrorCode, MemoryFault
+
+if TYPE_CHECKING:
+    from memory_core.kernel.settings import Settings
+    from memory_core.runtime import Runtime
+
+_words: ContextVar[tuple[str, ...]] = ContextVar("command", default=())
+_PROGRAM = "mcp-memory"
+
+
+def begin(app: typer.Typer) -> str:
+    """Read the command line; the command's name, of words that are the program's own."""
+    given = sys.argv[1:]
+    words = tuple(_command_words(app, given))
+    _words.set(words)
+    return " ".join([_PROGRAM, *words])
+
+
+@asynccontextmanager
+async def opened(
+    settings: "Settings", *, worker: Literal["never", "when needed", "always"] = "never"
+) -> AsyncIterator["Runtime"]:
+    """The memory for one command, on record from here until it is done with it."""
+    from mcp_server.recording import Recorder
+    from stack.connection import joined_runtime
+
+    runtime = joined_runtime(settings, worker=worker)
+    try:
+        await runtime.open()
+        recorder = Recorder(runtime.audit, "command")
+        name = " ".join([_PROGRAM, *_words.get()])
+        with recorder.recording("command", name, _parameters()) as call:
+            try:
+                yield runtime
+            except BaseException as error:
+                call.failed(_code_of(error))
+                raise
+            call.answered()
+    finally:
+        await runtime.close()
+
+
+def _code_of(error: BaseException) -> str:
+    if isinstance(error, MemoryFault):
+        return error.code.value
+    if isinstance(error, typer.Exit):
+        return f"EXIT_{error.exit_code}"
+    return ErrorCode.INTERNAL_ERROR if isinstance(error, Exception) else "CANCELLED"
+
+
+def _command_words(app: typer.Typer, given: Sequence[str]) -> list[str]:
+    """The words that name a command: those of a search, or a path, are not among them."""
+    if not given:
+        return []
+    first = given[0]
+    for group in app.registered_groups:
+        if group.name == first and group.typer_instance is not None:
+            return [first, *_command_words(group.typer_instance, given[1:])]
+    names = {
+        command.name or getattr(command.callback, "__name__", "").replace("_", "-")
+        for command in app.registered_commands
+    }
+    return [first] if first in names else []
+
+
+def _parameters() -> dict[str, Any]:
+    """Names of options, and how much else was given."""
+    given = sys.argv[1 + len(_words.get()) :] if _words.get() else []
+    options = sorted({word.split("=", 1)[0] for word in given if word.startswith("--")} - {"--"})
+    return {"options": options, "words": len(given)}

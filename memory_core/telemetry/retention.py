@@ -1,0 +1,37 @@
+"""The audit's partitions: made ahead, dropped whole when all in them is older than AUDIT_DAYS."""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from memory_core.kernel.database import Database
+from memory_core.log.partitions import MONTHS_AHEAD
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    made: list[str]
+    dropped: list[str]
+
+
+async def keep_audit(database: Database, days: int, now: datetime | None = None) -> Kept:
+    """A call is kept for `days`, and for the rest of its month."""
+    now = now or datetime.now(UTC)
+    made = await _make_ahead(database, now)
+    async with database.session() as session:
+        old = await session.all("old_audit_partitions", before=now - timedelta(days=days))
+    dropped = [row["name"] for row in old]
+    for name in dropped:
+        async with database.transaction() as session:
+            await session.run("drop_audit_partition", name=name)
+    return Kept(made, dropped)
+
+
+async def _make_ahead(database: Database, now: datetime) -> list[str]:
+    span = {"first": now.date(), "months": MONTHS_AHEAD + 1}
+    async with database.transaction() as session:
+        # Looking costs nothing; making takes locks that the audit's writers wait for.
+        missing = await session.one("missing_audit_partitions", **span)
+        if missing is None or not missing["missing"]:
+            return []
+        rows = await session.all("make_audit_partitions", **span)
+    return [row["name"] for row in rows]

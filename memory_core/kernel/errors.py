@@ -33,7 +33,7 @@ class ErrorCode(StrEnum):
     INTERNAL_ERROR = "INTERNAL_ERROR"
 
 
-# Nobody's fault who asks: somebody else, or a change of settings, has to help first.
+# Not the caller's fault: another service, or a change of settings, has to help first.
 OUTAGES = frozenset(
     {
         ErrorCode.CONFIGURATION_ERROR,

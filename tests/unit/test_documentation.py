@@ -127,3 +127,16 @@ def test_an_answer_is_compared_line_by_line(shown: str, printed: str, missing: l
 
 def test_the_root_of_the_pages_is_the_checkout() -> None:
     assert (ROOT / "pyproject.toml").is_file()
+
+
+@pytest.mark.parametrize("page", pages(), ids=lambda page: page.name)
+def test_every_module_that_a_page_names_exists(page: Path) -> None:
+    files = [str(file.relative_to(ROOT)) for top in PACKAGES for file in (ROOT / top).rglob("*.py")]
+    named = re.findall(r"`([\w/]+\.py)`", page.read_text(encoding="utf-8"))
+
+    unknown = [name for name in named if not any(f"/{file}".endswith(f"/{name}") for file in files)]
+
+    assert unknown == []
+
+
+PACKAGES = ("memory_core", "memory_assets", "mcp_server", "stack", "tests", "benchmarks", "docs")

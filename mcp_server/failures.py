@@ -28,7 +28,7 @@ def error_in(answer: CallToolResult) -> dict[str, Any]:
     return body
 
 
-_CALLERS_OWN = {ErrorCode.VALIDATION_ERROR, ErrorCode.NOT_FOUND}
+_CALLERS_OWN = {ErrorCode.VALIDATION_ERROR, ErrorCode.NOT_FOUND, ErrorCode.FORBIDDEN}
 
 
 def protocol_error(fault: MemoryFault, **data: Any) -> MCPError:

@@ -6,10 +6,9 @@ from types import ModuleType
 
 from mcp.server.mcpserver import MCPServer
 from mcp.server.mcpserver.tools import Tool
-from starlette.requests import Request
-from starlette.responses import JSONResponse
 
-from mcp_server import prompts, resources
+from mcp_server import health_route, prompts, resources
+from mcp_server.access import AccessDatabase, sdk_options, verifier_of
 from mcp_server.changes import ChangeStreams
 from mcp_server.recording import Recorder
 from mcp_server.tool import MemoryServer
@@ -26,12 +25,10 @@ from mcp_server.tools import (
 )
 from memory_core import __version__
 from memory_core.kernel.database import Database
-from memory_core.kernel.errors import MemoryFault
 from memory_core.kernel.settings import Settings
 from memory_core.log.feed import Feed
 from memory_core.runtime import Runtime
 from memory_core.telemetry.audit import Transport
-from memory_core.upkeep.health import check_health
 from stack.connection import joined_runtime
 
 # What is said of each set of tools, and the modules that hold them. A module may be in several.
@@ -84,11 +81,15 @@ def build_server(
         families.append(files)
     tools: list[Tool] = [tool.of(runtime) for family in families for tool in family.TOOLS]
 
+    access = AccessDatabase(runtime)
+    verifier = None if stdio else verifier_of(settings, access)
+
     @asynccontextmanager
     async def lifespan(_: MCPServer[None]) -> AsyncIterator[None]:
         try:
             yield
         finally:
+            await access.close()
             if is_ours:
                 await runtime.close()
 
@@ -102,10 +103,12 @@ def build_server(
         log_level=settings.log_level,
         lifespan=lifespan,
         tools=tools,
+        **sdk_options(settings, verifier),
     )
+    server.verifier = verifier
     resources.register(server, runtime)
     prompts.register(server, frozenset(tool.name for tool in tools))
-    _add_health_route(server, runtime)
+    health_route.register(server, runtime)
     _add_streams(server, runtime)
     return server
 
@@ -118,15 +121,3 @@ def _add_streams(server: MemoryServer, runtime: Runtime) -> None:
     changes = ChangeStreams(Feed("change streams", opened))
     changes.register(server)
     server.streams = (changes,)
-
-
-def _add_health_route(server: MemoryServer, runtime: Runtime) -> None:
-    @server.custom_route("/health", methods=["GET"])  # type: ignore[untyped-decorator]
-    async def health(_: Request) -> JSONResponse:
-        try:
-            await runtime.open()
-        except MemoryFault as fault:
-            return JSONResponse({"status": "down", "detail": fault.message}, status_code=503)
-        report = await check_health(runtime.database, runtime.vectors.heartbeat)
-        status = 503 if report.status == "down" else 200
-        return JSONResponse(report.model_dump(mode="json"), status_code=status)

@@ -14,6 +14,7 @@ from mcp.server.mcpserver.exceptions import ResourceNotFoundError, ToolError
 from mcp.server.mcpserver.tools import Tool
 from mcp.shared.exceptions import MCPError
 from mcp_types import CallToolResult, GetPromptResult, InputRequiredResult, ToolAnnotations
+from mcp_types import Tool as ListedTool
 from pydantic import AnyUrl, ValidationError
 
 from mcp_server import schemas
@@ -26,7 +27,9 @@ from mcp_server.arguments import (
 )
 from mcp_server.failures import error_in, failed_call, protocol_error
 from mcp_server.recording import Recorder
+from memory_core.access.credential import Verifier, require
 from memory_core.kernel.errors import ErrorCode, InvalidInput, MemoryFault, NotFound
+from memory_core.kernel.principal import current
 from memory_core.log.origin import acting
 from memory_core.runtime import Runtime
 from memory_core.telemetry.masking import masked
@@ -93,6 +96,12 @@ def write_tool(
     return ToolFunction(title, fn, annotations)
 
 
+def scope_of(tool: Tool) -> str:
+    """What a principal needs to call it, as `read_tool` and `write_tool` say."""
+    assert tool.annotations is not None
+    return "read" if tool.annotations.read_only_hint else "write"
+
+
 # The shapes that many tools return, and the tool whose schema spells them out.
 _SPELLS_OUT_EVENTS = "event_search"
 _EVENTS = frozenset({"EventOut", "EvidenceInContext", "Candidate"})
@@ -110,6 +119,8 @@ class MemoryServer(MCPServer[None]):
     """An MCP server whose tools fail in one shape: {"error", "error_code", "details"}."""
 
     streams: tuple[Stream, ...] = ()
+    # How clients over HTTP prove who they are; None where they need not.
+    verifier: Verifier | None = None
 
     def end_streams(self) -> None:
         """Before the server stops: answers without an end would keep it waiting."""
@@ -119,6 +130,14 @@ class MemoryServer(MCPServer[None]):
     def __init__(self, *given: Any, recorder: Recorder, **named: Any) -> None:
         super().__init__(*given, **named)
         self._recorder = recorder
+
+    async def list_tools(self) -> list[ListedTool]:
+        """Those that the principal may call."""
+        scopes = current().scopes
+        allowed = {
+            tool.name for tool in self._tool_manager.list_tools() if scope_of(tool) in scopes
+        }
+        return [tool for tool in await super().list_tools() if tool.name in allowed]
 
     async def call_tool(
         self, name: str, arguments: dict[str, Any], context: Context[None, Any] | None = None
@@ -140,7 +159,11 @@ class MemoryServer(MCPServer[None]):
         name, ids = _address(str(uri))
         with self._recorder.recording("resource", name, ids) as call:
             try:
+                require(current(), "read", "A resource")
                 answer = await super().read_resource(uri, context)
+            except MemoryFault as fault:
+                call.failed(fault.code.value)
+                raise protocol_error(fault) from fault
             except Exception as error:
                 call.failed(_code_of(error))
                 raise
@@ -157,6 +180,7 @@ class MemoryServer(MCPServer[None]):
                 f"There is no tool {shorten(name)}.", ErrorCode.NOT_FOUND, {"allowed": known}
             )
         try:
+            require(current(), scope_of(tool), name)
             refuse_what_validation_lets_pass(tool, arguments)
             with acting(source=f"tool {name}"):
                 return await super().call_tool(name, arguments, context)

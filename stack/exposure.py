@@ -1,22 +1,32 @@
-"""What a bind beyond loopback opens, in one line for the person who starts it."""
+"""Who could connect beyond this machine: refused where no client is asked who it is."""
 
+from memory_core.kernel.errors import ConfigurationFault
 from memory_core.kernel.settings import Settings
 from memory_core.web.admission import is_loopback
 
 
-def warning(settings: Settings, *, dagster: bool = True) -> str | None:
-    """None when all is on loopback. `dagster`: whether its web server is started too."""
-    opened = [
-        f"{variable}={host}"
-        for variable, host, concerned in (
-            ("MCP_HOST", settings.mcp_host, True),
-            ("DAGSTER_HOST", settings.dagster_host, dagster),
-        )
-        if concerned and not is_loopback(host)
-    ]
-    if not opened:
+def check(settings: Settings, *, dagster: bool = True) -> str | None:
+    """One line about what is open, None when all is on loopback. Raises where it is not guarded.
+
+    `dagster`: whether its web server is started too.
+    """
+    mcp_is_open = not is_loopback(settings.mcp_host)
+    dagster_is_open = dagster and not is_loopback(settings.dagster_host)
+    if settings.auth == "none" and mcp_is_open:
+        raise _refusal(f"MCP_HOST={settings.mcp_host}")
+    if settings.auth == "none" and dagster_is_open:
+        raise _refusal(f"DAGSTER_HOST={settings.dagster_host}")
+    if not dagster_is_open:
         return None
     return (
-        f"{' and '.join(opened)}: other machines can connect, and no key is asked for. "
-        "They may read, change and delete everything; see docs/securing.md."
+        f"DAGSTER_HOST={settings.dagster_host}: other machines can connect to the Dagster UI, "
+        "which asks for no key. They may read and change everything; see docs/securing.md."
+    )
+
+
+def _refusal(opened: str) -> ConfigurationFault:
+    return ConfigurationFault(
+        f"{opened} would let other machines connect, and AUTH=none asks none of them who they are: "
+        "nothing was started. Leave it on 127.0.0.1 behind a tunnel or a proxy, or set AUTH=keys "
+        "and make keys with `mcp-memory keys create`; see docs/securing.md."
     )

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from memory_core.kernel.dsn import redact_dsn
 from memory_core.kernel.errors import MemoryFault
-from memory_core.kernel.settings import Settings, redact_dsn
+from memory_core.kernel.settings import Settings
 from stack import state
 from stack.layout import Layout
 from stack.state import StackState

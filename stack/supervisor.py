@@ -63,6 +63,7 @@ class Supervisor:
 
     async def run(self) -> None:
         """Returns when it was told to stop; raises the fault when it had to give up."""
+        opened = exposure.check(self._settings) if self._mode == "full" else None
         require_room(self._layout.root)
         self._layout.create()
         with FileLock(self._layout.supervisor_lock) as lock:
@@ -75,7 +76,7 @@ class Supervisor:
                 await asyncio.to_thread(end_orphans, self._layout.root)
                 plan = services.plan(self._settings, self._layout, self._mode)
                 state.write(self._layout, plan.state)
-                await self._serve(plan, keepers)
+                await self._serve(plan, keepers, opened)
             finally:
                 if keepers:
                     self._report.stopping()
@@ -86,8 +87,10 @@ class Supervisor:
         if self._fault is not None:
             raise self._fault
 
-    async def _serve(self, plan: Plan, keepers: list[asyncio.Task[None]]) -> None:
-        if self._mode == "full" and (opened := exposure.warning(plan.settings)):
+    async def _serve(
+        self, plan: Plan, keepers: list[asyncio.Task[None]], opened: str | None
+    ) -> None:
+        if opened is not None:
             self._report.trouble(opened)
         if not any(spec.name == "postgres" for spec in plan.children):
             await self._migrate(plan)

@@ -18,8 +18,9 @@ from mcp_server.cli.safe_text import as_json as json_text
 from memory_core.embedding import build_embedder
 from memory_core.extraction.probe import ask_model
 from memory_core.kernel import migrations
+from memory_core.kernel.dsn import redact_dsn
 from memory_core.kernel.errors import MemoryFault
-from memory_core.kernel.settings import Settings, redact_dsn
+from memory_core.kernel.settings import Settings
 from memory_core.runtime import Runtime
 from memory_core.text.printable import single_line
 from memory_core.upkeep import integrity

@@ -1,7 +1,6 @@
 """`mcp-memory serve`: the MCP server over streamable HTTP or stdio."""
 
 import gc
-import logging
 from typing import TYPE_CHECKING
 
 from memory_core.kernel.logging_setup import log_to_stderr
@@ -40,9 +39,8 @@ def _serve_http(server: "MemoryServer", settings: "Settings") -> None:
     from memory_core.web import connections
     from stack import exposure, ports
 
+    exposure.check(settings, dagster=False)
     port = ports.claim("MCP_PORT", settings.mcp_port, settings.mcp_host)
-    if warning := exposure.warning(settings, dagster=False):
-        logging.getLogger(__name__).warning(warning)
     connections.serve(
         application(server, settings),
         host=settings.mcp_host,

@@ -13,8 +13,9 @@ from mcp_server.cli.safe_text import as_json as json_text
 from mcp_server.cli.session import Memory, with_memory
 from memory_core import __version__
 from memory_core.kernel import migrations
+from memory_core.kernel.dsn import redact_dsn
 from memory_core.kernel.errors import MemoryFault
-from memory_core.kernel.settings import Settings, redact_dsn
+from memory_core.kernel.settings import Settings
 from memory_core.search.event_filters import EventFilters
 from stack.layout import Layout
 from stack.memory import MemoryInUse, memory_in_use

@@ -7,7 +7,8 @@ from pathlib import Path
 
 from pydantic import SecretStr
 
-from memory_core.kernel.settings import ENV_FILE, SECRET_FIELDS, Settings, redact_dsn
+from memory_core.kernel.dsn import redact_dsn
+from memory_core.kernel.settings import ENV_FILE, SECRET_FIELDS, Settings
 
 _MASK = "***"
 

@@ -6,16 +6,17 @@ import re
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
-from urllib.parse import urlsplit, urlunsplit
+from urllib.parse import urlsplit
 
 import platformdirs
 from dotenv import dotenv_values
 from pydantic import Field, SecretStr, ValidationError, field_validator, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from memory_core.kernel.dsn import is_postgres_url, redact_dsn
 from memory_core.kernel.errors import ConfigurationFault
 from memory_core.kernel.prices import Price, parse_prices
-from memory_core.web.admission import Admission, Authority
+from memory_core.web.admission import Admission, Authority, is_loopback
 
 Port = Annotated[int, Field(ge=0, le=65535)]
 PositiveInt = Annotated[int, Field(ge=1)]
@@ -28,7 +29,6 @@ ENV_FILE = Path(".env")
 
 # Read by docker-compose.yml from the same `.env`, not by the program.
 COMPOSE_ONLY = frozenset({"POSTGRES_PASSWORD", "COMPOSE_PROJECT_NAME", "MCP_MEMORY_IMAGE"})
-
 
 # The tools of the MCP server, in sets that can be switched on: TOOLSETS.
 TOOLSETS = ("core", "events", "admin")
@@ -115,6 +115,17 @@ class Settings(BaseSettings):
     mcp_port: Port = 3000
     dagster_host: str = "127.0.0.1"
     dagster_port: Port = 3001
+    # How a client of the MCP server proves who it is; none: it must be on this machine.
+    auth: Literal["none", "keys", "oauth"] = "none"
+    # With AUTH=oauth: who signs the tokens, and the address of the MCP server that they are for.
+    oauth_issuer: str | None = None
+    oauth_audience: str | None = None
+    # Calls of one user and of one tenant. Unset: 600 and ten times as many with AUTH=keys or oauth,
+    # no limit for the user of this machine. 0: no limit.
+    rate_calls_per_minute: Annotated[int, Field(ge=0)] | None = None
+    rate_tenant_calls_per_minute: Annotated[int, Field(ge=0)] | None = None
+    # Calls of one user that are under way at once, with AUTH=keys or oauth.
+    rate_calls_at_once: PositiveInt = 16
     # Names by which the servers are reached, and pages that may ask them, separated by commas.
     allowed_hosts: str = ""
     allowed_origins: str = ""
@@ -202,10 +213,21 @@ class Settings(BaseSettings):
             raise ValueError("must start with http:// or https://")
         return value
 
+    @field_validator("oauth_issuer", "oauth_audience")
+    @classmethod
+    def _safe_url(cls, value: str | None) -> str | None:
+        if value is None:
+            return None
+        url = urlsplit(value)
+        local = url.scheme == "http" and is_loopback(url.hostname or "")
+        if not url.hostname or url.username or url.fragment or not (url.scheme == "https" or local):
+            raise ValueError("must be an address that begins with https://")
+        return value
+
     @field_validator("events_db_dsn")
     @classmethod
     def _postgres_url(cls, value: SecretStr | None) -> SecretStr | None:
-        if value is not None and not _is_postgres_url(value.get_secret_value()):
+        if value is not None and not is_postgres_url(value.get_secret_value()):
             # No detail: the driver's own words would repeat parts of the password.
             raise ValueError("must be of the form postgresql://user:password@host:port/database")
         return value
@@ -225,6 +247,8 @@ class Settings(BaseSettings):
         for name in ("extractor", "embedder"):
             if getattr(self, name) == "openai" and self.openai_api_key is None:
                 raise ValueError(f"{name.upper()}=openai needs OPENAI_API_KEY to be set")
+        if self.auth == "oauth" and not (self.oauth_issuer and self.oauth_audience):
+            raise ValueError("AUTH=oauth needs OAUTH_ISSUER and OAUTH_AUDIENCE to be set")
         return self
 
     @property
@@ -237,6 +261,18 @@ class Settings(BaseSettings):
         """Who may ask a server that listens on that address."""
         hosts, origins = _listed(self.allowed_hosts), _listed(self.allowed_origins)
         return Admission.of(bound_to, hosts, origins, local_pages=local_pages)
+
+    @property
+    def calls_per_minute(self) -> int:
+        """Of one user; 0: no limit."""
+        usual = 0 if self.auth == "none" else 600
+        return usual if self.rate_calls_per_minute is None else self.rate_calls_per_minute
+
+    @property
+    def tenant_calls_per_minute(self) -> int:
+        """Of all users of one tenant; 0: no limit."""
+        chosen = self.rate_tenant_calls_per_minute
+        return 10 * self.calls_per_minute if chosen is None else chosen
 
     @property
     def chosen_toolsets(self) -> frozenset[str]:
@@ -296,7 +332,6 @@ def _listed(text: str) -> list[str]:
 
 
 SECRET_FIELDS = frozenset({"openai_api_key", "events_db_dsn"})
-_PASSWORD_OPTION = re.compile(r"\b((?:ssl)?password)=[^&]*")
 
 
 def load_settings(**overrides: Any) -> Settings:
@@ -334,29 +369,6 @@ def _with_chosen(settings: Settings, names: set[str]) -> Settings:
 @cache
 def variable_names() -> frozenset[str]:
     return frozenset(name.upper() for name in Settings.model_fields)
-
-
-def redact_dsn(dsn: str) -> str:
-    """The DSN without its password, fit for logs."""
-    parts = urlsplit(dsn)
-    parts = parts._replace(query=_PASSWORD_OPTION.sub(r"\1=***", parts.query))
-    if parts.password is not None:
-        host = parts.netloc.rpartition("@")[2]
-        parts = parts._replace(netloc=f"{parts.username}:***@{host}")
-    return urlunsplit(parts)
-
-
-def _is_postgres_url(text: str) -> bool:
-    from psycopg import ProgrammingError
-    from psycopg.conninfo import conninfo_to_dict
-
-    try:
-        if urlsplit(text).scheme not in {"postgresql", "postgres"}:
-            return False
-        ports = str(conninfo_to_dict(text).get("port") or "0").split(",")
-    except (ValueError, ProgrammingError):
-        return False
-    return all(port.isdecimal() for port in ports)
 
 
 def _one_line_each(error: ValidationError) -> str:

@@ -14,6 +14,7 @@ import pytest
 import yaml
 
 from memory_core.kernel.settings import COMPOSE_ONLY, Settings, variable_names
+from stack import exposure
 from stack.services import CODE_MODULE, dagster_storage_url
 
 PROJECT = Path(__file__).resolve().parents[2]
@@ -121,7 +122,7 @@ class TestPorts:
         assert with_ports == {"mcp-server", "dagster-webserver"}
 
     def test_nothing_is_published_beyond_this_machine(self) -> None:
-        # There are no keys: a reverse proxy is the operator's decision.
+        # There is no TLS: a reverse proxy is the operator's decision.
         addresses = {port[0] for name in SERVICES for port in published(name)}
         assert addresses == {"127.0.0.1"}
 
@@ -144,6 +145,20 @@ class TestPorts:
 
 
 class TestOpenDoors:
+    @pytest.mark.parametrize("chosen", ["", "oauth"])
+    def test_the_mcp_server_asks_its_clients_who_they_are(self, chosen: str) -> None:
+        environment = SERVICES["mcp-server"]["environment"]
+        auth = REFERENCE.sub(lambda found: chosen or str(found[3]), environment["AUTH"])
+        assert auth == (chosen or "keys")
+        settings = Settings(
+            _env_file=None,
+            mcp_host=environment["MCP_HOST"],
+            auth=auth,
+            oauth_issuer="https://login.example",
+            oauth_audience="https://memory.example/mcp",
+        )
+        assert exposure.check(settings, dagster=False) is None
+
     """What a service can reach and read if another one is taken over."""
 
     def test_the_code_server_listens_on_a_socket_and_no_port(self) -> None:

@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 from pydantic import SecretStr, TypeAdapter
 
+from memory_core.kernel.dsn import redact_dsn
 from memory_core.kernel.errors import ConfigurationFault
 from memory_core.kernel.settings import (
     COMPOSE_ONLY,
     HANDED_OVER,
     Settings,
     load_settings,
-    redact_dsn,
     superseded_notice,
     variable_names,
 )
@@ -47,6 +47,12 @@ DEFAULTS: dict[str, object] = {
     "MCP_PORT": 3000,
     "DAGSTER_HOST": "127.0.0.1",
     "DAGSTER_PORT": 3001,
+    "AUTH": "none",
+    "OAUTH_ISSUER": None,
+    "OAUTH_AUDIENCE": None,
+    "RATE_CALLS_PER_MINUTE": None,
+    "RATE_TENANT_CALLS_PER_MINUTE": None,
+    "RATE_CALLS_AT_ONCE": 16,
     "ALLOWED_HOSTS": "",
     "ALLOWED_ORIGINS": "",
     "DATA_DIR": "~/.local/share/mcp-memory",

@@ -1,0 +1,172 @@
+"""ASGI: every route asks who knocks, before anything of the memory is touched.
+
+Without AUTH there is nothing to ask: the server listens on this machine alone, for its one user.
+"""
+
+import asyncio
+import contextlib
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import anyio
+from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
+
+from mcp_server.access import access_token
+from memory_core.access.credential import Credential, RateLimited, Verifier, require
+from memory_core.kernel.errors import ErrorCode, MemoryFault
+from memory_core.kernel.principal import Principal, asking
+from memory_core.log.origin import acting
+from memory_core.web.guard import Application, Receive, Scope, Send
+
+# What a stranger may ask for. /health tells it no more than whether the server is up.
+HEALTH = "/health"
+_OPEN_PREFIX = "/.well-known/oauth-protected-resource"
+# What a route needs beyond a principal; /mcp leaves it to each tool.
+_SCOPES = {"/metrics": "admin"}
+_NO_SCOPE = frozenset({"/mcp", HEALTH})
+# How long a credential may be out of force while an answer goes on.
+CHECK_SECONDS = 0.5
+# Whoever asks for /health without a key.
+_STRANGER = Principal(user="", scopes=frozenset())
+_BEARER = re.compile(r"bearer +([A-Za-z0-9._~+/=-]{1,8192})", re.IGNORECASE | re.ASCII)
+_STATUS = {
+    ErrorCode.UNAUTHENTICATED: 401,
+    ErrorCode.FORBIDDEN: 403,
+    ErrorCode.RATE_LIMITED: 429,
+}
+
+
+class Unauthenticated(MemoryFault):
+    """One answer for all that is missing, unknown, wrong, expired or revoked."""
+
+    code = ErrorCode.UNAUTHENTICATED
+
+    def __init__(self) -> None:
+        super().__init__(
+            "This server asks for a key or a token: send the header `Authorization: Bearer …`. "
+            "What was sent is missing, wrong, expired or revoked."
+        )
+
+
+class Authentication:
+    def __init__(
+        self, app: Application, verifier: Verifier, *, metadata_url: str | None = None
+    ) -> None:
+        """`metadata_url`: where clients read which issuer gives out tokens (RFC 9728)."""
+        self._app = app
+        self._verifier = verifier
+        self._metadata_url = metadata_url
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            try:
+                await self._app(scope, receive, send)
+            finally:
+                await self._verifier.close()
+            return
+        if scope["type"] != "http":
+            await send({"type": "websocket.close", "code": 1008, "reason": "Not here."})
+            return
+        path = str(scope["path"])
+        if path.startswith(_OPEN_PREFIX):
+            await self._app(scope, receive, send)
+            return
+        try:
+            credential = await self._credential(scope)
+            if credential is None and path != HEALTH:
+                raise Unauthenticated
+            if credential is not None and path not in _NO_SCOPE:
+                require(credential.principal, _SCOPES.get(path, "read"), path)
+        except MemoryFault as fault:
+            await self._refuse(fault, send)
+            return
+        await self._serve(scope, receive, send, credential)
+
+    async def _serve(
+        self, scope: Scope, receive: Receive, send: Send, credential: Credential | None
+    ) -> None:
+        if credential is None:
+            with asking(_STRANGER):
+                await self._app(scope, receive, send)
+            return
+        scope["user"] = AuthenticatedUser(access_token(credential))
+        principal = credential.principal
+        with (
+            asking(principal),
+            acting(actor_id=principal.user, user_id=principal.user, tenant_id=principal.tenant_id),
+        ):
+            await self._while_it_holds(scope, receive, send)
+
+    async def _while_it_holds(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """A stream may last for days: it ends with the key that opened it."""
+        answer = _Answer(send)
+        with anyio.CancelScope() as lasting:
+            watch = asyncio.create_task(self._watch(scope, lasting))
+            try:
+                await self._app(scope, receive, answer.send)
+            finally:
+                watch.cancel()
+        if lasting.cancelled_caught:
+            await (answer.end() if answer.begun else self._refuse(Unauthenticated(), send))
+
+    async def _watch(self, scope: Scope, lasting: anyio.CancelScope) -> None:
+        while True:
+            await asyncio.sleep(CHECK_SECONDS)
+            with contextlib.suppress(MemoryFault):  # Postgres away: the next look decides
+                if await self._credential(scope) is None:
+                    lasting.cancel()
+                    return
+
+    async def _credential(self, scope: Scope) -> Credential | None:
+        token = _token(scope)
+        if token is None:
+            return None
+        client = scope.get("client")
+        return await self._verifier.verify(token, client[0] if client else "")
+
+    async def _refuse(self, fault: MemoryFault, send: Send) -> None:
+        if fault.code not in _STATUS:  # what is wrong inside is no business of a stranger
+            fault = MemoryFault("The memory cannot be reached now. Try again.", code=fault.code)
+        body = {"error": fault.message, "error_code": fault.code.value, "details": fault.details}
+        headers = {"content-type": "application/json", "cache-control": "no-store"}
+        if isinstance(fault, Unauthenticated):
+            headers["www-authenticate"] = self._challenge
+        if isinstance(fault, RateLimited):
+            headers["retry-after"] = str(fault.retry_after)
+        await respond(_STATUS.get(fault.code, 503), headers, json.dumps(body).encode(), send)
+
+    @property
+    def _challenge(self) -> str:
+        known = f', resource_metadata="{self._metadata_url}"' if self._metadata_url else ""
+        return f'Bearer realm="mcp-memory", error="invalid_token"{known}'
+
+
+class _Answer:
+    def __init__(self, send: Send) -> None:
+        self._send = send
+        self.begun = False
+
+    async def send(self, message: Any) -> None:
+        self.begun = True
+        await self._send(message)
+
+    async def end(self) -> None:
+        await self._send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
+async def respond(status: int, headers: Mapping[str, str], body: bytes, send: Send) -> None:
+    listed = [(name.encode(), value.encode("latin-1")) for name, value in headers.items()]
+    listed.append((b"content-length", str(len(body)).encode()))
+    await send({"type": "http.response.start", "status": status, "headers": listed})
+    await send({"type": "http.response.body", "body": body})
+
+
+def _token(scope: Scope) -> str | None:
+    """Of exactly one Authorization header. A token in the address would end up in logs."""
+    sent = [value for name, value in scope["headers"] if name.lower() == b"authorization"]
+    if len(sent) != 1:
+        return None
+    found = _BEARER.fullmatch(sent[0].decode("latin-1").strip())
+    return found[1] if found else None

@@ -1,0 +1,94 @@
+"""What `mcp-memory keys …` does."""
+
+import sys
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
+from typing import TypeVar
+
+from mcp_server.cli import tables
+from mcp_server.cli.safe_text import as_json as json_text
+from mcp_server.cli.safe_text import shown
+from mcp_server.cli.session import Memory, with_memory
+from mcp_server.cli.tables import Column
+from memory_core.access import keys
+from memory_core.access.keys import Key
+from memory_core.kernel.database import Session
+
+T = TypeVar("T")
+
+
+def create(
+    tenant: str, user: str, *, groups: str, scopes: str, expires: int | None, as_json: bool
+) -> None:
+    made, auth = _with_session(
+        lambda session: keys.create(
+            session,
+            tenant=tenant,
+            user=user,
+            groups=_listed(groups),
+            scopes=_listed(scopes),
+            days=expires,
+        )
+    )
+    if as_json:
+        print(json_text({**made.as_json(), "key": made.text}))
+        return
+    print(f"The key {made.prefix} is made, shown this once:\n\n  {made.text}\n")
+    print("A client sends it as the header `Authorization: Bearer KEY`.")
+    if auth != "keys":
+        print(f"Note: AUTH={auth} is set here, and asks for no key.", file=sys.stderr)
+
+
+def list_(tenant: str | None, *, as_json: bool) -> None:
+    found, _ = _with_session(lambda session: keys.everyone(session, tenant))
+    if as_json:
+        print(json_text({"keys": [one.as_json() for one in found]}))
+        return
+    if not found:
+        print("There are none: `mcp-memory keys create --tenant default --user ME` makes one.")
+        return
+    names = ("prefix", "tenant", "user", "groups", "scopes", "state", "last used")
+    tables.show(
+        [Column(name) for name in names],
+        (
+            [
+                one.prefix,
+                shown(one.tenant),
+                shown(one.user),
+                shown(", ".join(one.groups)),
+                ", ".join(one.scopes),
+                _state(one),
+                f"{one.last_used_at:%Y-%m-%d %H:%M}" if one.last_used_at else "never",
+            ]
+            for one in found
+        ),
+    )
+
+
+def revoke(prefix: str, *, as_json: bool) -> None:
+    found, _ = _with_session(lambda session: keys.revoke(session, prefix))
+    if as_json:
+        print(json_text(found.as_json()))
+        return
+    print(f"The key {found.prefix} of {shown(found.user)} is revoked.")
+
+
+def _with_session(work: Callable[[Session], Awaitable[T]]) -> tuple[T, str]:
+    async def run(memory: Memory) -> tuple[T, str]:
+        async with memory.runtime.database.transaction() as session:
+            return await work(session), memory.runtime.settings.auth
+
+    return with_memory(run)
+
+
+def _listed(text: str) -> list[str]:
+    return [part.strip() for part in text.split(",") if part.strip()]
+
+
+def _state(key: Key) -> str:
+    if key.revoked_at is not None:
+        return f"revoked {key.revoked_at:%Y-%m-%d}"
+    if key.expires_at is None:
+        return "in force"
+    word = "expired" if key.expires_at <= datetime.now(UTC) else "until"
+    return f"{word} {key.expires_at:%Y-%m-%d}"

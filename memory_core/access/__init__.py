@@ -1,0 +1,1 @@
+"""Who may ask: keys, tokens of an OAuth issuer, scopes and rates."""

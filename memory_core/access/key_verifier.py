@@ -1,0 +1,185 @@
+"""Whether a key holds: its hash is computed once in a while, its row is read twice a second.
+
+A key that is revoked, that has expired or whose tenant is suspended is refused by every process
+half a second later at most, with or without a connection that listens. An unknown key costs the
+same work as a wrong one, so that neither the answer nor its time tells them apart.
+"""
+
+import asyncio
+import hashlib
+import secrets
+import time
+from collections.abc import Awaitable, Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any, TypeVar
+
+from memory_core.access import keys
+from memory_core.access.bounded import Bounded
+from memory_core.access.credential import Credential, RateLimited
+from memory_core.kernel.database import Database, Row
+from memory_core.kernel.principal import Principal
+
+# How old the row of a key may be when a call is let in.
+FRESH_SECONDS = 0.5
+# How long the outcome of a comparison is remembered.
+COMPARED_SECONDS = 300.0
+# Comparisons that may wait for a thread, and wrong keys of one address in a minute.
+_MAX_WAITING = 32
+WRONG_PER_MINUTE = 30
+_REMEMBERED = 10_000
+_NOTE_EVERY = timedelta(minutes=1)
+
+K = TypeVar("K")
+R = TypeVar("R")
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    row: Row | None
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Compared:
+    hash: str
+    same: bool
+    until: float
+
+
+class KeyVerifier:
+    """`database`: opened on first use. It is not the pool of the tools: a flood of calls that holds
+    all of its connections must not keep others from proving who they are."""
+
+    def __init__(
+        self,
+        database: Callable[[], Awaitable[Database]],
+        *,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._database = database
+        self._clock = clock
+        self._rows: Bounded[str, _Read] = Bounded(_REMEMBERED)
+        self._reading: dict[str, asyncio.Task[_Read]] = {}
+        self._compared: Bounded[bytes, _Compared] = Bounded(_REMEMBERED)
+        self._comparing: dict[bytes, asyncio.Task[bool]] = {}
+        self._wrong: Bounded[str, list[float]] = Bounded(_REMEMBERED)
+        # One thread: wrong keys may take one core at most from those who have right ones.
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="key-hash")
+        self._noted: Bounded[str, float] = Bounded(_REMEMBERED)
+        self._noting: set[asyncio.Task[None]] = set()
+        # What unknown keys are compared with.
+        self._nothing: str | None = None
+
+    async def verify(self, token: str, address: str) -> Credential | None:
+        prefix = keys.prefix_of(token)
+        if prefix is None:
+            return None
+        row = await self._row(prefix)
+        same = await self._is_same(token, row["hash"] if row is not None else None, address)
+        if row is None or not same or not row["holds"]:
+            return None
+        self._note_use(prefix, row)
+        principal = Principal(
+            tenant_id=row["tenant_id"],
+            user=row["user_id"],
+            groups=frozenset(row["groups"]),
+            scopes=frozenset(row["scopes"]),
+        )
+        return Credential(principal, client=prefix)
+
+    async def close(self) -> None:
+        for task in [*self._noting, *self._reading.values(), *self._comparing.values()]:
+            task.cancel()
+        self._thread.shutdown(wait=False, cancel_futures=True)
+
+    async def _row(self, prefix: str) -> Row | None:
+        read = self._rows.get(prefix)
+        if read is None or self._clock() - read.at > FRESH_SECONDS:
+            read = await _shared(self._reading, prefix, lambda: self._read(prefix))
+        return read.row
+
+    async def _read(self, prefix: str) -> _Read:
+        at = self._clock()  # before: what is revoked meanwhile may not count as fresh
+        database = await self._database()
+        async with database.session() as session:
+            read = _Read(await session.one("key_to_verify", prefix=prefix), at)
+        self._rows.put(prefix, read)
+        return read
+
+    async def _is_same(self, token: str, hash_: str | None, address: str) -> bool:
+        digest = hashlib.sha256(token.encode()).digest()
+        known = self._compared.get(digest)
+        if known is not None and known.until > self._clock() and hash_ in (None, known.hash):
+            return known.same
+        if known is None or not known.same:
+            self._refuse_guessing(address)
+        if len(self._comparing) >= _MAX_WAITING:
+            raise RateLimited("Too many keys are being checked now. Try again.", 1)
+        same = await _shared(self._comparing, digest, lambda: self._compare(digest, token, hash_))
+        if not same:
+            self._count_wrong(address)
+        return same
+
+    async def _compare(self, digest: bytes, token: str, hash_: str | None) -> bool:
+        loop = asyncio.get_running_loop()
+        if self._nothing is None:
+            unguessable = secrets.token_hex()
+            self._nothing = await loop.run_in_executor(
+                self._thread, keys.hasher().hash, unguessable
+            )
+        against = hash_ or self._nothing
+        same = await loop.run_in_executor(self._thread, _matches, against, token)
+        self._compared.put(digest, _Compared(against, same, self._clock() + COMPARED_SECONDS))
+        return same
+
+    def _refuse_guessing(self, address: str) -> None:
+        recent = [at for at in self._wrong.get(address) or () if at > self._clock() - 60]
+        if len(recent) >= WRONG_PER_MINUTE:
+            raise RateLimited(
+                "Too many wrong keys came from this address.",
+                max(1, round(recent[0] + 60 - self._clock())),
+            )
+
+    def _count_wrong(self, address: str) -> None:
+        recent = [at for at in self._wrong.get(address) or () if at > self._clock() - 60]
+        self._wrong.put(address, [*recent, self._clock()])
+
+    def _note_use(self, prefix: str, row: Row) -> None:
+        last: datetime | None = row["last_used_at"]
+        if last is not None and datetime.now(UTC) - last < _NOTE_EVERY:
+            return
+        noted = self._noted.get(prefix)
+        if noted is not None and self._clock() - noted < _NOTE_EVERY.total_seconds():
+            return
+        self._noted.put(prefix, self._clock())
+        task = asyncio.create_task(self._write_use(prefix))
+        self._noting.add(task)
+        task.add_done_callback(self._noting.discard)
+
+    async def _write_use(self, prefix: str) -> None:
+        database = await self._database()
+        async with database.session() as session:
+            await session.run("note_use_of_key", prefix=prefix)
+
+
+def _matches(hash_: str, token: str) -> bool:
+    """Argon2 compares whole digests, in a time that does not depend on where they differ."""
+    from argon2.exceptions import VerificationError
+
+    try:
+        return keys.hasher().verify(hash_, token)
+    except VerificationError:
+        return False
+
+
+async def _shared(
+    running: dict[K, asyncio.Task[R]], key: K, work: Callable[[], Coroutine[Any, Any, R]]
+) -> R:
+    """The result of one task for all who ask meanwhile; one who leaves does not end it."""
+    task = running.get(key)
+    if task is None:
+        task = running[key] = asyncio.create_task(work())
+        task.add_done_callback(lambda _: running.pop(key, None))
+    return await asyncio.shield(task)

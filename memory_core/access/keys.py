@@ -1,0 +1,176 @@
+"""Keys: made, listed and revoked. A key is `mcpmem_`, ten characters that name it, and a secret.
+
+The fixed start and the checksum at the end let secret scanners find a leaked key and nothing else:
+`mcpmem_[0-9A-Za-z]{10}_[0-9A-Za-z]{49}`.
+"""
+
+import re
+import secrets
+import zlib
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import cache
+from typing import TYPE_CHECKING, Any, Self
+from uuid import UUID
+
+from memory_core.kernel.database import Row, Session
+from memory_core.kernel.errors import InvalidInput, NotFound
+from memory_core.kernel.principal import SCOPES
+
+if TYPE_CHECKING:
+    from argon2 import PasswordHasher
+
+_DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+_START = "mcpmem_"
+_NAME_CHARS, _SECRET_CHARS, _CHECKSUM_CHARS = 10, 43, 6
+_KEY = re.compile(rf"({_START}[0-9A-Za-z]{{{_NAME_CHARS}}})_([0-9A-Za-z]{{49}})", re.ASCII)
+_MAX_NAME = 200
+_MAX_GROUPS = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    prefix: str
+    tenant_id: UUID
+    tenant: str
+    user: str
+    groups: list[str]
+    scopes: list[str]
+    created_at: datetime
+    expires_at: datetime | None = None
+    last_used_at: datetime | None = None
+    revoked_at: datetime | None = None
+    # Known only to the one who makes it.
+    text: str | None = field(default=None, repr=False)
+
+    @classmethod
+    def of(cls, row: Row) -> Self:
+        return cls(user=row.pop("user_id"), **row)
+
+    def as_json(self) -> dict[str, Any]:
+        """Without the secret."""
+        return {
+            "prefix": self.prefix,
+            "tenant": self.tenant,
+            "user": self.user,
+            "groups": self.groups,
+            "scopes": self.scopes,
+            "created_at": self.created_at,
+            "expires_at": self.expires_at,
+            "last_used_at": self.last_used_at,
+            "revoked_at": self.revoked_at,
+        }
+
+
+def new_text() -> str:
+    """A new key: 256 bits of it are secret."""
+    body = _random(_NAME_CHARS) + "_" + _random(_SECRET_CHARS)
+    return f"{_START}{body}{checksum(_START + body)}"
+
+
+def prefix_of(text: str) -> str | None:
+    """The part that names the key; None for what cannot be one."""
+    found = _KEY.fullmatch(text)
+    if found is None or checksum(text[:-_CHECKSUM_CHARS]) != text[-_CHECKSUM_CHARS:]:
+        return None
+    return found[1]
+
+
+@cache
+def hasher() -> "PasswordHasher":
+    """Argon2id as OWASP recommends it at least: about 16 ms of one core."""
+    from argon2 import PasswordHasher
+
+    return PasswordHasher(time_cost=2, memory_cost=19_456, parallelism=1)
+
+
+async def create(
+    session: Session,
+    *,
+    tenant: str,
+    user: str,
+    groups: Collection[str] = (),
+    scopes: Collection[str] = ("read", "write"),
+    days: int | None = None,
+) -> Key:
+    """The only time that a key has its text."""
+    name = _name("user", user)
+    members = sorted({_name("group", group) for group in groups})
+    if len(members) > _MAX_GROUPS:
+        raise InvalidInput(f"A key has at most {_MAX_GROUPS} groups.")
+    allowed = _scopes(scopes)
+    owner = await find_tenant(session, tenant)
+    text = new_text()
+    prefix = prefix_of(text)
+    assert prefix is not None
+    row = await session.one(
+        "add_key",
+        prefix=prefix,
+        hash=hasher().hash(text),
+        tenant_id=owner["tenant_id"],
+        user_id=name,
+        groups=members,
+        scopes=allowed,
+        days=days,
+    )
+    assert row is not None
+    return Key(
+        prefix, owner["tenant_id"], owner["name"], name, members, allowed,
+        row["created_at"], row["expires_at"], text=text,
+    )  # fmt: skip
+
+
+async def everyone(session: Session, tenant: str | None = None) -> list[Key]:
+    tenant_id = (await find_tenant(session, tenant))["tenant_id"] if tenant is not None else None
+    return [Key.of(row) for row in await session.all("list_keys", tenant_id=tenant_id)]
+
+
+async def revoke(session: Session, text: str) -> Key:
+    """By the prefix or the first characters of it. To revoke again changes nothing."""
+    start = re.split(r"_(?=[0-9A-Za-z]{49}$)", text.strip())[0]  # a whole key names itself too
+    rows = []
+    if len(start) > len(_START) and re.fullmatch(r"\w+", start, re.ASCII):
+        rows = await session.all("find_keys", start=start.replace("_", "\\_"))
+    if not rows:
+        raise NotFound("There is no such key: `mcp-memory keys list` shows them.")
+    if len(rows) > 1:
+        raise InvalidInput("Several keys begin so: give more of the prefix.")
+    found = await session.one("revoke_key", prefix=rows[0]["prefix"])
+    assert found is not None
+    return Key.of({**rows[0], **found})
+
+
+async def find_tenant(session: Session, name: str) -> Row:
+    row = await session.one("tenant_named", name=name.strip().lower())
+    if row is None:
+        raise NotFound(
+            f"There is no tenant {name[:80]!r}. The tenant of a memory without others is 'default'."
+        )
+    return row
+
+
+def _name(what: str, text: str) -> str:
+    name = text.strip()
+    if not name or len(name) > _MAX_NAME or not name.isprintable():
+        raise InvalidInput(f"A {what} is a name of 1 to {_MAX_NAME} printable characters.")
+    return name
+
+
+def _scopes(scopes: Collection[str]) -> list[str]:
+    wanted = {scope.strip().lower() for scope in scopes}
+    if not wanted or wanted - SCOPES:
+        raise InvalidInput("Scopes are one or more of read, write and admin.")
+    return [scope for scope in ("read", "write", "admin") if scope in wanted]
+
+
+def _random(chars: int) -> str:
+    return "".join(secrets.choice(_DIGITS) for _ in range(chars))
+
+
+def checksum(text: str) -> str:
+    number, digits = zlib.crc32(text.encode()), []
+    for _ in range(_CHECKSUM_CHARS):
+        number, digit = divmod(number, len(_DIGITS))
+        digits.append(_DIGITS[digit])
+    return "".join(reversed(digits))

@@ -1,0 +1,53 @@
+-- Who may ask: keys and tenants. Read before a principal is known, on connections of their own.
+
+-- fragment: key_columns
+k.prefix, k.tenant_id, t.name AS tenant, k.user_id, k.groups, k.scopes,
+k.created_at, k.expires_at, k.last_used_at, k.revoked_at
+
+-- name: add_key
+INSERT INTO access_key (prefix, hash, tenant_id, user_id, groups, scopes, expires_at)
+VALUES (%(prefix)s, %(hash)s, %(tenant_id)s, %(user_id)s, %(groups)s, %(scopes)s,
+        now() + make_interval(days => %(days)s))
+RETURNING created_at, expires_at;
+
+-- name: list_keys
+SELECT
+-- include: key_columns
+FROM access_key k
+JOIN tenant t USING (tenant_id)
+WHERE %(tenant_id)s::uuid IS NULL OR k.tenant_id = %(tenant_id)s
+ORDER BY k.created_at, k.prefix;
+
+-- name: find_keys
+-- By the first characters of the prefix.
+SELECT
+-- include: key_columns
+FROM access_key k
+JOIN tenant t USING (tenant_id)
+WHERE k.prefix LIKE %(start)s || '%%'
+LIMIT 2;
+
+-- name: revoke_key
+UPDATE access_key SET revoked_at = coalesce(revoked_at, now())
+WHERE prefix = %(prefix)s
+RETURNING revoked_at;
+
+-- name: key_to_verify
+-- Whether it holds is decided by the server's clock, the same for every process.
+SELECT k.hash, k.tenant_id, k.user_id, k.groups, k.scopes, k.last_used_at,
+       k.revoked_at IS NULL AND t.status = 'active'
+           AND (k.expires_at IS NULL OR k.expires_at > now()) AS holds
+FROM access_key k
+JOIN tenant t USING (tenant_id)
+WHERE k.prefix = %(prefix)s;
+
+-- name: note_use_of_key
+-- At most once a minute, whoever asks.
+UPDATE access_key SET last_used_at = now()
+WHERE prefix = %(prefix)s
+  AND (last_used_at IS NULL OR last_used_at < now() - interval '1 minute');
+
+-- name: tenant_named
+-- By name or by id.
+SELECT tenant_id, name, status FROM tenant
+WHERE name = %(name)s OR tenant_id::text = %(name)s;

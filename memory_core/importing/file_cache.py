@@ -1,6 +1,7 @@
 """What is remembered of files, so that unchanged ones are neither read nor parsed again.
 
-Only a cache: Postgres says what is stored. Losing it costs time.
+Only a cache: Postgres says what is stored. Losing it costs time. It holds hashes alone,
+also of paths: what is deleted from the memory is not named here, on any machine that imported it.
 """
 
 import hashlib
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from memory_core.importing import formats
+from memory_core.importing.identity import readable
 from memory_core.kernel.file_locks import FileLock
 
 log = logging.getLogger(__name__)
@@ -22,17 +24,17 @@ _LOCK_SECONDS = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """An item by what identifies it and its content."""
+    """An item by what identifies it and its content. `source_id`: None when it was not read now."""
 
     uid: str
-    source_id: str
     content_hash: str
+    source_id: str | None = None
 
 
 class _Entry(NamedTuple):
     digest: str  # "" for a mailbox
     # None: other options, or another version, made something else of it. Its bytes stay known.
-    items: Sequence[tuple[str, str, str]] | None
+    items: Sequence[tuple[str, str]] | None
     # How the file looked when it was read (`files.Content`).
     stamp: str = ""
 
@@ -45,25 +47,27 @@ class Memo:
     def __init__(self, data_dir: Path, root: str, options: str) -> None:
         """`options`: whatever else decides what a file becomes."""
         self._file = _file(data_dir, root)
+        _named_file(data_dir, root).unlink(missing_ok=True)
         self._label = f"{formats.VERSION} {options}"
         self._files = self._load()
         self._noted: dict[str, _Entry] = {}
 
     def recall(self, relative: str, digest: str) -> list[Known] | None:
         """What a file of these bytes holds."""
-        entry = self._files.get(relative)
+        entry = self._files.get(key_of(relative))
         return entry.known if entry is not None and entry.digest == digest else None
 
     def recall_unread(self, relative: str, stamp: str) -> list[Known] | None:
         """What a file holds that looks as it did when it was read."""
-        entry = self._files.get(relative)
+        entry = self._files.get(key_of(relative))
         return entry.known if entry is not None and stamp and entry.stamp == stamp else None
 
     def note(self, relative: str, digest: str, items: list[Known], stamp: str = "") -> None:
         if not items or not _is_plain(relative):
             return
-        known = [(item.uid, item.source_id, item.content_hash) for item in items]
-        self._files[relative] = self._noted[relative] = _Entry(digest, known, stamp)
+        known = [(item.uid, item.content_hash) for item in items]
+        key = key_of(relative)
+        self._files[key] = self._noted[key] = _Entry(digest, known, stamp)
 
     def save(self) -> None:
         """Beside what another import has noted meanwhile."""
@@ -86,16 +90,26 @@ class Memo:
         label, files = _read(self._file)
         if label == self._label:
             return files
-        return {path: _Entry(entry.digest, None) for path, entry in files.items()}
+        return {key: _Entry(entry.digest, None) for key, entry in files.items()}
 
 
-def digests(data_dir: Path, root: str) -> list[tuple[str, str]]:
-    """The files of a root and the hashes of their bytes, whatever they became."""
+def digests(data_dir: Path, root: str) -> dict[str, str]:
+    """By `key_of` the files of a root, the hashes of their bytes, whatever they became."""
     _, files = _read(_file(data_dir, root))
-    return [(relative, digest) for relative, (digest, *_) in files.items() if digest]
+    return {key: digest for key, (digest, *_) in files.items() if digest}
+
+
+def key_of(relative: str) -> str:
+    """A path as it is kept."""
+    return hashlib.sha256(readable(relative).encode()).hexdigest()[:32]
 
 
 def _file(data_dir: Path, root: str) -> Path:
+    return _named_file(data_dir, root).with_suffix(".hashes.json")
+
+
+def _named_file(data_dir: Path, root: str) -> Path:
+    """What earlier versions wrote, with the paths as they are."""
     name = hashlib.sha256(root.encode()).hexdigest()[:16]
     return data_dir / "imports" / f"{name}.json"
 
@@ -104,17 +118,17 @@ def _read(file: Path) -> tuple[str, dict[str, _Entry]]:
     try:
         content = json.loads(file.read_text(encoding="utf-8"))
         return str(content["label"]), {
-            path: _Entry(str(digest), _items(items), *map(str, more))
-            for path, (digest, items, *more) in content["files"].items()
-            if _is_plain(path)
+            key: _Entry(str(digest), _items(items), *map(str, more))
+            for key, (digest, items, *more) in content["files"].items()
+            if _is_plain(key)
         }
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return "", {}
 
 
-def _items(listed: Any) -> list[tuple[str, str, str]] | None:
+def _items(listed: Any) -> list[tuple[str, str]] | None:
     """None as well for what was damaged."""
-    items = [(uid, source_id, content_hash) for uid, source_id, content_hash in listed or []]
+    items = [(uid, content_hash) for uid, content_hash in listed or []]
     is_whole = all(isinstance(value, str) and _is_plain(value) for item in items for value in item)
     return items if items and is_whole else None
 

@@ -100,6 +100,7 @@ class History:
         self._reader = Reader({}, options.artifact_type)
         self._stored: dict[str, set[str]] = {}
         self._latest: dict[str, str] = {}
+        self._source_ids: dict[str, str] = {}
         self._begun: set[str] = set()
         self._batch: list[tuple[Version, Document]] = []
         self._last: dict[str, tuple[Version, Known]] = {}
@@ -207,6 +208,7 @@ class History:
         hashes: defaultdict[str, set[str]] = defaultdict(set)
         for row in rows:
             hashes[row["artifact_uid"]].add(row["content_hash"])
+            self._source_ids[row["artifact_uid"]] = row["source_id"]
             if row["is_latest"]:
                 self._latest[row["artifact_uid"]] = row["content_hash"]
         for uid in missing:
@@ -258,5 +260,6 @@ class History:
     def _summarise(self) -> None:
         for uid, (version, item) in self._last.items():
             if uid not in self._outcomes and uid not in self._failed:
-                entry = Entry(version.found.path, item.source_id, uid)
+                source_id = item.source_id or self._source_ids.get(uid)
+                entry = Entry(version.found.path, source_id, uid)
                 self.report.unchanged.append(entry)

@@ -7,13 +7,14 @@ below it, with the same bytes where those are remembered.
 import asyncio
 import hashlib
 import os
+import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
 from memory_core.importing import files, identity
-from memory_core.importing.file_cache import digests
+from memory_core.importing.file_cache import digests, key_of
 from memory_core.importing.file_presence import Presence
 from memory_core.importing.file_walk import is_passed_over
 from memory_core.importing.item import Unusable
@@ -79,12 +80,19 @@ def _compare(data_dir: Path, name: str, folder: Path, names: set[str]) -> Likene
     there = [path for path in names if disk.at(path)]
     if len(there) < len(names) * _MOST:
         return Likeness(len(names), len(there))
-    known = {
-        identity.name_of(name, relative): (relative, digest)
-        for relative, digest in digests(data_dir, name)
-    }
-    equal = [_digest(folder, known[path][0]) == known[path][1] for path in there if path in known]
+    known = digests(data_dir, name)
+    relatives = [path.removeprefix(f"{name}/") for path in there]
+    equal = [
+        known[key] in {_digest(folder, form) for form in _forms(relative)}
+        for relative in relatives
+        if (key := key_of(relative)) in known
+    ]
     return Likeness(len(names), len(there), equal.count(True), equal.count(False))
+
+
+def _forms(relative: str) -> set[str]:
+    """macOS and Linux write accents differently."""
+    return {relative, unicodedata.normalize("NFD", relative)}
 
 
 def _digest(folder: Path, relative: str) -> str | None:

@@ -183,4 +183,4 @@ class _Mailbox(Exception):
 def identify(document: Document) -> Known:
     assert document.source_id is not None
     uid = ids.artifact_uid(document.source_system, document.source_id)
-    return Known(uid, document.source_id, ids.sha256(document.content))
+    return Known(uid, ids.sha256(document.content), document.source_id)

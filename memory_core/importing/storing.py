@@ -33,6 +33,7 @@ OF_ONE_DOCUMENT = {ErrorCode.VALIDATION_ERROR, ErrorCode.OPENAI_ERROR}
 class Stored:
     """The latest revision of an artifact."""
 
+    source_id: str
     content_hash: str
     artifact_type: str
     is_mail: bool
@@ -41,6 +42,7 @@ class Stored:
     @classmethod
     def of(cls, row: Row) -> "Stored":
         return cls(
+            row["source_id"],
             row["content_hash"],
             row["artifact_type"],
             row["source_system"] == "email",
@@ -116,7 +118,8 @@ class Storing:
         stored = known.get(item.uid)
         self.seen.add(item.uid)
         self._note_address(found, item, stored)
-        entry = Entry(found.path, item.source_id, item.uid)
+        source_id = item.source_id or (stored.source_id if stored is not None else None)
+        entry = Entry(found.path, source_id, item.uid)
         other = self._counts.get(item.uid) or self._first_place(found, stored)
         if other is not None:
             reason = f"the same document as in {other}"

@@ -245,7 +245,7 @@ SELECT r.artifact_uid,
        CASE WHEN EXISTS (SELECT 1 FROM revision_text t WHERE t.artifact_uid = r.artifact_uid
                                                          AND t.revision_id = r.revision_id)
             THEN r.content_hash ELSE '' END AS content_hash,
-       r.artifact_type, r.source_system, r.source_url,
+       r.artifact_type, r.source_system, r.source_id, r.source_url,
        coalesce(a.addresses, '{}') AS addresses
 FROM artifact_revision r
 LEFT JOIN (
@@ -264,7 +264,7 @@ ON CONFLICT DO NOTHING;
 
 -- name: revision_hashes
 -- For importing history: every revision that is stored with its text, and which one is the latest.
-SELECT r.artifact_uid, r.content_hash, r.is_latest
+SELECT r.artifact_uid, r.source_id, r.content_hash, r.is_latest
 FROM artifact_revision r JOIN revision_text t USING (artifact_uid, revision_id)
 WHERE r.artifact_uid = ANY (%(uids)s::text[]);
 

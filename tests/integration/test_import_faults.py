@@ -305,5 +305,5 @@ async def test_what_was_known_and_vanished_meanwhile_is_said_to_have_changed(
     report = Report()
     storing = Storing(runtime, report)
     found = Found(Root("x", Path("/x")), "a.md", 1)
-    await storing.keep(found, Known("uid_1", "x/a.md", "hash"), None, {})
+    await storing.keep(found, Known("uid_1", "hash", "x/a.md"), None, {})
     assert "changes while it is read" in (report.failed[0].reason or "")

@@ -13,7 +13,7 @@ import pytest
 from memory_core.artifacts.deletion import delete_artifact
 from memory_core.artifacts.document import ArtifactType
 from memory_core.importing import files, run
-from memory_core.importing.file_cache import Known, Memo, digests
+from memory_core.importing.file_cache import Known, Memo, digests, key_of
 from memory_core.importing.formats import mbox
 from memory_core.importing.storing import Storing
 from memory_core.runtime import Runtime
@@ -160,11 +160,14 @@ async def test_another_type_for_one_file_does_not_forget_the_others(
 async def test_two_imports_at_once_remember_both(importer: Importer, notes: Path) -> None:
     here = [Memo(importer.data_dir, "notes", "") for _ in range(2)]
     for number, memo in enumerate(here):
-        memo.note(f"{number}.md", "digest", [Known("uid_1", "notes/1", "hash")])
+        memo.note(f"{number}.md", "digest", [Known("uid_1", "hash")])
     for memo in here:
         memo.save()
 
-    assert digests(importer.data_dir, "notes") == [("0.md", "digest"), ("1.md", "digest")]
+    assert digests(importer.data_dir, "notes") == {
+        key_of("0.md"): "digest",
+        key_of("1.md"): "digest",
+    }
 
 
 @pytest.mark.usefixtures("later")
@@ -176,8 +179,8 @@ async def test_two_imports_at_once_remember_both(importer: Importer, notes: Path
         pytest.param(lambda entry: [entry[0], [[*entry[1][0], "x"]], entry[2]], id="too long"),
         pytest.param(lambda entry: [entry[0], [], entry[2]], id="of nothing"),
         pytest.param(lambda entry: [entry[0], None, entry[2]], id="of nobody"),
-        pytest.param(lambda entry: [entry[0], [["uid_\0", "a", "b"]], entry[2]], id="with a NUL"),
-        pytest.param(lambda entry: [entry[0], [["\ud800", "a", "b"]], entry[2]], id="no Unicode"),
+        pytest.param(lambda entry: [entry[0], [["uid_\0", "a"]], entry[2]], id="with a NUL"),
+        pytest.param(lambda entry: [entry[0], [["\ud800", "a"]], entry[2]], id="no Unicode"),
         pytest.param(lambda entry: [1, {"a": 1}, 3], id="of other types"),
         pytest.param(lambda entry: "xyz", id="no list"),
     ],
@@ -306,3 +309,18 @@ async def test_what_has_become_a_mailbox_is_read_as_one(
 
     assert names(report, "created") == ["inbox"]
     assert counts(report) == {"created": 1, "unchanged": 2}
+
+
+@pytest.mark.usefixtures("later")
+async def test_no_path_is_remembered_and_those_of_an_earlier_version_go(
+    importer: Importer, notes: Path
+) -> None:
+    await importer(notes)
+    file = memo_file(importer)
+    earlier = file.with_name(file.name.replace(".hashes.json", ".json"))
+    earlier.write_text('{"label": "", "files": {"a.md": ["digest", [["uid", "notes/a.md", "h"]]]}}')
+
+    assert counts(await importer(notes)) == {"unchanged": 2}
+
+    assert memo_file(importer) == file
+    assert "a.md" not in file.read_text()

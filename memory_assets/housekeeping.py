@@ -12,6 +12,7 @@ from memory_assets.operations import OPERATIONS
 from memory_assets.resources import MemoryResource
 from memory_assets.schedules import scheduled
 from memory_assets.specs import OWNERS
+from memory_core.artifacts import lineage
 from memory_core.kernel.database import Database
 from memory_core.kernel.settings import Settings
 from memory_core.log import upkeep
@@ -35,10 +36,11 @@ _RUNS_PER_BATCH = 100
 Upkeep, every hour, in small steps while everything else goes on. Keys of superseded and old
 revisions are retired beyond `MAX_LIVE_PARTITIONS` (they come back when a user asks for their
 events again); finished runs are forgotten after `HISTORY_DAYS` unless they are the last that is
-known of a listed partition; cached answers that nothing can ask for again are dropped; the
-statistics that searches rank by are counted again; the log gets the partitions of the next months,
-and those older than `LOG_MONTHS` are archived; the audit gets its partitions, and those older than
-`AUDIT_DAYS` are dropped; tables with many dead rows are vacuumed.""",
+known of a listed partition; cached answers that nothing can ask for again are dropped, and what
+runs wrote of documents that were deleted meanwhile; the statistics that searches rank by are
+counted again; the log gets the partitions of the next months, and those older than `LOG_MONTHS`
+are archived; the audit gets its partitions, and those older than `AUDIT_DAYS` are dropped; tables
+with many dead rows are vacuumed.""",
 )
 def housekeeping(context: dg.AssetExecutionContext, memory: MemoryResource) -> dg.MaterializeResult:  # type: ignore[type-arg]
     return dg.MaterializeResult(metadata=asyncio.run(_keep_house(context, memory)))
@@ -60,6 +62,7 @@ async def _keep_house(context: dg.AssetExecutionContext, memory: MemoryResource)
             ),
             "searched_passages": await statistics.rebuild(database),
         }
+        done["forgotten_partitions"] = await lineage.forget_left_behind(database)
         done["dropped_embeddings"] = await cache.sweep_embeddings(database, settings.cache_days)
         done |= await _keep_log(database, settings)
         audit = await keep_audit(database, settings.audit_days)

@@ -5,7 +5,7 @@ It lies in the same database, so that deleting a document takes it along in the 
 
 import json
 
-from memory_core.kernel.database import Session
+from memory_core.kernel.database import Database, Session
 
 # As Dagster writes asset keys.
 _ASSETS = [
@@ -31,39 +31,69 @@ EVENT_TYPES = [
 ]
 
 
+# Keys of deleted documents that are forgotten at once.
+_LEFT_BEHIND = 500
+
+
 async def forget(session: Session, artifact_uid: str) -> int:
     """Before the revisions are deleted. Returns how many entries of the event log are gone."""
-    tables = await session.one("lineage_tables_exist")
     found = await session.one("partitions_of_artifact", uid=artifact_uid)
-    assert tables is not None
     assert found is not None
     keys = found["keys"]
-    if not tables["exists"] or not keys:
+    if not keys or not await _tables_exist(session):
         return 0
     # A trial's page tells of many documents, each by its uid.
     await session.run("delete_trial_pages", asset=json.dumps(["prompt_trial"]), uid=artifact_uid)
+    titles = [row["title"] for row in await session.all("titles_of_artifact", uid=artifact_uid)]
+    deleted = await _forget(session, artifact_uid, keys, titles)
+    await session.run("forget_title_tags", uid=artifact_uid)
+    return deleted
+
+
+async def forget_left_behind(database: Database) -> int:
+    """What runs wrote of documents that were deleted while they worked. Returns how many names of
+    partitions are gone."""
+    forgotten = 0
+    async with database.session() as session:
+        if not await _tables_exist(session):
+            return 0
+        while True:
+            rows = await session.all(
+                "partitions_of_nothing", assets=_ASSETS, types=EVENT_TYPES, limit=_LEFT_BEHIND
+            )
+            if not rows:
+                return forgotten
+            async with session.connection.transaction():
+                await _forget(session, "", [row["partition"] for row in rows], [])
+            forgotten += len(rows)
+
+
+async def _tables_exist(session: Session) -> bool:
+    tables = await session.one("lineage_tables_exist")
+    return tables is not None and bool(tables["exists"])
+
+
+async def _forget(session: Session, uid: str, keys: list[str], titles: list[str]) -> int:
     await session.run("delete_lineage_previews", keys=keys)
     entries = {"assets": _ASSETS, "types": EVENT_TYPES, "keys": keys}
-    runs = await session.all("runs_of_document", uid=artifact_uid, **entries)
+    runs = await session.all("runs_of_document", uid=uid, **entries)
     await session.run("delete_lineage_tags", **entries)
     await session.run("delete_lineage_partitions", keys=keys)
     deleted = await session.run("delete_lineage_events", **entries)
-    await _forget_names(session, artifact_uid, keys, [row["run_id"] for row in runs])
+    await _forget_names(session, keys, titles, [row["run_id"] for row in runs])
     return deleted
 
 
 async def _forget_names(
-    session: Session, artifact_uid: str, keys: list[str], runs: list[str]
+    session: Session, keys: list[str], titles: list[str], runs: list[str]
 ) -> None:
     """Runs, ticks and backfills stay, without the titles in the names of partitions and in tags."""
-    rows = await session.all("titles_of_artifact", uid=artifact_uid)
     names = {key: f"deleted:{key.rpartition(':')[2]}" for key in keys}
     # In JSON a letter beyond ASCII may stand escaped; a title is a whole value there.
     names |= {_escaped(key): name for key, name in names.items()}
-    for row in rows:
-        names |= {f'"{row["title"]}"': '"deleted"', f'"{_escaped(row["title"])}"': '"deleted"'}
+    for title in titles:
+        names |= {f'"{title}"': '"deleted"', f'"{_escaped(title)}"': '"deleted"'}
     told = {"names": list(names), "instead": list(names.values())}
-    await session.run("forget_title_tags", uid=artifact_uid)
     for query in ("forget_in_run_tags", "forget_in_runs", "forget_in_events_of_runs"):
         await session.run(query, runs=runs, **told)
     for query in ("forget_in_ticks", "forget_in_sensors", "forget_in_backfills"):

@@ -9,6 +9,17 @@ SELECT to_regclass('dagster.event_logs') IS NOT NULL
 SELECT coalesce(array_agg(partition_key), '{}') AS keys
 FROM artifact_revision WHERE artifact_uid = %(uid)s AND partition_key IS NOT NULL;
 
+-- name: partitions_of_nothing
+-- Names of partitions whose revision is deleted: a run that was under way has written them since.
+SELECT l.partition FROM dagster.event_logs l
+WHERE l.asset_key = ANY(%(assets)s) AND l.dagster_event_type = ANY(%(types)s)
+  AND l.partition IS NOT NULL
+  AND NOT EXISTS (SELECT 1 FROM artifact_revision r WHERE r.partition_key = l.partition)
+UNION
+SELECT p.partition FROM dagster.dynamic_partitions p
+WHERE NOT EXISTS (SELECT 1 FROM artifact_revision r WHERE r.partition_key = p.partition)
+LIMIT %(limit)s;
+
 -- name: delete_lineage_tags
 DELETE FROM dagster.asset_event_tags t USING dagster.event_logs l
 WHERE l.id = t.event_id AND l.asset_key = ANY(%(assets)s)

@@ -90,12 +90,13 @@ WHERE c.id IN (
     LIMIT %(limit)s);
 
 -- name: sweep_cache
--- A merge answer is about events, which are no passage of a revision: whether a run could ask for
--- it again is not known, and after that long it is hardly worth a call.
+-- Answers about passages that no revision has go at once: their document was deleted, some while
+-- the question was asked. A merge answer is about events, which are no passage of a revision:
+-- whether a run could ask for it again is not known, and after that long it is hardly worth a call.
 DELETE FROM extraction_cache c
 WHERE c.ctid IN (
     SELECT k.ctid FROM extraction_cache k
-    WHERE (k.context_hash <> 'event_merge' AND k.created_at < now() - interval '1 day'
+    WHERE (k.context_hash <> 'event_merge'
            AND NOT EXISTS (SELECT 1 FROM revision_chunk r
                            WHERE r.content_hash = passage_of(k.chunk_hash)))
        OR (k.created_at < now() - make_interval(days => %(days)s)

@@ -20,6 +20,15 @@ class Embedder(Protocol):
     @property
     def dimension(self) -> int: ...
 
+    @property
+    def is_cheap(self) -> bool:
+        """Whether a search may embed some passages while it is waited for."""
+        ...
+
+    def related(self, word: str) -> "Sequence[tuple[str, float]]":
+        """Words of similar meaning with their cosines, nearest first; none where it cannot tell."""
+        ...
+
     async def embed(self, texts: "Sequence[str]") -> list[Vector]:
         """One vector per text, in order. Raises ProviderFault."""
         ...

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import re
 import threading
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,15 +13,47 @@ from memory_core.embedding import Vector
 _DIMENSION = 256
 # So few characters are embedded in less time than a thread takes to begin.
 _AT_ONCE_CHARS = 1_000
+# The words that the model knows as a whole: tokens that begin a word.
+_WHOLE_WORD = re.compile("▁([a-z]{3,})")
+_RELATED = 12
+
+
+class _Words:
+    """The vectors of whole words, less what they all have in common."""
+
+    def __init__(self, model: Any) -> None:
+        import numpy
+
+        known = {
+            match[1]: number
+            for token, number in model.tokenizer.get_vocab().items()
+            if (match := _WHOLE_WORD.fullmatch(token))
+        }
+        self._words = sorted(known)
+        self._numbers = {word: number for number, word in enumerate(self._words)}
+        vectors = model.embedding[[known[word] for word in self._words]]
+        vectors = vectors / numpy.linalg.norm(vectors, axis=1, keepdims=True)
+        vectors -= vectors.mean(axis=0)
+        self._vectors = vectors / numpy.linalg.norm(vectors, axis=1, keepdims=True)
+
+    def nearest(self, word: str) -> list[tuple[str, float]]:
+        number = self._numbers.get(word)
+        if number is None:
+            return []
+        cosines = self._vectors @ self._vectors[number]
+        best = cosines.argsort()[::-1][1 : _RELATED + 1]
+        return [(self._words[other], float(cosines[other])) for other in best]
 
 
 class LocalEmbedder:
     provider = "local"
     model = "wordllama-l2-supercat-256"
     dimension = _DIMENSION
+    is_cheap = True
 
     def __init__(self) -> None:
         self._model: Any = None
+        self._words: _Words | None = None
         self._loading = threading.Lock()
 
     async def embed(self, texts: Sequence[str]) -> list[Vector]:
@@ -28,8 +61,16 @@ class LocalEmbedder:
             return self._embed(list(texts))
         return await asyncio.to_thread(self._embed, list(texts))
 
+    def related(self, word: str) -> list[tuple[str, float]]:
+        """Nothing before the first text was embedded: loading the model takes a while."""
+        if self._model is None:
+            return []
+        if self._words is None:
+            self._words = _Words(self._model)
+        return self._words.nearest(word)
+
     async def close(self) -> None:
-        self._model = None
+        self._model = self._words = None
 
     def _embed(self, texts: list[str]) -> list[Vector]:
         if not texts:

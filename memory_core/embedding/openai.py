@@ -13,6 +13,7 @@ _CONCURRENT_BATCHES = 4
 
 class OpenAIEmbedder:
     provider = "openai"
+    is_cheap = False
 
     def __init__(self, settings: Settings) -> None:
         self.model = settings.openai_embed_model
@@ -21,6 +22,9 @@ class OpenAIEmbedder:
         self._retries = settings.openai_max_retries
         self._client = build_client(settings)
         self._slots = asyncio.Semaphore(_CONCURRENT_BATCHES)
+
+    def related(self, word: str) -> list[tuple[str, float]]:
+        return []
 
     async def embed(self, texts: Sequence[str]) -> list[Vector]:
         batches = [

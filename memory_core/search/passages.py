@@ -1,6 +1,6 @@
 """Searching text: passages of latest revisions, and memories, by words and by meaning.
 
-With RANKING=scores (`scored.py`) a passage is the part of a chunk that answers best. With
+With RANKING=scores (`scored_passages.py`) a passage is the part of a chunk that answers best. With
 RANKING=rrf Postgres' full text and Chroma's vectors each give a ranking of chunks, and reciprocal
 rank fusion makes one of them. Postgres has the last word on what exists and what is latest.
 """
@@ -65,7 +65,7 @@ async def hybrid_search(
     # Memories have no source, type or time to filter by: a filtered search leaves them out.
     with_memory = include_memory and filters == Filters()
     if runtime.settings.ranking == "scores":
-        search = ScoredSearch(runtime, asked, vector, filters, with_memory=with_memory)
+        search = ScoredSearch(runtime, query, asked, vector, filters, with_memory=with_memory)
         passages = await search.best(limit, full_chunks=full_chunks)
         if not passages and asked.to_the_letter and not asked.excludes:
             loose = await _understand(runtime, query, uncounted, literally=False)

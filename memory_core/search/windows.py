@@ -3,7 +3,7 @@
 import re
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -19,6 +19,8 @@ _SHORT = 3
 # Two words are neighbours when this much stands between the end of a stem and the next word: the
 # rest of the word, and a short word such as "of" or "the".
 _BETWEEN = 12
+# What a related word counts of what the word itself would.
+_RELATED = 0.4
 # The stemmer is that of Postgres' configuration `english`.
 _STEMMER = Stemmer.Stemmer("english")
 _PART = re.compile(r"[-/'’.@]+")
@@ -32,6 +34,7 @@ class Window:
     end: int
     words: float  # BM25
     pairs: float  # BM25 of neighbouring words of the query that are neighbours here too
+    cosine: float | None = None  # of its meaning, where it was asked for
 
 
 # Where a lexeme stands.
@@ -46,52 +49,68 @@ class Highlighter:
         lexemes: Sequence[str],
         weights: Mapping[str, float],
         average_length: float = WINDOW_CHARS,
+        *,
+        related: Mapping[str, Mapping[str, float]] | None = None,
+        average_chunk: float = WINDOW_CHARS,
     ) -> None:
-        """`lexemes`: those of the query, in its order."""
+        """`lexemes`: those of the query, in its order. `related`: for some of them other lexemes
+        that mean nearly the same, and how nearly."""
         self._lexemes = frozenset(lexemes)
         self._weights = weights
-        self._average_length = average_length
+        self._average_length, self._average_chunk = average_length, average_chunk
         self._pairs = {
             pair: weights[pair[0]] + weights[pair[1]]
             for pair in pairwise(lexemes)
             if pair[0] != pair[1]
         }
-        beginnings = {re.escape(_beginning(lexeme)) for lexeme in self._lexemes}
-        pattern = rf"\b(?:{'|'.join(sorted(beginnings))})[\w'’.@/-]*" if beginnings else r"(?!)"
-        self._likely = re.compile(pattern, re.IGNORECASE)
+        # By the related lexeme: which of the query it stands for, and its weight.
+        self._related: dict[str, list[tuple[str, float]]] = {}
+        for lexeme, others in (related or {}).items():
+            for other, cosine in others.items():
+                meant = lexeme, _RELATED * cosine * weights[lexeme]
+                self._related.setdefault(other, []).append(meant)
+        self._sought = self._lexemes | self._related.keys()
+        self._likely = _likely(self._sought)
         # A text has the same words again and again.
         self._known: dict[str, tuple[str, ...]] = {}
 
     def windows(self, text: str) -> list[Window]:
+        return self.read(text)[0]
+
+    def read(self, text: str) -> tuple[list[Window], float]:
         """All windows of a text that have some word of the query; of a text without any, its
-        beginning."""
+        beginning. And what related words add to the score of the whole."""
         spans = units(text)
         if not spans:
-            return []
-        occurrences = self._occurrences(text)
-        lexemes = [lexeme for _, lexeme in occurrences]
-        pairs = [self._pair(*both) for both in pairwise(occurrences)]
-        first_in = _first_in(occurrences, spans)
+            return [], 0.0
+        sought = self._occurrences(text)
+        exact = [item for item in sought if item[1] in self._lexemes]
+        lexemes = [lexeme for _, lexeme in exact]
+        others = [item for item in sought if item[1] in self._related]
+        pairs = [self._pair(*both) for both in pairwise(exact)]
+        first_in, first_other = _first_in(exact, spans), _first_in(others, spans)
         windows = []
         for first, last in _stretches(spans):
             start, end = first_in[first], first_in[last + 1]
-            if start < end:
-                words = self._of_words(lexemes[start:end], spans[last][1] - spans[first][0])
-                together = self._of_pairs(pairs[start : end - 1])
+            here = [lexeme for _, lexeme in others[first_other[first] : first_other[last + 1]]]
+            if start < end or here:
+                length = spans[last][1] - spans[first][0]
+                words = self._of_words(lexemes[start:end], length)
+                words += self._of_related(here, lexemes[start:end], length, self._average_length)
+                together = self._of_pairs(pairs[start : max(end - 1, start)])
                 windows.append(Window(spans[first][0], spans[last][1], words, together))
         if not windows:
             first, last = _stretches(spans)[0]
             windows = [Window(spans[first][0], spans[last][1], 0.0, 0.0)]
-        return windows
+        everywhere = [lexeme for _, lexeme in others]
+        return windows, self._of_related(everywhere, lexemes, len(text), self._average_chunk)
 
     def share(self, text: str) -> float:
         """How much of the query's weight the words of a short text have, such as a title's."""
         total = sum(self._weights.values())
         if not text or not total:
             return 0.0
-        found = {
-            lexeme for match in self._likely.finditer(text) for lexeme in self._lexemes_of(match[0])
-        }
+        found = {lexeme for _, lexeme in self._occurrences(text)} & self._lexemes
         return sum(self._weights[lexeme] for lexeme in found) / total
 
     def _occurrences(self, text: str) -> list[_Occurrence]:
@@ -115,11 +134,23 @@ class Highlighter:
             plain = word.lower().strip(".'’/-@")
             parts = {plain, *_PART.split(plain)}
             stems = {_STEMMER.stemWord(part) for part in parts if part}
-            known = self._known[word] = tuple(sorted(self._lexemes & (parts | stems)))
+            known = self._known[word] = tuple(sorted(self._sought & (parts | stems)))
         return known
 
     def _of_words(self, lexemes: list[str], length: int) -> float:
         return bm25.score(Counter(lexemes), length, self._average_length, self._weights)
+
+    def _of_related(
+        self, others: Sequence[str], lexemes: Iterable[str], length: float, average: float
+    ) -> float:
+        """For words of the query that are not there, the best of what stands for them."""
+        best: dict[str, float] = {}
+        for other, count in Counter(others).items():
+            for lexeme, weight in self._related[other]:
+                part = bm25.score({other: count}, length, average, {other: weight})
+                best[lexeme] = max(best.get(lexeme, 0.0), part)
+        there = frozenset(lexemes)
+        return sum(part for lexeme, part in best.items() if lexeme not in there)
 
     def _of_pairs(self, pairs: list[tuple[str, str] | None]) -> float:
         found = Counter(filter(None, pairs))
@@ -127,6 +158,14 @@ class Highlighter:
             self._pairs[pair] * count * (bm25.K1 + 1) / (count + bm25.K1)
             for pair, count in found.items()
         )
+
+
+def _likely(lexemes: Iterable[str]) -> re.Pattern[str]:
+    """Finds words that may be forms of these."""
+    beginnings = sorted({re.escape(_beginning(lexeme)) for lexeme in lexemes})
+    if not beginnings:
+        return re.compile(r"(?!)")
+    return re.compile(rf"\b(?:{'|'.join(beginnings)})[\w'’.@/-]*", re.IGNORECASE)
 
 
 def _beginning(lexeme: str) -> str:

@@ -9,7 +9,10 @@ import psycopg
 import pytest
 
 from memory_core.runtime import Runtime
-from memory_core.search import bm25, scored_passages
+from memory_core.search import bm25
+from memory_core.search.candidates import scores_of
+from memory_core.search.passage_filters import Filters
+from memory_core.search.word_statistics import statistics_of
 from memory_core.upkeep import statistics
 from tests.integration.searched_text import note
 from tests.tool_client import ToolClient
@@ -47,16 +50,16 @@ def expected(texts: list[str], query: list[str]) -> dict[str, float]:
 async def told(runtime: Runtime, sql: psycopg.Connection, query: list[str]) -> dict[str, float]:
     """What Postgres computes, by text."""
     async with runtime.database.session() as session:
-        statistics = await scored_passages.statistics_of(session, query)
+        statistics = await statistics_of(session, query)
         keys = await session.all(
             "chunk_candidates",
             words=[f"'{word}'" for word in query],
             weights=[1.0 for _ in query],
             followed=1_000,
             limit=1_000,
-            **scored_passages.Filters().for_sql(),
+            **Filters().for_sql(),
         )
-        scores = await scored_passages.scores_of(session, keys, query, statistics)
+        scores = await scores_of(session, keys, query, statistics)
     texts = dict(
         sql.execute(
             "SELECT c.chunk_id, t.content FROM revision_chunk c "

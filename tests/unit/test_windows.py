@@ -88,3 +88,24 @@ def test_a_text_without_any_of_the_words_shows_its_beginning() -> None:
 
 def test_an_empty_text_has_no_window() -> None:
     assert Highlighter(["otter"], {"otter": 1.0}).windows("") == []
+
+
+def test_a_related_word_counts_less_than_the_word_and_only_where_that_is_missing() -> None:
+    related = {"price": {"cost": 0.6}}
+    plain = Highlighter(["price"], {"price": 2.0})
+    highlighter = Highlighter(["price"], {"price": 2.0}, related=related)
+
+    def score(text: str) -> float:
+        return max(window.words for window in highlighter.windows(text))
+
+    assert 0 < score("What it will cost is open.") < score("The price is open.")
+    both = "The price is what it costs."
+    assert score(both) == max(window.words for window in plain.windows(both))
+
+
+def test_related_words_say_what_they_add_to_the_whole_text() -> None:
+    related = {"price": {"cost": 0.6}}
+    highlighter = Highlighter(["price"], {"price": 2.0}, related=related)
+
+    assert highlighter.read("It will cost more.")[1] > 0
+    assert highlighter.read("It will cost more than the price.")[1] == 0

@@ -1,0 +1,16 @@
+"""Lexemes: words as Postgres' full text stores them, and as its queries quote them."""
+
+import re
+from collections.abc import Iterable
+
+_QUOTED = re.compile(r"'((?:''|[^'])*)'")
+
+
+def lexemes_of(queries: Iterable[str]) -> list[str]:
+    """The lexemes of tsqueries, each once, in order."""
+    found = [item.replace("''", "'") for query in queries for item in _QUOTED.findall(query)]
+    return list(dict.fromkeys(found))
+
+
+def quoted(lexeme: str) -> str:
+    return "'" + lexeme.replace("\\", "\\\\").replace("'", "''") + "'"

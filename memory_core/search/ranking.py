@@ -1,0 +1,169 @@
+"""One order of all candidates, by scores: the words of a chunk and of its best windows, its title,
+its meaning, and in one document what stands around it.
+
+Each score by words is divided by the highest of its kind, so that they can be added; the cosine is
+taken as it is.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+from memory_core.kernel.database import Row
+from memory_core.search.windows import Highlighter, Window
+
+# A chunk may answer in several places.
+_WINDOWS_OF_A_CHUNK = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """What each part contributes."""
+
+    meaning: float
+    chunk: float = 0.45
+    window: float = 0.45
+    pairs: float = 0.20
+    title: float = 0.10
+    # Inside one document, chunks that answer lie together: what the next one adds, and the one
+    # after that.
+    neighbours: tuple[float, ...] = (0.3, 0.1)
+
+
+# A short passage has few words: its meaning says more than that of a whole chunk.
+FOR_CHUNKS = Weights(meaning=0.15)
+FOR_EXCERPTS = Weights(meaning=0.25)
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A chunk or a memory, with the row that it was read from."""
+
+    row: Row
+    chunk: float  # BM25 of the whole
+    cosine: float
+    near: bool  # whether its meaning is among the nearest
+    title: float  # how much of the query its title has
+    windows: list[Window]
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A window of a candidate."""
+
+    row: Row
+    window: Window
+    score: float
+    sources: tuple[str, ...]
+
+
+def candidate(
+    row: Row,
+    highlighter: Highlighter,
+    chunk: float | None,
+    cosine: float | None,
+    floor: float,
+) -> Candidate:
+    """`chunk`: its BM25, where Postgres has told it; `cosine`: None where it is below `floor`."""
+    windows, related = highlighter.read(row["content"] if "memory_id" in row else row["text"])
+    best = max((window.words for window in windows), default=0.0)
+    return Candidate(
+        row=row,
+        chunk=best if chunk is None else chunk + related,
+        cosine=floor if cosine is None else cosine,
+        near=cosine is not None,
+        title=highlighter.share(row.get("title") or ""),
+        windows=windows,
+    )
+
+
+class Ranking:
+    """The order of candidates. `cosines`: of windows, where these are known."""
+
+    def __init__(self, candidates: list[Candidate], weights: Weights, *, inside_one: bool) -> None:
+        self._candidates, self._weights, self._inside_one = candidates, weights, inside_one
+        windows = [window for item in candidates for window in item.windows]
+        self._chunk = max((item.chunk for item in candidates), default=0.0) or 1.0
+        self._words = max((window.words for window in windows), default=0.0) or 1.0
+        self._pairs = max((window.pairs for window in windows), default=0.0) or 1.0
+
+    def best(self, per_chunk: int = _WINDOWS_OF_A_CHUNK) -> list[Found]:
+        """Of each candidate its best windows that do not overlap."""
+        lifts = self._lifts() if self._inside_one else [0.0] * len(self._candidates)
+        found = []
+        for item, lift in zip(self._candidates, lifts, strict=True):
+            for window in self._apart(item, per_chunk):
+                total = self._score(item, window) + lift
+                found.append(Found(item.row, window, total, _sources(item, window)))
+        return sorted(found, key=lambda item: (-item.score, order_of(item.row), item.window.start))
+
+    def with_meaning(self, cosines: Mapping[tuple[str, int], float]) -> "Ranking":
+        """The same, where the cosines of some windows are known by candidate and start."""
+
+        def known(item: Candidate) -> list[Window]:
+            key = order_of(item.row)
+            return [
+                replace(window, cosine=cosines.get((key, window.start))) for window in item.windows
+            ]
+
+        candidates = [replace(item, windows=known(item)) for item in self._candidates]
+        return Ranking(candidates, self._weights, inside_one=self._inside_one)
+
+    def _score(self, item: Candidate, window: Window) -> float:
+        weights = self._weights
+        lexical = (
+            weights.chunk * item.chunk / self._chunk
+            + weights.window * window.words / self._words
+            + weights.pairs * window.pairs / self._pairs
+        )
+        cosine = item.cosine if window.cosine is None else (item.cosine + window.cosine) / 2
+        return (
+            (1 - weights.meaning) * lexical + weights.meaning * cosine + weights.title * item.title
+        )
+
+    def _apart(self, item: Candidate, most: int) -> list[Window]:
+        chosen: list[Window] = []
+        for window in sorted(item.windows, key=lambda w: (-self._score(item, w), w.start)):
+            if len(chosen) == most:
+                break
+            if all(window.end <= other.start or window.start >= other.end for other in chosen):
+                chosen.append(window)
+        return chosen
+
+    def _lifts(self) -> list[float]:
+        """What the chunks before and after add to each chunk of one document."""
+        own = {
+            item.row["start_char"]: max((self._score(item, w) for w in item.windows), default=0.0)
+            for item in self._candidates
+            if "memory_id" not in item.row
+        }
+        places = sorted(own)
+        number = {place: index for index, place in enumerate(places)}
+        beside: Callable[[int], float] = lambda index: (  # noqa: E731
+            own[places[index]] if 0 <= index < len(places) else 0.0
+        )
+        lifts = []
+        for item in self._candidates:
+            index = number.get(item.row.get("start_char"))
+            steps = enumerate(self._weights.neighbours, start=1) if index is not None else ()
+            lifts.append(
+                sum(share * (beside(index - far) + beside(index + far)) for far, share in steps)
+                if index is not None
+                else 0.0
+            )
+        return lifts
+
+
+def _sources(item: Candidate, window: Window) -> tuple[str, ...]:
+    """By what it was found, in the words of the specification."""
+    if "memory_id" in item.row:
+        words, meaning = "memory_full_text", "dense_memory"
+    else:
+        words = "full_text"
+        meaning = "dense_chunks" if item.row["is_chunked"] else "dense_artifacts"
+    found = {words: item.title > 0 or window.words > 0, meaning: item.near}
+    return tuple(name for name, is_source in found.items() if is_source)
+
+
+def order_of(row: Row) -> str:
+    """What names a candidate; for equal scores, the same order every time."""
+    return str(row["memory_id"] if "memory_id" in row else row["chunk_id"])

@@ -1,0 +1,39 @@
+"""Words of nearly the same meaning as a query's: a text that says "cost" may answer a question
+about the price."""
+
+import re
+from collections.abc import Iterable, Mapping
+
+import Stemmer
+
+from memory_core.embedding import Embedder
+
+# Of each word so many, as far as they are near.
+_MOST = 4
+_NEAR = 0.45
+
+_WORD = re.compile(r"[a-z]{3,}")
+# The stemmer is that of Postgres' configuration `english`.
+_STEMMER = Stemmer.Stemmer("english")
+
+
+def related_lexemes(
+    embedder: Embedder, query: str, lexemes: Iterable[str]
+) -> Mapping[str, Mapping[str, float]]:
+    """For lexemes of a query, other lexemes and how near they are (cosine)."""
+    asked = frozenset(lexemes)
+    found: dict[str, dict[str, float]] = {}
+    for word in dict.fromkeys(_WORD.findall(query.lower())):
+        lexeme = _STEMMER.stemWord(word)
+        if lexeme not in asked:
+            continue
+        others: dict[str, float] = {}
+        for other, cosine in embedder.related(word):
+            stem = _STEMMER.stemWord(other)
+            if cosine < _NEAR or len(others) == _MOST:
+                break
+            if stem not in asked:
+                others.setdefault(stem, cosine)
+        if others:
+            found[lexeme] = others
+    return found

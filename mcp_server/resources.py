@@ -2,25 +2,30 @@
 
 import re
 from collections.abc import Awaitable, Callable
+from functools import partial
 
-from mcp.server.mcpserver import MCPServer
+from mcp_types import ListResourcesResult, PaginatedRequestParams, Resource
 
 from mcp_server.failures import protocol_error
+from mcp_server.tool import MemoryServer
 from memory_core.artifacts import reading
 from memory_core.events import reading as events
 from memory_core.events.timeline import timeline
 from memory_core.kernel import ids
 from memory_core.kernel.database import Row
-from memory_core.kernel.errors import MemoryFault
+from memory_core.kernel.errors import InvalidInput, MemoryFault
 from memory_core.runtime import Runtime
 from memory_core.search.event_filters import EventFilters
 
 _CONTEXT_CHARS = 200
 _TIMELINE_EVENTS = 100
+# Of documents in a page of the list.
+_LISTED = 100
+_CURSOR_DIGITS = 12
 _SPACE = re.compile(r"\s+")
 
 
-def register(server: MCPServer[None], runtime: Runtime) -> None:
+def register(server: MemoryServer, runtime: Runtime) -> None:
     @server.resource(
         "memory://artifact/{artifact_uid}", title="A document, latest", mime_type="text/plain"
     )
@@ -52,6 +57,39 @@ def register(server: MCPServer[None], runtime: Runtime) -> None:
     async def artifact_timeline(artifact_uid: str) -> str:
         """The events of a document's latest revision, day by day, with their quotes."""
         return await _answer(runtime, lambda: _timeline(runtime, artifact_uid))
+
+    server.serve("resources/list", PaginatedRequestParams, partial(_list, runtime))
+
+
+async def _list(runtime: Runtime, _: object, asked: PaginatedRequestParams) -> ListResourcesResult:
+    """Documents, the last changed first."""
+    try:
+        await runtime.open()
+        begin = _offset(asked.cursor)
+        page = await reading.list_documents(runtime, limit=_LISTED, offset=begin)
+    except MemoryFault as fault:
+        raise protocol_error(fault) from fault
+    end = begin + len(page.documents)
+    return ListResourcesResult(
+        resources=[
+            Resource(
+                uri=f"memory://artifact/{one['artifact_uid']}",
+                name=one["title"] or one["artifact_uid"],
+                description=f"{one['artifact_type']} from {one['source_system']}",
+                mime_type="text/plain",
+            )
+            for one in page.documents
+        ],
+        next_cursor=str(end) if end < page.total else None,
+    )
+
+
+def _offset(cursor: str | None) -> int:
+    if cursor is None:
+        return 0
+    if not (cursor.isascii() and cursor.isdecimal() and len(cursor) < _CURSOR_DIGITS):
+        raise InvalidInput("That cursor is not one of this list.", details={"parameter": "cursor"})
+    return int(cursor)
 
 
 async def _answer(runtime: Runtime, read: Callable[[], Awaitable[str]]) -> str:

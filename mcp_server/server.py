@@ -10,6 +10,7 @@ from mcp.server.mcpserver.tools import Tool
 from mcp_server import health_route, prompts, resources
 from mcp_server.access import AccessDatabase, sdk_options, verifier_of
 from mcp_server.changes import ChangeStreams
+from mcp_server.notifications import ResourceNotifications, Subscribers
 from mcp_server.recording import Recorder
 from mcp_server.tool import MemoryServer
 from mcp_server.tools import (
@@ -94,6 +95,7 @@ def build_server(
                 await runtime.close()
 
     transport: Transport = "stdio" if stdio else "command" if every_tool else "http"
+    subscribers = Subscribers()
     server = MemoryServer(
         "mcp-memory",
         recorder=Recorder(runtime.audit, transport),
@@ -102,6 +104,7 @@ def build_server(
         instructions=" ".join([_WHAT_IT_IS, *(said for said, _ in chosen), _DATA_NOT_ORDERS]),
         log_level=settings.log_level,
         lifespan=lifespan,
+        subscriptions=subscribers,
         tools=tools,
         **sdk_options(settings, verifier),
     )
@@ -109,15 +112,17 @@ def build_server(
     resources.register(server, runtime)
     prompts.register(server, frozenset(tool.name for tool in tools))
     health_route.register(server, runtime)
-    _add_streams(server, runtime)
+    _add_streams(server, runtime, subscribers)
     return server
 
 
-def _add_streams(server: MemoryServer, runtime: Runtime) -> None:
+def _add_streams(server: MemoryServer, runtime: Runtime, subscribers: Subscribers) -> None:
     async def opened() -> Database:
         await runtime.open()
         return runtime.database
 
     changes = ChangeStreams(Feed("change streams", opened))
     changes.register(server)
-    server.streams = (changes,)
+    notifications = ResourceNotifications(subscribers, opened)
+    notifications.register(server)
+    server.streams = (changes, notifications)

@@ -4,18 +4,26 @@ import inspect
 import logging
 import re
 import traceback
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol
 
+from mcp.server.lowlevel import NotificationOptions
 from mcp.server.lowlevel.helper_types import ReadResourceContents
 from mcp.server.mcpserver import Context, MCPServer
 from mcp.server.mcpserver.exceptions import ResourceNotFoundError, ToolError
 from mcp.server.mcpserver.tools import Tool
 from mcp.shared.exceptions import MCPError
-from mcp_types import CallToolResult, GetPromptResult, InputRequiredResult, ToolAnnotations
+from mcp_types import (
+    CallToolResult,
+    GetPromptResult,
+    InputRequiredResult,
+    RequestParams,
+    ToolAnnotations,
+)
 from mcp_types import Tool as ListedTool
-from pydantic import AnyUrl, ValidationError
+from pydantic import AnyUrl, BaseModel, ValidationError
 
 from mcp_server import schemas
 from mcp_server.arguments import (
@@ -121,6 +129,20 @@ class MemoryServer(MCPServer[None]):
     streams: tuple[Stream, ...] = ()
     # How clients over HTTP prove who they are; None where they need not.
     verifier: Verifier | None = None
+
+    def serve(
+        self, method: str, params: type[RequestParams], answer: Callable[..., Awaitable[BaseModel]]
+    ) -> None:
+        """A request of the protocol that the SDK leaves to us, or answers otherwise."""
+        self._lowlevel_server.add_request_handler(method, params, answer)
+
+    def announce_resource_changes(self) -> None:
+        """Clients of the protocol before 2026-07-28 are told in the greeting what they are told of
+        later; later ones ask for it."""
+        server = self._lowlevel_server
+        told = NotificationOptions(resources_changed=True)
+        greeting = partial(server.create_initialization_options, told)
+        server.create_initialization_options = greeting  # type: ignore[method-assign]
 
     def end_streams(self) -> None:
         """Before the server stops: answers without an end would keep it waiting."""

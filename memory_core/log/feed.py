@@ -57,31 +57,32 @@ class Feed:
     def __init__(self, name: str, opened: Callable[[], Awaitable[Database]]) -> None:
         self._opened = opened
         self._follower = Follower(name, opened, self._take)
-        self._task: asyncio.Task[None] | None = None
-        self._beginning = asyncio.Lock()
         self._behind = asyncio.Semaphore(_BEHIND_AT_ONCE)
-        self.readers = 0
         self._news = asyncio.Event()
-        # Every change after `_start`, up to where the follower is.
-        self._start = self._follower.reached
+        # The last changes, up to where the follower is.
         self._tail: deque[Entry] = deque()
         self._tail_bytes = 0
+        self._dropped = self._follower.begun  # the last one that is no longer in the tail
 
     @asynccontextmanager
     async def reading(self) -> AsyncIterator[None]:
         """The log is followed as long as there is a reader."""
-        self.readers += 1
         try:
-            async with self._beginning:
-                if self._task is None:
-                    await self._follower.begin()
-                    self._start = self._follower.reached
-                    self._task = asyncio.create_task(self._follower.run())
-            yield
+            async with self._follower.used():
+                yield
         finally:
-            self.readers -= 1
             if not self.readers:
-                await self._stop()
+                self._tail.clear()
+                self._tail_bytes = 0
+
+    @property
+    def readers(self) -> int:
+        return self._follower.users
+
+    @property
+    def _start(self) -> Position:
+        """Every change after it is in the tail."""
+        return max(self._dropped, self._follower.begun)
 
     @property
     def reached(self) -> Position:
@@ -135,18 +136,10 @@ class Feed:
         while self._tail_bytes > _TAIL_BYTES:
             oldest = self._tail.popleft()
             self._tail_bytes -= len(oldest.data)
-            self._start = oldest.position
+            self._dropped = oldest.position
         self._follower.reached = changes[-1].position
         news, self._news = self._news, asyncio.Event()
         news.set()
-
-    async def _stop(self) -> None:
-        task, self._task = self._task, None
-        self._tail.clear()
-        self._tail_bytes = 0
-        if task is not None:
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
 
 
 def _bounded(entries: list[Entry]) -> list[Entry]:

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Collection, Sequence
+from contextlib import asynccontextmanager
 from typing import Any
 
 import psycopg
@@ -52,9 +53,10 @@ async def pages(
     of its connection: that ends with the process, however it ends, and to write it down costs no
     transaction."""
     with postgres_faults():
-        async with await psycopg.AsyncConnection.connect(
+        connection = await psycopg.AsyncConnection.connect(
             database.dsn, autocommit=True, connect_timeout=5, **_KEEPALIVE
-        ) as connection:
+        )
+        try:
             await connection.execute(queries.get("listen_to_log"))
             await _say_position(connection, name, after)
             yield []
@@ -67,6 +69,9 @@ async def pages(
                     await _say_position(connection, name, after)
                 if len(page) < _PAGE:
                     await _wait_for_more(connection, database, after)
+        finally:
+            # Not `async with`: that would roll back first, in the middle of a wait.
+            await connection.close()
 
 
 async def _say_position(connection: Connection, name: str | None, after: Position) -> None:
@@ -95,8 +100,8 @@ async def _wait_for_more(connection: Connection, database: Database, after: Posi
 
 
 class Follower:
-    """Gives every change from the moment it began on, in order, to one taker. Postgres being away
-    is waited out: it goes on where it was."""
+    """Gives every change from the moment it began on, in order, to one taker, as long as there is a
+    user of it. Postgres being away is waited out: it goes on where it was."""
 
     def __init__(
         self,
@@ -107,17 +112,38 @@ class Follower:
         self.name = name
         self._opened = opened
         self._take = take
+        self._beginning = asyncio.Lock()
+        self._task: asyncio.Task[None] | None = None
+        self.users = 0
+        self.begun: Position = START
         self.reached: Position = START
         self.fault: str | None = None  # what it waits for
 
-    async def begin(self) -> None:
-        """At the end of the log: what commits after this is taken."""
+    @asynccontextmanager
+    async def used(self) -> AsyncIterator[None]:
+        """It begins with its first user and ends with the last. What commits after this has been
+        entered is taken."""
+        self.users += 1
+        try:
+            async with self._beginning:
+                if self._task is None:
+                    await self._begin()
+            yield
+        finally:
+            self.users -= 1
+            task = self._task
+            if not self.users and task is not None:
+                self._task = None
+                task.cancel()
+                await asyncio.gather(task, return_exceptions=True)
+
+    async def _begin(self) -> None:
         database = await self._opened()
         async with database.session() as session:
-            self.reached = await end(session)
+            self.begun = self.reached = await end(session)
+        self._task = asyncio.create_task(self._run())
 
-    async def run(self) -> None:
-        """Until it is cancelled."""
+    async def _run(self) -> None:
         faults = 0
         while True:
             try:

@@ -1,0 +1,68 @@
+"""Clients that speak the protocol before 2026-07-28: they are told on their connection, by
+themselves, instead of in the answer to a request."""
+
+import asyncio
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from typing import Any
+
+from mcp.server.connection import Connection
+from mcp.server.context import ServerRequestContext
+from mcp.server.subscriptions import ResourcesListChanged, ResourceUpdated, ServerEvent
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+
+_STATE = "mcp-memory client"
+
+
+class EarlierClient:
+    """One connection. What waits to be sent is a set: to be told twice to read again says no more,
+    and so a client that does not read holds no more than its subscriptions."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._waiting: dict[ServerEvent, None] = {}
+        self._news = asyncio.Event()
+        self.addresses: set[str] = set()
+        self.beginning = asyncio.Lock()
+        self.is_told = False
+        sending = asyncio.create_task(self._send())
+        self.on_leaving(sending.cancel)
+
+    @staticmethod
+    def is_one(context: ServerRequestContext[Any, Any]) -> bool:
+        return context.protocol_version not in MODERN_PROTOCOL_VERSIONS
+
+    @classmethod
+    def of(cls, context: ServerRequestContext[Any, Any]) -> "EarlierClient":
+        # The one way from a request to the connection that it came on.
+        connection = context.session._connection
+        known = connection.state.get(_STATE)
+        if not isinstance(known, cls):
+            known = connection.state[_STATE] = cls(connection)
+        return known
+
+    async def keep(self, used: AbstractAsyncContextManager[None]) -> None:
+        """Until the client leaves."""
+        await self._connection.exit_stack.enter_async_context(used)
+
+    def on_leaving(self, do: Callable[[], object]) -> None:
+        self._connection.exit_stack.callback(do)
+
+    def tell(self, event: ServerEvent) -> None:
+        if isinstance(event, ResourcesListChanged) or (
+            isinstance(event, ResourceUpdated) and event.uri in self.addresses
+        ):
+            self._waiting[event] = None
+            self._news.set()
+
+    async def _send(self) -> None:
+        while True:
+            await self._news.wait()
+            self._news.clear()
+            while self._waiting:
+                event = next(iter(self._waiting))
+                del self._waiting[event]
+                if isinstance(event, ResourceUpdated):
+                    await self._connection.send_resource_updated(event.uri)
+                else:
+                    await self._connection.send_resource_list_changed()

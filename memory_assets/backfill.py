@@ -157,11 +157,11 @@ async def _try(config: TrialConfig, memory: MemoryResource) -> Trial:
 def _metadata(trial: Trial) -> dict[str, Any]:
     return {
         "page": dg.MetadataValue.md(page(trial)),
-        "trial_id": str(trial.trial["trial_id"]),
-        "requested_by": trial.trial["requested_by"],
-        "extract_version": trial.trial["extract_version"],
-        "merge_version": trial.trial["merge_version"],
-        "model": trial.trial["model"],
+        "trial_id": str(trial.trial.trial_id),
+        "requested_by": trial.trial.requested_by,
+        "extract_version": trial.trial.extract_version,
+        "merge_version": trial.trial.merge_version,
+        "model": trial.trial.model,
         **trial.totals(),
     }
 
@@ -189,11 +189,12 @@ def finished_trials(
     if not trials:
         return dg.SkipReason("no new trial")
     newest = trials[-1].trial
+    assert newest.finished_at is not None
     return dg.SensorResult(
         asset_events=[
             dg.AssetMaterialization(PROMPT_TRIAL, metadata=_metadata(trial)) for trial in trials
         ],
-        cursor=json.dumps([newest["finished_at"].isoformat(), str(newest["trial_id"])]),
+        cursor=json.dumps([newest.finished_at.isoformat(), str(newest.trial_id)]),
     )
 
 

@@ -90,7 +90,7 @@ def status(which: str | None, *, watch: bool, as_json: bool) -> str:
         print_json(seen.as_json())
     else:
         _show_status(Console(), seen)
-    return str(seen.backfill["status"])
+    return str(seen.backfill.status)
 
 
 def change(what: Literal["pause", "resume", "cancel"], *, as_json: bool) -> None:
@@ -112,10 +112,10 @@ async def _watch(runtime: Runtime, seen: Status, *, quiet: bool) -> Status:
     )
     with Progress(*columns, disable=quiet) as progress:
         task = progress.add_task("backfill", total=seen.total, completed=seen.ended)
-        while seen.backfill["status"] in _OPEN:
+        while seen.backfill.status in _OPEN:
             await asyncio.sleep(_LOOK_SECONDS)
-            seen = await control.status(runtime, seen.backfill["backfill_id"])
-            failed = seen.progress["failed"]
+            seen = await control.status(runtime, seen.backfill.backfill_id)
+            failed = seen.progress.failed
             progress.update(
                 task,
                 total=seen.total,
@@ -134,8 +134,8 @@ def _show_plan(console: Console, made: Plan) -> None:
         console.print(f"Nothing is outdated. Events are made with {now}.")
     by_version = Table("events made with", "revisions", title="Now")
     for row in made.made_with:
-        versions = (row["extractor"], row["model"], row["extract_version"], row["merge_version"])
-        by_version.add_row(escape(_made_with(*versions)), f"{row['revisions']:,}")
+        versions = (row.extractor, row.model, row.extract_version, row.merge_version)
+        by_version.add_row(escape(_made_with(*versions)), f"{row.revisions:,}")
     if made.made_with:
         console.print(by_version)
     for warning in made.warnings:
@@ -180,22 +180,22 @@ def _days(made: Plan) -> str:
 
 def _show_status(console: Console, seen: Status) -> None:
     row, progress = seen.backfill, seen.progress
-    table = Table(title=f"Backfill {row['backfill_id']}", show_header=False)
-    table.add_row("status", f"[bold]{row['status']}[/] {escape(row['reason'] or '')}")
-    prompts = f"{row['extractor']}, prompts {row['extract_version']} and {row['merge_version']}"
+    table = Table(title=f"Backfill {row.backfill_id}", show_header=False)
+    table.add_row("status", f"[bold]{row.status}[/] {escape(row.reason or '')}")
+    prompts = f"{row.extractor}, prompts {row.extract_version} and {row.merge_version}"
     table.add_row("extracts with", escape(prompts))
-    table.add_row("limited to", escape(json.dumps(row["filter"])) if row["filter"] else "nothing")
-    table.add_row("asked by", f"{row['requested_by']}, {row['created_at']:%Y-%m-%d %H:%M:%S}")
-    table.add_row("done", f"{progress['done']:,} of {seen.total:,}")
+    table.add_row("limited to", escape(json.dumps(row.filter)) if row.filter else "nothing")
+    table.add_row("asked by", f"{row.requested_by}, {row.created_at:%Y-%m-%d %H:%M:%S}")
+    table.add_row("done", f"{progress.done:,} of {seen.total:,}")
     for name in ("working", "waiting", "failed", "overtaken"):
-        if progress[name]:
-            table.add_row(name, f"{progress[name]:,}")
-    estimated = row["estimate"].get("tokens", 0)
-    table.add_row("tokens", f"{progress['used_tokens']:,}, estimated {estimated:,}")
-    table.add_row("calls", f"{progress['calls']:,}, estimated {row['estimate'].get('calls', 0):,}")
+        if number := getattr(progress, name):
+            table.add_row(name, f"{number:,}")
+    estimated = row.estimate.get("tokens", 0)
+    table.add_row("tokens", f"{progress.used_tokens:,}, estimated {estimated:,}")
+    table.add_row("calls", f"{progress.calls:,}, estimated {row.estimate.get('calls', 0):,}")
     table.add_row("tokens today", f"{seen.used_today:,}")
-    if row["last_tick_at"]:
-        step = f"{row['last_tick_at']:%Y-%m-%d %H:%M:%S} {row['last_tick']}"
+    if row.last_tick_at:
+        step = f"{row.last_tick_at:%Y-%m-%d %H:%M:%S} {row.last_tick}"
         table.add_row("last step", escape(step))
     console.print(table)
 

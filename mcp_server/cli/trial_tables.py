@@ -52,16 +52,16 @@ def run(
 def _show(console: Console, trial: Trial) -> None:
     table = Table("document", *SIDES, "rejected", "calls", "tokens", expand=True)
     for row in trial.revisions:
-        name = shown(row["title"] or row["artifact_uid"])
-        if row["error"] is not None:
-            table.add_row(name, f"[red]failed[/] {shown(row['error'])}")
+        name = shown(row.title or row.artifact_uid)
+        if row.error is not None:
+            table.add_row(name, f"[red]failed[/] {shown(row.error)}")
             continue
         table.add_row(
             name,
-            *(str(len(row["comparison"][side])) for side in SIDES),
-            f"{row['rejected_before']} → {row['rejected']}",
-            str(row["calls"]),
-            f"{row['prompt_tokens'] + row['completion_tokens']:,}",
+            *(str(len(row.comparison[side])) for side in SIDES),
+            f"{row.rejected_before} → {row.rejected}",
+            str(row.calls),
+            f"{row.prompt_tokens + row.completion_tokens:,}",
         )
     totals = trial.totals()
     table.add_section()
@@ -72,8 +72,8 @@ def _show(console: Console, trial: Trial) -> None:
         str(totals["calls"]),
         f"{totals['tokens']:,}",
     )
-    row = trial.trial
-    console.print(f"[bold]{row['extractor']} {row['extract_version']}[/] on {row['model']}")
+    head = trial.trial
+    console.print(f"[bold]{head.extractor} {head.extract_version}[/] on {head.model}")
     console.print(table)
     for side, style in _STYLES.items():
         _show_examples(console, trial, side, style)
@@ -84,7 +84,7 @@ def _show(console: Console, trial: Trial) -> None:
 
 
 def _show_examples(console: Console, trial: Trial, side: str, style: str) -> None:
-    events = [event for row in trial.revisions for event in row["comparison"].get(side, ())]
+    events = [event for row in trial.revisions for event in row.comparison.get(side, ())]
     if not events:
         return
     console.print(f"\n[{style}]{side} ({len(events)})[/]")

@@ -1,16 +1,17 @@
 """Starting, watching, pausing, resuming and cancelling a backfill. One is open at a time."""
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 from uuid import UUID
 
 from psycopg.types.json import Jsonb
 
 from memory_core.backfill.plan import Plan, make_plan
+from memory_core.backfill.rows import Backfill, Progress, Wants
 from memory_core.backfill.scope import Filter, Scope
 from memory_core.backfill.tick import Tick, tick
 from memory_core.extraction.versions import current
-from memory_core.kernel.database import Database, Row, Session
+from memory_core.kernel.database import Database, Session
 from memory_core.kernel.errors import InvalidInput, NotFound
 from memory_core.kernel.settings import Settings
 from memory_core.log.appending import append
@@ -21,26 +22,24 @@ from memory_core.runtime import Runtime
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    backfill: Row
-    progress: Row
+    backfill: Backfill
+    progress: Progress
     remaining: int  # not asked for yet
     used_today: int  # tokens, by all backfills
 
     @property
     def total(self) -> int:
-        in_queue: int = self.progress["waiting"] + self.progress["working"]
-        return self.ended + in_queue + self.remaining
+        return self.ended + self.progress.in_queue + self.remaining
 
     @property
     def ended(self) -> int:
-        progress = self.progress
-        return int(progress["done"] + progress["failed"] + progress["overtaken"])
+        return self.progress.done + self.progress.failed + self.progress.overtaken
 
     def as_json(self) -> dict[str, Any]:
-        shown = {**self.backfill, "backfill_id": str(self.backfill["backfill_id"])}
         return {
-            **shown,
-            **self.progress,
+            **asdict(self.backfill),
+            "backfill_id": str(self.backfill.backfill_id),
+            **asdict(self.progress),
             "remaining": self.remaining,
             "total": self.total,
             "used_today": self.used_today,
@@ -59,11 +58,12 @@ async def start(
     """Takes the first step at once; the schedule takes the others."""
     plan = await make_plan(runtime, chosen, other_models=other_models)
     async with runtime.database.transaction() as session:
-        if await session.one("open_backfill") is not None:
+        if await session.row(Backfill, "open_backfill") is not None:
             raise _one_is_open()
         if not plan.revisions:
             return Started(plan, None)
-        row = await session.one(
+        row = await session.row(
+            Backfill,
             "start_backfill",
             **Scope(plan.versions).stored(),
             filter=Jsonb(chosen.as_json()),
@@ -73,7 +73,7 @@ async def start(
         )
         if row is None:
             raise _one_is_open()
-        await append(session, [of_backfill(ChangeType.BACKFILL_STARTED, row["backfill_id"])])
+        await append(session, [of_backfill(ChangeType.BACKFILL_STARTED, row.backfill_id)])
     return Started(plan, await tick(runtime))
 
 
@@ -88,9 +88,9 @@ async def start_by_itself(runtime: Runtime) -> Started | None:
 async def wants_a_tick(database: Database, settings: Settings) -> bool:
     """Whether the schedule has anything to do."""
     async with database.session() as session:
-        row = await session.one("backfill_wants_a_tick", lease=LEASE_SECONDS)
-    assert row is not None
-    return row["running"] or row["withdrawing"] or await _starts_by_itself(database, settings)
+        wants = await session.row(Wants, "backfill_wants_a_tick", lease=LEASE_SECONDS)
+    assert wants is not None
+    return wants.running or wants.withdrawing or await _starts_by_itself(database, settings)
 
 
 async def _starts_by_itself(database: Database, settings: Settings) -> bool:
@@ -98,19 +98,19 @@ async def _starts_by_itself(database: Database, settings: Settings) -> bool:
         return False
     scope = Scope(current(settings))
     async with database.session() as session:
-        if await session.one("open_backfill") is not None:
+        if await session.row(Backfill, "open_backfill") is not None:
             return False
-        found = await session.one("never_backfilled", **{**scope.parameters(), **scope.stored()})
-    return found is not None and bool(found["due"])
+        asked = {**scope.parameters(), **scope.stored()}
+        return await session.value(bool, "never_backfilled", **asked)
 
 
 async def status(runtime: Runtime, backfill_id: UUID | None = None) -> Status:
     """Of the one named, else of the last."""
     async with runtime.database.session() as session:
         if backfill_id is None:
-            row = await session.one("last_backfill")
+            row = await session.row(Backfill, "last_backfill")
         else:
-            row = await session.one("get_backfill", backfill_id=backfill_id)
+            row = await session.row(Backfill, "get_backfill", backfill_id=backfill_id)
         if row is None:
             raise NotFound(
                 "There is no such backfill."
@@ -120,19 +120,16 @@ async def status(runtime: Runtime, backfill_id: UUID | None = None) -> Status:
         return await _status(session, row)
 
 
-async def _status(session: Session, row: Row) -> Status:
-    progress = await session.one("backfill_progress", backfill_id=row["backfill_id"])
-    used = await session.one("tokens_of_day", now=None)
+async def _status(session: Session, row: Backfill) -> Status:
+    progress = await session.row(Progress, "backfill_progress", backfill_id=row.backfill_id)
     assert progress is not None
-    assert used is not None
     remaining = 0
-    if row["status"] in {"RUNNING", "PAUSED"}:
-        counted = await session.one(
-            "count_remaining", **Scope.of(row).parameters(), backfill_id=row["backfill_id"]
+    if row.status in {"RUNNING", "PAUSED"}:
+        remaining = await session.value(
+            int, "count_remaining", **Scope.of(row).parameters(), backfill_id=row.backfill_id
         )
-        assert counted is not None
-        remaining = counted["revisions"]
-    return Status(row, progress, remaining, used["tokens"])
+    used = await session.value(int, "tokens_of_day", now=None)
+    return Status(row, progress, remaining, used)
 
 
 async def pause(runtime: Runtime) -> Status:
@@ -150,33 +147,37 @@ async def cancel(runtime: Runtime) -> Status:
 async def resume(runtime: Runtime) -> Status:
     """What failed is tried once more."""
     async with runtime.database.transaction() as session:
-        row = await session.one("lock_open_backfill")
+        row = await session.row(Backfill, "lock_open_backfill")
         if row is None:
             raise _none_is_open()
-        await session.run("forget_failed", backfill_id=row["backfill_id"])
-        await session.one(
+        await session.run("forget_failed", backfill_id=row.backfill_id)
+        await session.run(
             "set_backfill_status",
-            backfill_id=row["backfill_id"],
+            backfill_id=row.backfill_id,
             status="RUNNING",
             reason=None,
         )
-        await append(session, [of_backfill(ChangeType.BACKFILL_RESUMED, row["backfill_id"])])
+        await append(session, [of_backfill(ChangeType.BACKFILL_RESUMED, row.backfill_id)])
     await tick(runtime)
-    return await status(runtime, row["backfill_id"])
+    return await status(runtime, row.backfill_id)
 
 
 async def _change(runtime: Runtime, wanted: str, reason: str, change: ChangeType) -> Status:
     async with runtime.database.transaction() as session:
-        row = await session.one("lock_open_backfill")
+        row = await session.row(Backfill, "lock_open_backfill")
         if row is None:
             raise _none_is_open()
-        changed = await session.one(
-            "set_backfill_status", backfill_id=row["backfill_id"], status=wanted, reason=reason
+        changed = await session.row(
+            Backfill,
+            "set_backfill_status",
+            backfill_id=row.backfill_id,
+            status=wanted,
+            reason=reason,
         )
         assert changed is not None
         await session.run("withdraw_waiting", lease=LEASE_SECONDS)
         shown = await _status(session, changed)
-        await append(session, [of_backfill(change, row["backfill_id"])])
+        await append(session, [of_backfill(change, row.backfill_id)])
     return shown
 
 

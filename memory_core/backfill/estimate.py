@@ -10,11 +10,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 
+from memory_core.backfill.rows import (
+    CallRates,
+    MergeCalls,
+    OutdatedRevision,
+    Position,
+    PricedChunk,
+)
 from memory_core.extraction import prompts
 from memory_core.extraction.cache import Key, context_hash
 from memory_core.extraction.model import DocumentContext
 from memory_core.extraction.versions import Versions
-from memory_core.kernel.database import Row, Session
+from memory_core.kernel.database import Session
 from memory_core.kernel.settings import Settings
 from memory_core.text.tokens import count_tokens
 
@@ -72,54 +79,57 @@ class Estimator:
         self._asked: set[bytes] = set()
         self._contexts: dict[DocumentContext, tuple[str, int]] = {}
 
-    async def price(self, revisions: Sequence[Row]) -> list[Cost]:
+    async def price(self, revisions: Sequence[OutdatedRevision]) -> list[Cost]:
         costs: list[Cost] = []
         rates = await self.rates(revisions)
         for start in range(0, len(revisions), _PAGE):
             costs += await self._price_page(revisions[start : start + _PAGE], rates)
         return costs
 
-    async def rates(self, revisions: Sequence[Row]) -> Rates:
+    async def rates(self, revisions: Sequence[OutdatedRevision]) -> Rates:
         """From calls about these very revisions where there are any, else from recent ones."""
-        model, jobs = self._versions.model, [row["job_id"] for row in revisions]
-        own = await self._session.one("call_rates_of_jobs", model=model, job_ids=jobs)
-        recent = await self._session.one("recent_call_rates", model=model)
+        model, jobs = self._versions.model, [row.job_id for row in revisions]
+        own = await self._session.row(CallRates, "call_rates_of_jobs", model=model, job_ids=jobs)
+        recent = await self._session.row(CallRates, "recent_call_rates", model=model)
         known = [row for row in (own, recent) if row is not None]
-        called = next((row for row in known if row["calls"]), None)
-        counted = next((row for row in known if row["counted_tokens"]), None)
+        called = next((row for row in known if row.calls), None)
+        counted = next((row for row in known if row.counted_tokens), None)
         if called is None:
             return Rates(1.0, _ANSWER_TOKENS, 0)
         return Rates(
-            scale=counted["billed_tokens"] / counted["counted_tokens"] if counted else 1.0,
-            answer_tokens=called["completion_tokens"] / called["calls"],
-            past_calls=called["calls"],
+            scale=counted.billed_tokens / counted.counted_tokens if counted else 1.0,
+            answer_tokens=called.completion_tokens / called.calls,
+            past_calls=called.calls,
         )
 
-    async def _price_page(self, page: Sequence[Row], rates: Rates) -> list[Cost]:
+    async def _price_page(self, page: Sequence[OutdatedRevision], rates: Rates) -> list[Cost]:
         costs = [Cost() for _ in page]
         if self._versions.extractor != "openai":
             for cost, row in zip(costs, page, strict=True):
-                cost.chunks = cost.distinct_chunks = cost.cached_chunks = row["chunk_count"]
+                cost.chunks = cost.distinct_chunks = cost.cached_chunks = row.chunk_count
             return costs
         await self._price_chunks(page, costs, rates)
         await self._price_merges(page, costs, rates)
         return costs
 
-    async def _price_chunks(self, page: Sequence[Row], costs: list[Cost], rates: Rates) -> None:
-        rows = await self._session.all(
+    async def _price_chunks(
+        self, page: Sequence[OutdatedRevision], costs: list[Cost], rates: Rates
+    ) -> None:
+        rows = await self._session.rows(
+            PricedChunk,
             "chunks_to_price",
-            uids=[row["artifact_uid"] for row in page],
-            revisions=[row["revision_id"] for row in page],
+            uids=[row.artifact_uid for row in page],
+            revisions=[row.revision_id for row in page],
         )
         questions: dict[Key, tuple[int, int]] = {}
         for row in rows:
-            position = row["position"] - 1
+            position = row.position - 1
             costs[position].chunks += 1
             hashed, context_tokens = self._context(row)
-            key = Key(row["content_hash"], hashed, self._versions.extract, self._versions.model)
+            key = Key(row.content_hash, hashed, self._versions.extract, self._versions.model)
             if (mark := _mark(key)) not in self._asked:
                 self._asked.add(mark)
-                questions[key] = (position, context_tokens + row["token_count"])
+                questions[key] = (position, context_tokens + row.token_count)
         known = await self._known(list(questions))
         instructions = count_tokens(self._prompt("extract").text)
         for key, (position, tokens) in questions.items():
@@ -132,33 +142,36 @@ class Estimator:
                 cost.completion_tokens += rates.answer_tokens
 
     async def _known(self, keys: list[Key]) -> set[Key]:
-        rows = await self._session.all(
+        rows = await self._session.rows(
+            Position,
             "known_answers",
             chunk_hashes=[key.chunk_hash for key in keys],
             context_hashes=[key.context_hash for key in keys],
             prompt_versions=[key.prompt_version for key in keys],
             models=[key.model for key in keys],
         )
-        return {keys[row["number"] - 1] for row in rows}
+        return {keys[row.number - 1] for row in rows}
 
-    async def _price_merges(self, page: Sequence[Row], costs: list[Cost], rates: Rates) -> None:
-        rows = await self._session.all(
-            "merge_calls_of_jobs", job_ids=[row["job_id"] for row in page]
+    async def _price_merges(
+        self, page: Sequence[OutdatedRevision], costs: list[Cost], rates: Rates
+    ) -> None:
+        rows = await self._session.rows(
+            MergeCalls, "merge_calls_of_jobs", job_ids=[row.job_id for row in page]
         )
-        last = {row["job_id"]: row for row in rows}
+        last = {row.job_id: row for row in rows}
         for cost, row in zip(costs, page, strict=True):
-            merges = last.get(row["job_id"])
+            merges = last.get(row.job_id)
             if merges is None or not self._asks_to_merge(row, cost):
                 continue
-            longer = rates.scale * self._growth("merge", row["merge_version"])
-            cost.merge_calls += merges["calls"]
-            cost.prompt_tokens += max(merges["prompt_tokens"] + merges["calls"] * longer, 0)
-            cost.completion_tokens += merges["completion_tokens"]
+            longer = rates.scale * self._growth("merge", row.merge_version)
+            cost.merge_calls += merges.calls
+            cost.prompt_tokens += max(merges.prompt_tokens + merges.calls * longer, 0)
+            cost.completion_tokens += merges.completion_tokens
 
-    def _asks_to_merge(self, row: Row, cost: Cost) -> bool:
+    def _asks_to_merge(self, row: OutdatedRevision, cost: Cost) -> bool:
         """A new prompt asks every question again; otherwise only new answers about chunks lead to
         new questions."""
-        return row["merge_version"] != self._versions.merge or cost.chunk_calls > 0
+        return row.merge_version != self._versions.merge or cost.chunk_calls > 0
 
     def _growth(self, name: str, version: str) -> int:
         """By how many tokens the instructions are longer than they were; 0 when it is not known."""
@@ -171,16 +184,16 @@ class Estimator:
     def _prompt(self, name: str) -> prompts.Prompt:
         return prompts.load(name, self._settings.prompts_dir)
 
-    def _context(self, row: Row) -> tuple[str, int]:
+    def _context(self, row: PricedChunk) -> tuple[str, int]:
         """Hash and tokens of a document's context."""
         from memory_core.extraction.openai import describe
 
         context = DocumentContext(
-            artifact_type=row["artifact_type"],
-            title=row["title"],
-            author=row["author"],
-            participants=tuple(row["participants"]),
-            date=row["source_ts"],
+            artifact_type=row.artifact_type,
+            title=row.title,
+            author=row.author,
+            participants=tuple(row.participants),
+            date=row.source_ts,
         )
         if context not in self._contexts:
             self._contexts[context] = context_hash(context), count_tokens(describe(context))

@@ -6,9 +6,9 @@ from math import ceil
 from typing import Any
 
 from memory_core.backfill.estimate import Cost, Estimator, Rates
+from memory_core.backfill.rows import OutdatedRevision, VersionCount
 from memory_core.backfill.scope import Filter, Scope
 from memory_core.extraction.versions import Versions, current, number
-from memory_core.kernel.database import Row
 from memory_core.runtime import Runtime
 
 
@@ -21,7 +21,7 @@ class Plan:
     cost: Cost
     rates: Rates
     tokens_per_day: int
-    made_with: list[Row]  # versions of all revisions, with counts
+    made_with: list[VersionCount]  # versions of all revisions, with counts
     warnings: list[str]
 
     @property
@@ -50,7 +50,7 @@ class Plan:
             "days": self.days,
             "tokens_per_day": self.tokens_per_day,
             "past_calls": self.rates.past_calls,
-            "made_with": [dict(row) for row in self.made_with],
+            "made_with": [asdict(row) for row in self.made_with],
             "warnings": self.warnings,
         }
 
@@ -62,8 +62,8 @@ async def make_plan(
     settings = runtime.settings
     scope = Scope(current(settings), chosen or Filter(), other_models)
     async with runtime.database.transaction() as session:
-        rows = await session.all("outdated_revisions", **scope.parameters())
-        made_with = await session.all("version_counts")
+        rows = await session.rows(OutdatedRevision, "outdated_revisions", **scope.parameters())
+        made_with = await session.rows(VersionCount, "version_counts")
         estimator = Estimator(session, settings, scope.versions)
         total = Cost()
         for cost in await estimator.price(rows):
@@ -73,7 +73,7 @@ async def make_plan(
         versions=scope.versions,
         filter=scope.filter,
         revisions=len(rows),
-        latest=sum(row["is_latest"] for row in rows),
+        latest=sum(row.is_latest for row in rows),
         cost=total,
         rates=rates,
         tokens_per_day=settings.backfill_tokens_per_day,
@@ -82,21 +82,21 @@ async def make_plan(
     )
 
 
-def _warnings(scope: Scope, made_with: list[Row], rates: Rates) -> Iterable[str]:
+def _warnings(scope: Scope, made_with: list[VersionCount], rates: Rates) -> Iterable[str]:
     ours = scope.versions
     newer = retold = others = 0
     for row in made_with:
-        if row["extractor"] != ours.extractor or row["model"] != ours.model:
-            others += row["revisions"]
-        if row["extractor"] != ours.extractor:
+        if row.extractor != ours.extractor or row.model != ours.model:
+            others += row.revisions
+        if row.extractor != ours.extractor:
             continue
-        newer += row["revisions"] * (
-            number(row["extract_version"]) > ours.extract_number
-            or number(row["merge_version"]) > ours.merge_number
+        newer += row.revisions * (
+            number(row.extract_version) > ours.extract_number
+            or number(row.merge_version) > ours.merge_number
         )
-        retold += row["revisions"] * (
-            _same_number_other_text(row["extract_version"], ours.extract)
-            or _same_number_other_text(row["merge_version"], ours.merge)
+        retold += row.revisions * (
+            _same_number_other_text(row.extract_version, ours.extract)
+            or _same_number_other_text(row.merge_version, ours.merge)
         )
     if retold:
         yield (

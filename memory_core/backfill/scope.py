@@ -7,9 +7,9 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from memory_core.artifacts.document import ArtifactType
+from memory_core.backfill.rows import Backfill
 from memory_core.extraction.model import Category
 from memory_core.extraction.versions import Versions
-from memory_core.kernel.database import Row
 from memory_core.kernel.times import parse_time
 
 Words = Annotated[str, Field(min_length=1, max_length=200)]
@@ -54,15 +54,15 @@ class Scope:
     other_models: bool = False  # also what another extractor or model made
 
     @classmethod
-    def of(cls, backfill: Row) -> "Scope":
+    def of(cls, backfill: Backfill) -> "Scope":
         """As it was asked for, whatever this deployment has by now."""
         versions = Versions(
-            backfill["extractor"],
-            backfill["model"],
-            backfill["extract_version"],
-            backfill["merge_version"],
+            backfill.extractor,
+            backfill.model,
+            backfill.extract_version,
+            backfill.merge_version,
         )
-        return cls(versions, Filter(**backfill["filter"]), backfill["other_models"])
+        return cls(versions, Filter(**backfill.filter), backfill.other_models)
 
     def parameters(self) -> dict[str, Any]:
         """For queries that ask what is outdated."""

@@ -10,9 +10,10 @@ from uuid import UUID
 
 from memory_core.backfill.budget import Budget, Fit, fit
 from memory_core.backfill.estimate import Estimator
+from memory_core.backfill.rows import Backfill, Endings, OutdatedRevision, Progress
 from memory_core.backfill.scope import Scope
 from memory_core.extraction.versions import Versions, current
-from memory_core.kernel.database import Row, Session
+from memory_core.kernel.database import Session
 from memory_core.kernel.settings import Settings
 from memory_core.log.appending import append
 from memory_core.log.change import ChangeType, of_backfill
@@ -25,6 +26,8 @@ _ENOUGH_ENDINGS = 10
 _ENDS = {"PAUSED": ChangeType.BACKFILL_PAUSED, "DONE": ChangeType.BACKFILL_FINISHED}
 # How many pages a step skips of revisions that are too large for a day.
 _PAGES = 20
+
+_Priced = tuple[OutdatedRevision, int]  # with its tokens
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,14 +45,13 @@ class Tick:
 class _Step:
     session: Session
     settings: Settings
-    backfill: Row
+    backfill: Backfill
     scope: Scope
     now: datetime | None
 
     @property
     def id(self) -> UUID:
-        id_: UUID = self.backfill["backfill_id"]
-        return id_
+        return self.backfill.backfill_id
 
     def parameters(self) -> dict[str, object]:
         return {**self.scope.parameters(), "backfill_id": self.id}
@@ -59,34 +61,33 @@ async def tick(runtime: Runtime, *, now: datetime | None = None) -> Tick:
     """`now` decides which day's budget is used; by default the database's clock."""
     async with runtime.database.transaction() as session:
         withdrawn = await session.run("withdraw_waiting", lease=LEASE_SECONDS)
-        backfill = await session.one("try_open_backfill")
+        backfill = await session.row(Backfill, "try_open_backfill")
         if backfill is None:
-            busy = await session.one("open_backfill")
+            busy = await session.row(Backfill, "open_backfill")
             note = "another step is at work" if busy else "no backfill is open"
             return Tick(note, withdrawn=withdrawn)
         step = _Step(session, runtime.settings, backfill, Scope.of(backfill), now)
         asked, note, status = await _advance(step, current(runtime.settings))
         await session.run("note_tick", backfill_id=step.id, note=note)
-        if status in _ENDS and status != backfill["status"]:
+        if status in _ENDS and status != backfill.status:
             await append(session, [of_backfill(_ENDS[status], step.id)])
     return Tick(note, step.id, asked, withdrawn, status)
 
 
 async def _advance(step: _Step, ours: Versions) -> tuple[int, str, str]:
     """How many were asked for, what there is to say, and the status."""
-    if step.backfill["status"] != "RUNNING":
+    if step.backfill.status != "RUNNING":
         return 0, "it is paused", "PAUSED"
     if not ours.reach(step.scope.versions, same_model=step.scope.other_models):
         return 0, _out_of_reach(ours, step.scope), "RUNNING"
     if (reason := await _too_many_failures(step)) is not None:
         return 0, reason, await _pause(step, reason)
-    fresh = await step.session.one("fresh_jobs_waiting", **reach(ours))
-    assert fresh is not None
-    if fresh["jobs"]:
-        return 0, f"{fresh['jobs']} fresh jobs wait; they go first", "RUNNING"
-    progress = await step.session.one("backfill_progress", backfill_id=step.id)
+    fresh = await step.session.value(int, "fresh_jobs_waiting", **reach(ours))
+    if fresh:
+        return 0, f"{fresh} fresh jobs wait; they go first", "RUNNING"
+    progress = await step.session.row(Progress, "backfill_progress", backfill_id=step.id)
     assert progress is not None
-    in_queue = progress["waiting"] + progress["working"]
+    in_queue = progress.in_queue
     room = step.settings.backfill_revisions_per_tick - in_queue
     if room <= 0:
         return 0, f"{in_queue} of it are still in the queue", "RUNNING"
@@ -99,7 +100,7 @@ async def _ask(step: _Step, room: int, in_queue: int, budget: Budget) -> tuple[i
         await step.session.run(
             "ask_again",
             backfill_id=step.id,
-            job_ids=[row["job_id"] for row, _ in chosen],
+            job_ids=[row.job_id for row, _ in chosen],
             tokens=[tokens for _, tokens in chosen],
             extractor=step.scope.versions.extractor,
             needs_model=step.scope.versions.model if step.scope.other_models else None,
@@ -110,37 +111,35 @@ async def _ask(step: _Step, room: int, in_queue: int, budget: Budget) -> tuple[i
     if found.exhausted:
         day = f"{budget.used:,} used and {budget.reserved:,} reserved of {budget.per_day:,}"
         return 0, f"today's tokens do not suffice for the next one: {day}", "RUNNING"
-    remaining = await step.session.one("count_remaining", **step.parameters())
-    assert remaining is not None
+    remaining = await step.session.value(int, "count_remaining", **step.parameters())
     # Where all of these are too large, the next step would only look at the same ones again.
     no_end = len(found.too_large) >= room * _PAGES
-    all_too_large = bool(found.too_large) and remaining["revisions"] <= len(found.too_large)
+    all_too_large = bool(found.too_large) and remaining <= len(found.too_large)
     if (no_end or all_too_large) and not in_queue:
         reason = (
             f"{len(found.too_large)} revisions need more than a whole day's tokens each: raise "
             "BACKFILL_TOKENS_PER_DAY and resume, or cancel"
         )
         return 0, reason, await _pause(step, reason)
-    if remaining["revisions"] or in_queue:
-        return 0, f"waits for {remaining['revisions'] + in_queue} that are in work", "RUNNING"
+    if remaining or in_queue:
+        return 0, f"waits for {remaining + in_queue} that are in work", "RUNNING"
     await step.session.run(
         "set_backfill_status", backfill_id=step.id, status="DONE", reason="nothing is left"
     )
     return 0, "nothing is left", "DONE"
 
 
-async def _choose(
-    step: _Step, room: int, budget: Budget
-) -> tuple[list[tuple[Row, int]], Fit[tuple[Row, int]]]:
+async def _choose(step: _Step, room: int, budget: Budget) -> tuple[list[_Priced], Fit[_Priced]]:
     """Newest first; past those that would not fit into a whole day."""
-    too_large: list[tuple[Row, int]] = []
+    too_large: list[_Priced] = []
     estimator = Estimator(step.session, step.settings, step.scope.versions)
     for _ in range(_PAGES):
-        rows = await step.session.all(
+        rows = await step.session.rows(
+            OutdatedRevision,
             "next_revisions",
             **step.parameters(),
             limit=room,
-            without=[row["job_id"] for row, _ in too_large],
+            without=[row.job_id for row, _ in too_large],
         )
         costs = await estimator.price(rows)
         priced = [((row, cost.tokens), cost.tokens) for row, cost in zip(rows, costs, strict=True)]
@@ -152,20 +151,18 @@ async def _choose(
 
 
 async def _budget(step: _Step) -> Budget:
-    used = await step.session.one("tokens_of_day", now=step.now)
-    reserved = await step.session.one("tokens_reserved")
-    assert used is not None
-    assert reserved is not None
-    return Budget(step.settings.backfill_tokens_per_day, used["tokens"], reserved["tokens"])
+    used = await step.session.value(int, "tokens_of_day", now=step.now)
+    reserved = await step.session.value(int, "tokens_reserved")
+    return Budget(step.settings.backfill_tokens_per_day, used, reserved)
 
 
 async def _too_many_failures(step: _Step) -> str | None:
-    last = await step.session.one("last_endings", backfill_id=step.id, limit=_LAST_ENDINGS)
+    last = await step.session.row(Endings, "last_endings", backfill_id=step.id, limit=_LAST_ENDINGS)
     assert last is not None
-    if last["ended"] < _ENOUGH_ENDINGS or last["failed"] * 2 < last["ended"]:
+    if last.ended < _ENOUGH_ENDINGS or last.failed * 2 < last.ended:
         return None
     return (
-        f"{last['failed']} of the last {last['ended']} failed (`mcp-memory jobs --status FAILED` "
+        f"{last.failed} of the last {last.ended} failed (`mcp-memory jobs --status FAILED` "
         "says why); their old events are still served"
     )
 

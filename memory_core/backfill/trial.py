@@ -7,19 +7,20 @@ does not pay for it again.
 import asyncio
 import random
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 from uuid import UUID
 
 from psycopg.types.json import Jsonb
 
 from memory_core.backfill.comparison import compare, retold, stored_form
+from memory_core.backfill.rows import OutdatedRevision, TrialHead, TrialRevision
 from memory_core.backfill.scope import Filter, Scope
 from memory_core.events.reading import list_for_revision
 from memory_core.extraction.engine import open_engine
 from memory_core.extraction.pipeline import Engine, Extraction, rehearse
 from memory_core.extraction.versions import current
-from memory_core.kernel.database import Database, Row
+from memory_core.kernel.database import Database
 from memory_core.kernel.errors import InvalidInput, MemoryFault, NotFound
 from memory_core.queue.jobs import Job
 from memory_core.runtime import Runtime
@@ -32,34 +33,30 @@ _ERROR_LIMIT = 500
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    trial: Row
-    revisions: list[Row]
+    trial: TrialHead
+    revisions: list[TrialRevision]
 
     def totals(self) -> dict[str, int]:
         """Over the sample; `before` and `after` are events."""
-        told = [row for row in self.revisions if row["error"] is None]
-        totals = {side: sum(len(row["comparison"][side]) for row in told) for side in SIDES}
+        told = [row for row in self.revisions if row.error is None]
+        totals = {side: sum(len(row.comparison[side]) for row in told) for side in SIDES}
         totals["before"] = totals["kept"] + totals["changed"] + totals["lost"]
         totals["after"] = totals["kept"] + totals["changed"] + totals["added"]
         for name in ("rejected_before", "rejected", "calls", "cache_hits"):
-            totals[name] = sum(row[name] for row in told)
+            totals[name] = sum(getattr(row, name) for row in told)
         for name in ("prompt_tokens", "completion_tokens"):
-            totals[name] = sum(row[name] for row in self.revisions)
+            totals[name] = sum(getattr(row, name) for row in self.revisions)
         totals["tokens"] = totals["prompt_tokens"] + totals["completion_tokens"]
         totals["revisions"] = len(self.revisions)
         totals["failed"] = len(self.revisions) - len(told)
         return totals
 
     def as_json(self) -> dict[str, Any]:
-        hidden = {"trial_id", "events"}
         return {
-            **{name: value for name, value in self.trial.items() if name != "trial_id"},
-            "trial_id": str(self.trial["trial_id"]),
+            **asdict(self.trial),
+            "trial_id": str(self.trial.trial_id),
             "totals": self.totals(),
-            "revisions": [
-                {name: value for name, value in row.items() if name not in hidden}
-                for row in self.revisions
-            ],
+            "revisions": [asdict(row) for row in self.revisions],
         }
 
 
@@ -76,7 +73,7 @@ async def run_trial(
     """The same seed takes the same sample of the same outdated revisions."""
     scope = Scope(current(runtime.settings), chosen, other_models)
     async with runtime.database.session() as session:
-        outdated = await session.all("outdated_revisions", **scope.parameters())
+        outdated = await session.rows(OutdatedRevision, "outdated_revisions", **scope.parameters())
         if not outdated:
             raise InvalidInput(
                 "No revision was made with an older prompt than that of this deployment "
@@ -84,7 +81,8 @@ async def run_trial(
                 "try. Put the new prompt under the next number (docs/backfill.md)."
             )
         taken = _sample(outdated, sample, seed)
-        trial = await session.one(
+        trial = await session.row(
+            TrialHead,
             "start_trial",
             **scope.stored(),
             filter=Jsonb(chosen.as_json()),
@@ -96,10 +94,10 @@ async def run_trial(
     slots = asyncio.Semaphore(_AT_ONCE)
     done = 0
 
-    async def one(engine: Engine, position: int, row: Row) -> None:
+    async def one(engine: Engine, position: int, row: OutdatedRevision) -> None:
         nonlocal done
         async with slots:
-            await _try_one(runtime, engine, trial["trial_id"], position, row)
+            await _try_one(runtime, engine, trial.trial_id, position, row)
         done += 1
         advance(done, len(taken))
 
@@ -110,29 +108,30 @@ async def run_trial(
         for position, row in enumerate(taken):
             tasks.create_task(one(engine, position, row))
     async with runtime.database.session() as session:
-        await session.run("finish_trial", trial_id=trial["trial_id"])
-    return await load_trial(runtime.database, trial["trial_id"])
+        await session.run("finish_trial", trial_id=trial.trial_id)
+    return await load_trial(runtime.database, trial.trial_id)
 
 
 async def load_trial(database: Database, trial_id: UUID) -> Trial:
     async with database.session() as session:
-        trial = await session.one("get_trial", trial_id=trial_id)
+        trial = await session.row(TrialHead, "get_trial", trial_id=trial_id)
         if trial is None:
             raise NotFound(f"There is no trial {trial_id}.")
-        return Trial(trial, await session.all("trial_revisions", trial_id=trial_id))
+        revisions = await session.rows(TrialRevision, "trial_revisions", trial_id=trial_id)
+    return Trial(trial, revisions)
 
 
-def _sample(outdated: list[Row], count: int, seed: int) -> list[Row]:
+def _sample(outdated: list[OutdatedRevision], count: int, seed: int) -> list[OutdatedRevision]:
     """Independent of when each was ingested, so that the same seed means the same documents."""
-    ordered = sorted(outdated, key=lambda row: (row["artifact_uid"], row["revision_id"]))
+    ordered = sorted(outdated, key=lambda row: (row.artifact_uid, row.revision_id))
     return random.Random(seed).sample(ordered, min(count, len(ordered)))
 
 
 async def _try_one(
-    runtime: Runtime, engine: Engine, trial_id: UUID, position: int, row: Row
+    runtime: Runtime, engine: Engine, trial_id: UUID, position: int, row: OutdatedRevision
 ) -> None:
     """One that fails is told of; the others go on."""
-    uid, revision = row["artifact_uid"], row["revision_id"]
+    uid, revision = row.artifact_uid, row.revision_id
     result: dict[str, Any] = {
         "events": Jsonb([]),
         "comparison": Jsonb({}),
@@ -156,8 +155,8 @@ async def _try_one(
             uid=uid,
             revision=revision,
             position=position,
-            extract_version=row["extract_version"],
-            merge_version=row["merge_version"],
+            extract_version=row.extract_version,
+            merge_version=row.merge_version,
             **result,
         )
 
@@ -167,11 +166,11 @@ async def _told(runtime: Runtime, extraction: Extraction) -> dict[str, Any]:
     before = await list_for_revision(runtime, uid, revision, include_evidence=True)
     after = retold(extraction)
     async with runtime.database.session() as session:
-        rejected = await session.one("rejections_of_revision", uid=uid, revision=revision)
+        rejected = await session.value(int, "rejections_of_revision", uid=uid, revision=revision)
     return {
         "events": Jsonb(stored_form(after)),
         "comparison": Jsonb(compare(before, after).as_json()),
-        "rejected_before": rejected["rejected"] if rejected else 0,
+        "rejected_before": rejected,
         "rejected": len(extraction.rejections),
         "calls": len(extraction.calls),
         "cache_hits": extraction.cache_hits,
@@ -180,12 +179,12 @@ async def _told(runtime: Runtime, extraction: Extraction) -> dict[str, Any]:
     }
 
 
-def _job(trial_id: UUID, row: Row) -> Job:
+def _job(trial_id: UUID, row: OutdatedRevision) -> Job:
     """Calls are recorded under the trial, not under the revision's own job."""
     return Job(
         job_id=trial_id,
-        artifact_uid=row["artifact_uid"],
-        revision_id=row["revision_id"],
+        artifact_uid=row.artifact_uid,
+        revision_id=row.revision_id,
         partition_key="",
         attempts=1,
         max_attempts=1,

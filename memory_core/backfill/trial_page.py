@@ -18,8 +18,8 @@ def page(trial: Trial) -> str:
 def _opening(trial: Trial) -> str:
     row = trial.trial
     return (
-        f"# Trial: {row['extractor']} {row['extract_version']}, merges {row['merge_version']}\n\n"
-        f"{row['model']}, {len(trial.revisions)} revisions, seed {row['seed']}. No event was "
+        f"# Trial: {row.extractor} {row.extract_version}, merges {row.merge_version}\n\n"
+        f"{row.model}, {len(trial.revisions)} revisions, seed {row.seed}. No event was "
         "replaced; answers are cached, so that a backfill does not pay for them again."
     )
 
@@ -47,14 +47,14 @@ def _documents(trial: Trial) -> str:
         "|---|---|---|---|---|---|---|---|",
     ]
     for row in trial.revisions:
-        counts = [str(len(row["comparison"].get(side, ()))) for side in SIDES]
-        if row["error"] is not None:
-            counts = [f"failed: {_cell(row['error'])}", "", "", ""]
-        rejected = f"{row['rejected_before']} → {row['rejected']}"
-        tokens = row["prompt_tokens"] + row["completion_tokens"]
+        counts = [str(len(row.comparison.get(side, ()))) for side in SIDES]
+        if row.error is not None:
+            counts = [f"failed: {_cell(row.error)}", "", "", ""]
+        rejected = f"{row.rejected_before} → {row.rejected}"
+        tokens = row.prompt_tokens + row.completion_tokens
         # The uid is in it so that deleting the document finds this page.
-        whose = f"`{row['partition_key']}` `{row['artifact_uid']}`"
-        name = f"{_cell(row['title'] or '(untitled)')} | {whose}"
+        whose = f"`{row.partition_key}` `{row.artifact_uid}`"
+        name = f"{_cell(row.title or '(untitled)')} | {whose}"
         lines.append(f"| {name} | {' | '.join(counts)} | {rejected} | {tokens:,} |")
     return "\n".join(lines)
 
@@ -62,7 +62,7 @@ def _documents(trial: Trial) -> str:
 def _examples(trial: Trial) -> list[str]:
     parts = []
     for side in ("lost", "added", "changed"):
-        events = [event for row in trial.revisions for event in row["comparison"].get(side, ())]
+        events = [event for row in trial.revisions for event in row.comparison.get(side, ())]
         if events:
             parts.append(_listed(side, events))
     return parts

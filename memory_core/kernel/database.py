@@ -3,11 +3,11 @@
 import select
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 import orjson
 import psycopg
-from psycopg.rows import DictRow, dict_row
+from psycopg.rows import DictRow, class_row, dict_row, scalar_row
 from psycopg.types.json import set_json_loads
 from psycopg_pool import AsyncConnectionPool, PoolClosed, PoolTimeout
 
@@ -15,6 +15,7 @@ from memory_core.kernel import queries
 from memory_core.kernel.errors import Conflict, PostgresUnavailable
 
 Row = DictRow
+R = TypeVar("R")
 _CONNECT_SECONDS = 5.0
 
 
@@ -40,6 +41,25 @@ class Session:
         assert row is not None
         rows: int = row["QUERY PLAN"][0]["Plan"]["Plan Rows"]
         return rows
+
+    async def rows(self, kind: type[R], query: str, /, **parameters: Any) -> list[R]:
+        """All rows of a query, whose columns are the fields of `kind`."""
+        async with self.connection.cursor(row_factory=class_row(kind)) as cursor:
+            await cursor.execute(queries.get(query), parameters)
+            return await cursor.fetchall()
+
+    async def row(self, kind: type[R], query: str, /, **parameters: Any) -> R | None:
+        async with self.connection.cursor(row_factory=class_row(kind)) as cursor:
+            await cursor.execute(queries.get(query), parameters)
+            return await cursor.fetchone()
+
+    async def value(self, kind: type[R], query: str, /, **parameters: Any) -> R:
+        """The one value of a query that always has one."""
+        async with self.connection.cursor(row_factory=scalar_row) as cursor:
+            await cursor.execute(queries.get(query), parameters)
+            value = await cursor.fetchone()
+        assert isinstance(value, kind), f"{query} gave {type(value).__name__}"
+        return value
 
     async def run(self, query: str, /, **parameters: Any) -> int:
         """Execute; the number of rows touched."""

@@ -23,6 +23,14 @@
                   WHERE i.backfill_id = %(backfill_id)s AND i.artifact_uid = r.artifact_uid
                     AND i.revision_id = r.revision_id)
 
+-- fragment: backfill_columns
+backfill_id, status, filter, other_models, extractor, model, extract_version, merge_version,
+requested_by, estimate, reason, last_tick_at, last_tick, created_at, finished_at
+
+-- fragment: trial_columns
+trial_id, filter, sample, seed, extractor, model, extract_version, merge_version, requested_by,
+created_at, finished_at
+
 -- name: outdated_revisions
 -- For a plan or a trial: all of them, newest first, latest revisions before superseded ones.
 SELECT r.artifact_uid, r.revision_id, r.is_latest, r.chunk_count, x.job_id, x.extractor, x.model,
@@ -46,9 +54,8 @@ WHERE
 
 -- name: next_revisions
 -- What a backfill asks for next. A job that is in flight is left alone: it may well end newer.
-SELECT r.artifact_uid, r.revision_id, r.chunk_count, x.model, x.extract_version, x.merge_version,
-       j.job_id, j.generation, j.status, j.attempts, j.requested_by, j.locked_by,
-       j.last_error_code, j.last_error_message
+SELECT r.artifact_uid, r.revision_id, r.is_latest, r.chunk_count, j.job_id, x.extractor, x.model,
+       x.extract_version, x.merge_version
 FROM extraction x
 JOIN artifact_revision r USING (artifact_uid, revision_id)
 JOIN event_jobs j ON j.artifact_uid = r.artifact_uid AND j.revision_id = r.revision_id
@@ -206,21 +213,31 @@ FROM (SELECT state FROM item WHERE state IN ('done', 'failed')
       ORDER BY ended_at DESC LIMIT %(limit)s) AS last;
 
 -- name: open_backfill
-SELECT * FROM backfill WHERE status IN ('RUNNING', 'PAUSED');
+SELECT
+-- include: backfill_columns
+FROM backfill WHERE status IN ('RUNNING', 'PAUSED');
 
 -- name: lock_open_backfill
 -- Ticks and commands take turns.
-SELECT * FROM backfill WHERE status IN ('RUNNING', 'PAUSED') FOR UPDATE;
+SELECT
+-- include: backfill_columns
+FROM backfill WHERE status IN ('RUNNING', 'PAUSED') FOR UPDATE;
 
 -- name: try_open_backfill
 -- None when another tick is at work.
-SELECT * FROM backfill WHERE status IN ('RUNNING', 'PAUSED') FOR UPDATE SKIP LOCKED;
+SELECT
+-- include: backfill_columns
+FROM backfill WHERE status IN ('RUNNING', 'PAUSED') FOR UPDATE SKIP LOCKED;
 
 -- name: last_backfill
-SELECT * FROM backfill ORDER BY created_at DESC LIMIT 1;
+SELECT
+-- include: backfill_columns
+FROM backfill ORDER BY created_at DESC LIMIT 1;
 
 -- name: get_backfill
-SELECT * FROM backfill WHERE backfill_id = %(backfill_id)s;
+SELECT
+-- include: backfill_columns
+FROM backfill WHERE backfill_id = %(backfill_id)s;
 
 -- name: start_backfill
 -- Nothing when one is open.
@@ -229,14 +246,18 @@ INSERT INTO backfill (filter, other_models, extractor, model, extract_version, m
 VALUES (%(filter)s, %(other_models)s, %(extractor)s, %(model)s, %(extract_version)s,
         %(merge_version)s, %(requested_by)s, %(estimate)s)
 ON CONFLICT ((true)) WHERE status IN ('RUNNING', 'PAUSED') DO NOTHING
-RETURNING *;
+RETURNING
+-- include: backfill_columns
+;
 
 -- name: set_backfill_status
 UPDATE backfill
 SET status = %(status)s, reason = %(reason)s,
     finished_at = CASE WHEN %(status)s IN ('DONE', 'CANCELLED') THEN now() END
 WHERE backfill_id = %(backfill_id)s
-RETURNING *;
+RETURNING
+-- include: backfill_columns
+;
 
 -- name: note_tick
 UPDATE backfill SET last_tick_at = now(), last_tick = %(note)s
@@ -334,7 +355,9 @@ INSERT INTO prompt_trial (filter, sample, seed, extractor, model, extract_versio
                           requested_by)
 VALUES (%(filter)s, %(sample)s, %(seed)s, %(extractor)s, %(model)s, %(extract_version)s,
         %(merge_version)s, %(requested_by)s)
-RETURNING *;
+RETURNING
+-- include: trial_columns
+;
 
 -- name: add_trial_revision
 INSERT INTO prompt_trial_revision (
@@ -353,10 +376,14 @@ WHERE EXISTS (SELECT 1 FROM artifact_revision
 UPDATE prompt_trial SET finished_at = now() WHERE trial_id = %(trial_id)s;
 
 -- name: get_trial
-SELECT * FROM prompt_trial WHERE trial_id = %(trial_id)s;
+SELECT
+-- include: trial_columns
+FROM prompt_trial WHERE trial_id = %(trial_id)s;
 
 -- name: trial_revisions
-SELECT t.*, r.title, r.partition_key, r.source_system
+SELECT t.artifact_uid, t.revision_id, t.position, t.extract_version, t.merge_version, t.comparison,
+       t.rejected_before, t.rejected, t.calls, t.cache_hits, t.prompt_tokens, t.completion_tokens,
+       t.error, r.title, r.partition_key, r.source_system
 FROM prompt_trial_revision t
 JOIN artifact_revision r USING (artifact_uid, revision_id)
 WHERE t.trial_id = %(trial_id)s
@@ -371,5 +398,5 @@ WHERE finished_at IS NOT NULL AND requested_by <> 'ui'
 ORDER BY finished_at, trial_id LIMIT 20;
 
 -- name: rejections_of_revision
-SELECT jsonb_array_length(rejections) AS rejected FROM extraction
-WHERE artifact_uid = %(uid)s AND revision_id = %(revision)s;
+SELECT coalesce((SELECT jsonb_array_length(rejections) FROM extraction
+                 WHERE artifact_uid = %(uid)s AND revision_id = %(revision)s), 0) AS rejected;

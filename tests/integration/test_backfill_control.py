@@ -41,7 +41,7 @@ async def test_pausing_takes_back_what_waits_and_resuming_goes_on(
 
     paused = await control.pause(new.runtime)
 
-    assert (paused.backfill["status"], paused.progress["working"]) == ("PAUSED", 1)
+    assert (paused.backfill.status, paused.progress.working) == ("PAUSED", 1)
     now = {row["artifact_uid"]: row for row in await new.jobs()}
     for row in before[:2]:
         kept = ("status", "attempts", "requested_by", "locked_by", "backfill_id")
@@ -57,7 +57,7 @@ async def test_pausing_takes_back_what_waits_and_resuming_goes_on(
     assert await asked_for(new) == []
 
     resumed = await control.resume(new.runtime)
-    assert (resumed.backfill["status"], resumed.progress["waiting"]) == ("RUNNING", 3)
+    assert (resumed.backfill.status, resumed.progress.waiting) == ("RUNNING", 3)
     await new.extract("run-3")
     assert (await tick(new.runtime)).status == "DONE"
 
@@ -73,12 +73,12 @@ async def test_cancelling_while_a_run_works_keeps_what_it_does_and_nothing_else(
     provider.enqueue(held)
     running = asyncio.create_task(new.extract("run-2", keys=keys[:1]))
     await until(lambda: provider.in_flight == 1)
-    assert (await state(new)).progress["working"] == 1
+    assert (await state(new)).progress.working == 1
     cancelled = await control.cancel(new.runtime)
     held.gate.set()
     await running
 
-    assert cancelled.backfill["status"] == "CANCELLED"
+    assert cancelled.backfill.status == "CANCELLED"
     assert sorted((await versions_of(new)).values()) == ["1/1", "1/1", "2/1"]
     assert {row["status"] for row in await new.jobs()} == {"DONE"}
     with pytest.raises(InvalidInput):
@@ -135,7 +135,7 @@ async def test_a_new_request_takes_a_job_out_of_the_backfill(deployment: Deploym
     assert await asked_for(old) == [uid], "its events are as old: nothing would be undone"
     await new.extract("run-2")
     assert (await tick(new.runtime)).status == "DONE"
-    assert (await state(new)).progress["done"] == 1
+    assert (await state(new)).progress.done == 1
 
 
 async def test_a_document_deleted_meanwhile_is_forgotten(deployment: Deployment) -> None:
@@ -164,14 +164,14 @@ async def test_a_failed_one_keeps_its_old_events_and_resuming_tries_it_again(
     await new.extract("run-2")
 
     seen = await state(new)
-    assert (seen.progress["failed"], seen.progress["done"]) == (1, 0)
+    assert (seen.progress.failed, seen.progress.done) == (1, 0)
     assert await new.events() == events
     assert (await tick(new.runtime)).status == "DONE"
 
     again = await begin(new)
     assert again.first is not None
     await control.pause(new.runtime)
-    assert (await control.resume(new.runtime)).progress["waiting"] == 1
+    assert (await control.resume(new.runtime)).progress.waiting == 1
     await new.extract("run-3")
     assert set((await versions_of(new)).values()) == {"2/1"}
 
@@ -191,7 +191,7 @@ async def test_when_half_of_them_fail_it_pauses_by_itself(
     assert "6 of the last 10 failed" in stopped.note
     assert len(await new.events()) == 24
     resumed = await control.resume(new.runtime)
-    assert (resumed.progress["waiting"], resumed.progress["failed"]) == (8, 0)
+    assert (resumed.progress.waiting, resumed.progress.failed) == (8, 0)
 
 
 # --- by itself, and who asked -----------------------------------------------------------------
@@ -209,7 +209,7 @@ async def test_it_starts_by_itself_only_when_told_to_and_never_what_was_cancelle
     assert await control.wants_a_tick(database, auto.runtime.settings)
     begun = await control.start_by_itself(auto.runtime)
     assert begun is not None
-    assert (await state(auto)).backfill["requested_by"] == "schedule"
+    assert (await state(auto)).backfill.requested_by == "schedule"
     assert await control.start_by_itself(auto.runtime) is None, "one is open"
     await control.cancel(auto.runtime)
 

@@ -81,14 +81,14 @@ async def test_the_estimate_is_within_a_tenth_of_what_the_backfill_used(
 
     plan, used = await backfill(deployment(extract=2))
 
-    assert plan.revisions == used.progress["done"] == 16
+    assert plan.revisions == used.progress.done == 16
     assert plan.cost.distinct_chunks < plan.cost.chunks, "some chunks are shared"
     assert plan.cost.cached_chunks == 0
     assert plan.cost.merge_calls > 0
     chunk_calls = [call for call in provider.chats if "event_merge" not in str(call.body)]
     assert len(chunk_calls) == plan.cost.chunk_calls, "one call for each distinct chunk"
-    assert used.progress["calls"] == pytest.approx(plan.cost.calls, rel=TOLERANCE)
-    assert used.progress["used_tokens"] == pytest.approx(plan.cost.tokens, rel=TOLERANCE)
+    assert used.progress.calls == pytest.approx(plan.cost.calls, rel=TOLERANCE)
+    assert used.progress.used_tokens == pytest.approx(plan.cost.tokens, rel=TOLERANCE)
 
 
 async def test_a_new_merge_prompt_asks_about_no_chunk_and_is_estimated_as_well(
@@ -103,7 +103,7 @@ async def test_a_new_merge_prompt_asks_about_no_chunk_and_is_estimated_as_well(
     assert plan.cost.merge_calls > 0
     assert len(provider.chats) == plan.cost.merge_calls
     assert all("event_merge" in str(call.body) for call in provider.chats)
-    assert used.progress["used_tokens"] == pytest.approx(plan.cost.tokens, rel=TOLERANCE)
+    assert used.progress.used_tokens == pytest.approx(plan.cost.tokens, rel=TOLERANCE)
 
 
 async def test_rules_cost_nothing(runtime: Runtime) -> None:
@@ -115,7 +115,7 @@ async def test_rules_cost_nothing(runtime: Runtime) -> None:
     plan, used = await backfill(rules)
 
     assert (plan.revisions, plan.cost.tokens, plan.cost.calls) == (1, 0, 0)
-    assert used.progress["done"] == 1
+    assert used.progress.done == 1
 
 
 async def test_without_any_call_before_the_plan_says_that_it_guesses(
@@ -191,7 +191,7 @@ async def test_a_trial_compares_and_replaces_nothing_and_is_not_paid_for_twice(
 
     provider.calls.clear()
     plan, used = await backfill(new)
-    assert (plan.cost.calls, used.progress["calls"], provider.chats) == (0, 0, [])
+    assert (plan.cost.calls, used.progress.calls, provider.chats) == (0, 0, [])
     assert len(await new.events()) == 4
 
 
@@ -202,7 +202,7 @@ async def test_a_trial_takes_a_seeded_sample_and_survives_a_failure(
     await remember_many(old, 6)
     samples = [
         {
-            row["artifact_uid"] + row["revision_id"]
+            row.artifact_uid + row.revision_id
             for row in (
                 await run_trial(new.runtime, Filter(), sample=3, seed=seed, requested_by="cli")
             ).revisions
@@ -230,7 +230,7 @@ async def test_deleting_a_document_takes_its_trials_along(
     await delete_artifact(new.runtime, artifact_uid=uids[0])
 
     rows = await new.rows("SELECT artifact_uid FROM prompt_trial_revision")
-    assert [row["artifact_uid"] for row in rows] == [uids[1]]
+    assert [row.artifact_uid for row in rows] == [uids[1]]
 
 
 # --- the command line -------------------------------------------------------------------------

@@ -48,12 +48,12 @@ async def test_a_backfill_started_from_the_launchpad_keeps_to_its_filter(
 
     assert await asked_for(new) == [uids[1]]
     seen = await state(new)
-    assert seen.backfill["filter"] == {"artifact_uid": uids[1]}
-    assert seen.backfill["requested_by"] == "ui"
+    assert seen.backfill.filter == {"artifact_uid": uids[1]}
+    assert seen.backfill.requested_by == "ui"
     await new.extract("run-2")
     # Without `start` it is a step of the open one.
     assert (await launch(new)).success
-    assert (await state(new)).backfill["status"] == "DONE"
+    assert (await state(new)).backfill.status == "DONE"
     made = await versions_of(new)
     assert [made[uid] for uid in uids] == ["1/1", "2/1", "1/1"]
 

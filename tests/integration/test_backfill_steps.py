@@ -64,7 +64,7 @@ async def test_newest_first_and_latest_before_superseded_in_steps_of_so_many(
     ended = await tick(new.runtime)
     assert (ended.note, ended.status) == ("nothing is left", "DONE")
     seen = await state(new)
-    assert (seen.total, seen.progress["done"], seen.remaining) == (5, 5, 0)
+    assert (seen.total, seen.progress.done, seen.remaining) == (5, 5, 0)
     assert set((await versions_of(new)).values()) == {"2/1"}
     assert (await tick(new.runtime)).note == "no backfill is open"
     assert (await make_plan(new.runtime)).revisions == 0
@@ -184,7 +184,7 @@ async def test_what_an_older_deployment_made_of_it_meanwhile_is_not_counted_as_d
     await old.extract("old-run")
 
     seen = await state(new)
-    assert (seen.progress["done"], seen.progress["overtaken"]) == (0, 1)
+    assert (seen.progress.done, seen.progress.overtaken) == (0, 1)
 
 
 async def test_a_step_of_an_older_deployment_leaves_the_backfill_alone(
@@ -197,7 +197,7 @@ async def test_a_step_of_an_older_deployment_leaves_the_backfill_alone(
     note = (await tick(old.runtime)).note
 
     assert "left to a newer one" in note
-    assert (await state(new)).progress["waiting"] == 1
+    assert (await state(new)).progress.waiting == 1
 
 
 async def test_another_model_is_no_upgrade_unless_asked_for(deployment: Deployment) -> None:

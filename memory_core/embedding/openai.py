@@ -4,9 +4,11 @@ import asyncio
 from collections.abc import Sequence
 
 from memory_core.embedding import Vector
+from memory_core.kernel import trace
 from memory_core.kernel.errors import ErrorCode, ProviderFault
 from memory_core.kernel.provider import build_client, with_retries
 from memory_core.kernel.settings import Settings
+from memory_core.telemetry.usage import spent
 
 _CONCURRENT_BATCHES = 4
 
@@ -20,6 +22,7 @@ class OpenAIEmbedder:
         self.dimension = settings.openai_embed_dims
         self._batch_size = settings.openai_batch_size
         self._retries = settings.openai_max_retries
+        self._price = settings.prices.get(self.model)
         self._client = build_client(settings)
         self._slots = asyncio.Semaphore(_CONCURRENT_BATCHES)
 
@@ -57,13 +60,20 @@ class OpenAIEmbedder:
                 input=list(texts),
                 dimensions=self.dimension,
                 encoding_format="float",
+                extra_headers=trace.headers(),
             )
+            self._count(answer.usage)
             return [item.embedding for item in sorted(answer.data, key=lambda item: item.index)]
         except (ValueError, TypeError, AttributeError) as error:  # not JSON, or of another shape
             raise ProviderFault(
                 "The embedding server's answer cannot be read. Is OPENAI_BASE_URL right?",
                 code=ErrorCode.OPENAI_ERROR,
             ) from error
+
+    def _count(self, usage: object) -> None:
+        tokens = getattr(usage, "total_tokens", None)  # not every server counts
+        if type(tokens) is int and tokens > 0:
+            spent(tokens, self._price.of(tokens, 0) if self._price else 0.0)
 
     def _refuse_wrong_shape(self, vectors: list[Vector], *, expected: int) -> None:
         dimensions = {len(vector) for vector in vectors}

@@ -19,9 +19,12 @@ from openai.types.chat.chat_completion import Choice
 
 from memory_core.extraction.ledger import Ledger, ModelCall
 from memory_core.extraction.slots import Slot
+from memory_core.kernel import trace
 from memory_core.kernel.errors import ErrorCode, ProviderFault
 from memory_core.kernel.provider import as_fault, build_client, with_retries
 from memory_core.kernel.settings import Settings
+from memory_core.kernel.trace import SpanContext
+from memory_core.telemetry.spans import span
 from memory_core.text.printable import printable
 from memory_core.text.tokens import count_tokens
 
@@ -90,33 +93,47 @@ class ChatModel:
             return await with_retries(lambda: self._call(question, ledger), retries=self._retries)
 
     async def _call(self, question: Question, ledger: Ledger) -> "_Timed":
+        attributes = {"gen_ai.operation.name": "chat", "gen_ai.request.model": self.model}
         async with self._slot():
-            begun = time.perf_counter()
-            try:
-                # Not by `chat.completions.create`: it walks through the schema once more for
-                # each call, which takes longer than all that we do with the answer.
-                # The client's own time-out is per read: a server that dribbles would never meet it.
-                async with asyncio.timeout(self._timeout):
-                    completion = await self._client.post(
-                        "/chat/completions",
-                        cast_to=ChatCompletion,
-                        body={
-                            "model": self.model,
-                            "temperature": 0,
-                            "messages": self._messages(question),
-                            "response_format": self._format(question),
-                        },
-                    )
-                choice = completion.choices[0]
-                _ = choice.message.content
-            except (openai.OpenAIError, TimeoutError) as error:
-                ledger(self._failed(question, as_fault(error), begun))
-                raise
-            except (ValueError, TypeError, LookupError, AttributeError) as error:
-                fault = _unreadable()
-                ledger(self._failed(question, fault, begun))
-                raise fault from error
-            return _Timed(completion, choice, (time.perf_counter() - begun) * 1000)
+            with span(f"model {question.kind}", attributes=attributes) as work:
+                begun = time.perf_counter()
+                try:
+                    completion = await self._post(question)
+                    choice = completion.choices[0]
+                    _ = choice.message.content
+                except (openai.OpenAIError, TimeoutError) as error:
+                    fault = as_fault(error)
+                    work.fail(fault.code.value)
+                    ledger(self._failed(question, fault, begun))
+                    raise
+                except (ValueError, TypeError, LookupError, AttributeError) as error:
+                    fault = _unreadable()
+                    work.fail(fault.code.value)
+                    ledger(self._failed(question, fault, begun))
+                    raise fault from error
+                timed = _Timed(
+                    completion, choice, (time.perf_counter() - begun) * 1000, work.context
+                )
+                work.attributes["gen_ai.usage.input_tokens"] = timed.prompt_tokens
+                work.attributes["gen_ai.usage.output_tokens"] = timed.completion_tokens
+                return timed
+
+    async def _post(self, question: Question) -> ChatCompletion:
+        """Not by `chat.completions.create`: it walks through the schema once more for each call,
+        which takes longer than all that we do with the answer."""
+        # The client's own time-out is per read: a server that dribbles would never meet it.
+        async with asyncio.timeout(self._timeout):
+            return await self._client.post(
+                "/chat/completions",
+                cast_to=ChatCompletion,
+                body={
+                    "model": self.model,
+                    "temperature": 0,
+                    "messages": self._messages(question),
+                    "response_format": self._format(question),
+                },
+                options={"headers": trace.headers()},
+            )
 
     def _failed(self, question: Question, fault: ProviderFault, begun: float) -> ModelCall:
         latency = (time.perf_counter() - begun) * 1000
@@ -149,6 +166,15 @@ class _Timed:
     completion: ChatCompletion
     choice: Choice
     latency_ms: float
+    span: SpanContext
+
+    @property
+    def prompt_tokens(self) -> int:
+        return _count(self.completion.usage, "prompt_tokens")
+
+    @property
+    def completion_tokens(self) -> int:
+        return _count(self.completion.usage, "completion_tokens")
 
 
 def _read(timed: _Timed, question: Question) -> Reply | None:
@@ -176,17 +202,17 @@ def _unfenced(content: str) -> str:
 
 
 def _record(question: Question, model: str, timed: _Timed, reply: Reply | None) -> ModelCall:
-    usage = timed.completion.usage
-    details = getattr(usage, "prompt_tokens_details", None)
+    details = getattr(timed.completion.usage, "prompt_tokens_details", None)
     return ModelCall(
         kind=question.kind,
         model=model,
         outcome=reply.outcome if reply else "invalid_json",
         latency_ms=timed.latency_ms,
-        prompt_tokens=_count(usage, "prompt_tokens"),
-        completion_tokens=_count(usage, "completion_tokens"),
+        prompt_tokens=timed.prompt_tokens,
+        completion_tokens=timed.completion_tokens,
         cached_tokens=_count(details, "cached_tokens"),
         counted_tokens=count_question(question.system, question.messages),
+        span=timed.span,
     )
 
 

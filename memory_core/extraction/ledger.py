@@ -5,11 +5,14 @@ A run may be killed at any moment: what it paid for must count against budgets a
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
+from memory_core.kernel import trace
 from memory_core.kernel.database import Session
+from memory_core.kernel.trace import SpanContext
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +27,22 @@ class ModelCall:
     completion_tokens: int = 0
     cached_tokens: int = 0
     counted_tokens: int = 0  # of its messages, by our own count
+    # The chunk that it asks about; None: about events of several.
+    chunk_index: int | None = field(default_factory=lambda: _chunk.get())
+    span: SpanContext | None = field(default_factory=trace.current)
+
+
+_chunk: ContextVar[int | None] = ContextVar("chunk", default=None)
+
+
+@contextmanager
+def asking_about(chunk_index: int) -> Iterator[None]:
+    """Calls made within are about this chunk."""
+    token = _chunk.set(chunk_index)
+    try:
+        yield
+    finally:
+        _chunk.reset(token)
 
 
 @dataclass(slots=True, eq=False)
@@ -37,6 +56,8 @@ class Ledger:
     # Events that may be the same as others, of which too many were found to ask about all: these
     # are told as often as they were found.
     unasked_merges: int = 0
+    run_id: str | None = None
+    attempt: int | None = None
 
     def __call__(self, call: ModelCall) -> None:
         self.calls.append(call)
@@ -80,4 +101,9 @@ def columns(entries: Entries) -> dict[str, list[Any]]:
         "cached_tokens": [call.cached_tokens for call in calls],
         "latencies": [call.latency_ms for call in calls],
         "counted_tokens": [call.counted_tokens for call in calls],
+        "run_ids": [ledger.run_id for ledger, _ in entries],
+        "attempts": [ledger.attempt for ledger, _ in entries],
+        "chunks": [call.chunk_index for call in calls],
+        "trace_ids": [call.span.trace_id if call.span else None for call in calls],
+        "span_ids": [call.span.span_id if call.span else None for call in calls],
     }

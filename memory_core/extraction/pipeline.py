@@ -24,6 +24,7 @@ from memory_core.extraction.model import (
     Rejected,
 )
 from memory_core.extraction.proof import prove
+from memory_core.extraction.tracing import of_chunk
 from memory_core.kernel.database import Database, Row, Session
 from memory_core.kernel.errors import ErrorCode, MemoryFault
 from memory_core.log.change import Position
@@ -133,7 +134,7 @@ async def _open(
         extraction = Extraction(
             job=job,
             revision=await _load(session, job),
-            ledger=Ledger(job.job_id, job.generation),
+            ledger=Ledger(job.job_id, job.generation, run_id=job.run_id, attempt=job.attempts),
             extract_version=engine.extractor.version,
             model=engine.extractor.model,
         )
@@ -235,12 +236,13 @@ async def _extract(
         async with slots:
             if not faults:
                 try:
-                    return await engine.extractor.extract(
-                        chunk,
-                        contexts[chunk.index],
-                        since=extraction.job.answers_since,
-                        ledger=extraction.ledger,
-                    )
+                    with of_chunk(chunk.index):
+                        return await engine.extractor.extract(
+                            chunk,
+                            contexts[chunk.index],
+                            since=extraction.job.answers_since,
+                            ledger=extraction.ledger,
+                        )
                 except Exception as error:
                     faults.append(error)
             return Proposal()

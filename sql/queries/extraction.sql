@@ -8,14 +8,18 @@ JOIN extraction_cache c USING (chunk_hash, context_hash, prompt_version, model);
 
 -- fragment: new_calls
 INSERT INTO model_call (job_id, generation, kind, model, outcome, prompt_tokens,
-                        completion_tokens, cached_tokens, latency_ms, counted_tokens, backfill_id)
+                        completion_tokens, cached_tokens, latency_ms, counted_tokens, run_id,
+                        attempt, chunk_index, trace_id, span_id, backfill_id)
 SELECT c.*, j.backfill_id
 FROM unnest(
     %(job_ids)s::uuid[], %(generations)s::int[], %(kinds)s::text[], %(call_models)s::text[],
     %(outcomes)s::text[], %(prompt_tokens)s::int[], %(completion_tokens)s::int[],
-    %(cached_tokens)s::int[], %(latencies)s::float8[], %(counted_tokens)s::int[])
+    %(cached_tokens)s::int[], %(latencies)s::float8[], %(counted_tokens)s::int[],
+    %(run_ids)s::text[], %(attempts)s::int[], %(chunks)s::int[], %(trace_ids)s::text[],
+    %(span_ids)s::text[])
      AS c (job_id, generation, kind, model, outcome, prompt_tokens, completion_tokens,
-           cached_tokens, latency_ms, counted_tokens)
+           cached_tokens, latency_ms, counted_tokens, run_id, attempt, chunk_index, trace_id,
+           span_id)
 LEFT JOIN event_jobs j ON j.job_id = c.job_id AND j.generation = c.generation
 
 -- name: record_calls

@@ -32,8 +32,10 @@ async def opened(
 ) -> AsyncIterator["Runtime"]:
     """The memory for one command, on record from here until it is done with it."""
     from mcp_server.recording import Recorder
+    from memory_core.telemetry import exporting
     from stack.connection import joined_runtime
 
+    exporting.start(settings, "command")
     runtime = joined_runtime(settings, worker=worker)
     try:
         await runtime.open()

@@ -4,6 +4,7 @@ from mcp.server.transport_security import TransportSecuritySettings
 
 from mcp_server.access import metadata_url
 from mcp_server.authentication import Authentication
+from mcp_server.http_requests import RecordedRequests
 from mcp_server.tool import MemoryServer
 from memory_core.kernel.settings import Settings
 from memory_core.web.guard import Application, Guard
@@ -16,13 +17,15 @@ def application(server: MemoryServer, settings: Settings) -> Application:
     """Every route is guarded, ours too: the SDK looks at requests to `/mcp` alone, and by default
     only when it is bound to loopback."""
     admission = settings.admission(settings.mcp_host, local_pages=True)
-    app: Application = server.streamable_http_app(
+    routes = server.streamable_http_app(
         host=settings.mcp_host,
         max_request_body_size=MAX_REQUEST_BYTES,
         transport_security=TransportSecuritySettings(
             allowed_hosts=admission.host_patterns, allowed_origins=admission.origin_patterns
         ),
     )
+    paths = frozenset(str(getattr(route, "path", "")) for route in routes.routes)
+    app: Application = RecordedRequests(routes, server.recorder, paths)
     if server.verifier is not None:
         known = metadata_url(settings)
         app = Authentication(app, server.verifier, metadata_url=known)

@@ -1,5 +1,6 @@
 """The MCP server: its tools, resources, prompts and the health route, over one Runtime."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from types import ModuleType
@@ -29,6 +30,7 @@ from memory_core.kernel.database import Database
 from memory_core.kernel.settings import Settings
 from memory_core.log.feed import Feed
 from memory_core.runtime import Runtime
+from memory_core.telemetry import exporting
 from memory_core.telemetry.audit import Transport
 from stack.connection import joined_runtime
 
@@ -93,6 +95,7 @@ def build_server(
             await access.close()
             if is_ours:
                 await runtime.close()
+                await asyncio.to_thread(exporting.flush)
 
     transport: Transport = "stdio" if stdio else "command" if every_tool else "http"
     subscribers = Subscribers()

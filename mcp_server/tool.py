@@ -151,7 +151,7 @@ class MemoryServer(MCPServer[None]):
 
     def __init__(self, *given: Any, recorder: Recorder, **named: Any) -> None:
         super().__init__(*given, **named)
-        self._recorder = recorder
+        self.recorder = recorder
 
     async def list_tools(self) -> list[ListedTool]:
         """Those that the principal may call."""
@@ -167,7 +167,7 @@ class MemoryServer(MCPServer[None]):
         tool = self._tool_manager.get_tool(name)
         # A name that no tool has may be any text: it is not kept.
         known = name if tool is not None else "?"
-        with self._recorder.recording("tool", known, _kept(tool, arguments)) as call:
+        with self.recorder.recording("tool", known, _kept(tool, arguments)) as call:
             answer = await self._answer(name, arguments, context)
             if not isinstance(answer, CallToolResult) or not answer.is_error:
                 call.answered(getattr(answer, "structured_content", None))
@@ -179,7 +179,7 @@ class MemoryServer(MCPServer[None]):
         self, uri: AnyUrl | str, context: Context[None, Any] | None = None
     ) -> Iterable[ReadResourceContents] | InputRequiredResult:
         name, ids = _address(str(uri))
-        with self._recorder.recording("resource", name, ids) as call:
+        with self.recorder.recording("resource", name, ids) as call:
             try:
                 require(current(), "read", "A resource")
                 answer = await super().read_resource(uri, context)
@@ -220,7 +220,7 @@ class MemoryServer(MCPServer[None]):
         prompt = self._prompt_manager.get_prompt(name)
         known = [argument.name for argument in (prompt.arguments if prompt else None) or ()]
         kept = masked(arguments or {}, known)
-        with self._recorder.recording("prompt", name if prompt else "?", kept) as call:
+        with self.recorder.recording("prompt", name if prompt else "?", kept) as call:
             try:
                 self._refuse_wrong_prompt(name, arguments or {})
             except MemoryFault as fault:

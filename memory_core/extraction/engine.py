@@ -14,7 +14,7 @@ async def open_engine(settings: Settings, database: Database) -> AsyncIterator[E
     if not settings.uses_openai_extractor:
         from memory_core.extraction.rules import RulesExtractor
 
-        yield Engine(RulesExtractor(), None)
+        yield Engine(RulesExtractor(), None, settings.min_confidence)
         return
     from memory_core.extraction import prompts
     from memory_core.extraction.cache import AnswerCache
@@ -26,7 +26,11 @@ async def open_engine(settings: Settings, database: Database) -> AsyncIterator[E
     slots = SharedSlots(settings.dsn, settings.extract_concurrency)
     chat, cache = ChatModel(settings, slots.one), AnswerCache(database)
     try:
-        yield Engine(OpenAIExtractor(chat, cache, extract), OpenAIGrouper(chat, cache, merge))
+        extractor, grouper = (
+            OpenAIExtractor(chat, cache, extract),
+            OpenAIGrouper(chat, cache, merge),
+        )
+        yield Engine(extractor, grouper, settings.min_confidence)
     finally:
         await chat.close()
         await slots.close()

@@ -151,7 +151,7 @@ class Grounds:
         bare = folded.removesuffix("'s").removesuffix("'")
         if burden(bare):
             return bare in self._words or burden(bare) in self._burdens
-        return bare in self._words or bare[:_STEM] in self._stems
+        return folded in self._words or bare in self._words or bare[:_STEM] in self._stems
 
     @cached_property
     def _burdens(self) -> set[str]:

@@ -23,7 +23,7 @@ from memory_core.extraction.model import (
     Proposal,
     Rejected,
 )
-from memory_core.extraction.proof import prove
+from memory_core.extraction.proof import part_by_confidence, prove
 from memory_core.extraction.tracing import of_chunk
 from memory_core.kernel.database import Database, Row, Session
 from memory_core.kernel.errors import ErrorCode, MemoryFault
@@ -53,6 +53,8 @@ class Engine:
 
     extractor: Extractor
     grouper: Grouper | None
+    # An event that its extractor is less sure of is rejected.
+    min_confidence: float = 0.0
     # Fewer than there are connections: who waits for one for long takes it for an outage.
     at_postgres: asyncio.Semaphore = field(
         default_factory=lambda: asyncio.Semaphore(_REVISIONS_AT_POSTGRES)
@@ -158,7 +160,7 @@ async def _propose(
         proposals = await _recall(runtime, engine, extraction, contexts) if reuse else None
         if proposals is None:
             proposals = await _extract(engine, extraction, contexts)
-        await _prove(extraction, proposals, contexts)
+        await _prove(engine, extraction, proposals, contexts)
         _forget_text(extraction)
     with _stage(extraction, CANONICAL_EVENTS, observe):
         extraction.events = await canonicalise(
@@ -254,17 +256,22 @@ async def _extract(
 
 
 async def _prove(
-    extraction: Extraction, proposals: Sequence[Proposal], contexts: dict[int, DocumentContext]
+    engine: Engine,
+    extraction: Extraction,
+    proposals: Sequence[Proposal],
+    contexts: dict[int, DocumentContext],
 ) -> None:
     known = {context: Context(context) for context in set(contexts.values())}
     for (chunk, chunk_id), proposal in zip(extraction.chunks, proposals, strict=True):
         context = known[contexts[chunk.index]]
-        proved = prove(chunk, chunk_id, proposal.events, proposal.entities, context)
+        sure, doubtful = part_by_confidence(chunk, proposal.events, engine.min_confidence)
+        proved = prove(chunk, chunk_id, sure, proposal.entities, context)
         extraction.chunk_events += proved.events
         extraction.entities += proved.entities
         extraction.rejections += [
             *(replace(item, chunk_index=chunk.index) for item in proposal.rejections),
             *proved.rejected,
+            *doubtful,
         ]
         extraction.cache_hits += proposal.from_cache
         if proposal.refusal:

@@ -79,6 +79,20 @@ def prove(
     return Proved(proved, named, rejected)
 
 
+def part_by_confidence(
+    chunk: Chunk, proposed: Sequence[ProposedEvent], least: float
+) -> tuple[list[ProposedEvent], list[Rejected]]:
+    """The events that are sure enough to be shown, and the others with what they were."""
+    sure, doubtful = [], []
+    for event in proposed:
+        if event.confidence >= least:
+            sure.append(event)
+        else:
+            said = f"{event.category}, {event.confidence:.2f} of {least:.2f}: {event.quote.quote!r}"
+            doubtful.append(Rejected("LOW_CONFIDENCE", said[:_DETAIL_LIMIT], chunk.index))
+    return sure, doubtful
+
+
 def _left_out(reason: str, said: str, chunk: Chunk) -> Rejected:
     return Rejected(reason, f"left out of the event: {said!r}"[:_DETAIL_LIMIT], chunk.index)
 

@@ -73,6 +73,7 @@ class Settings(BaseSettings):
     embedder: Literal["auto", "openai", "local"] = "auto"
     extract_concurrency: Annotated[int, Field(ge=1, le=1024)] = 16
     prompts_dir: Path | None = None
+    min_confidence: Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)] = 0.7
 
     # Stores
     events_db_dsn: SecretStr | None = None

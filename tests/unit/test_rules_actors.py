@@ -43,9 +43,9 @@ NARRATIVES = [
     pytest.param("Ann Lee: I'll send it to Bob on Friday.", "Ann Lee will send it", id="I'll"),
     pytest.param("Ann Lee: will write to Bob by Friday", "Ann Lee will write", id="no subject"),
     pytest.param("Ann Lee: I'm worried that it is late", "Ann Lee is worried", id="I'm"),
-    pytest.param("Ann Lee: we decided to wait", "Ann Lee said: the team decided", id="we"),
+    pytest.param("Ann Lee: we decided to wait", "Ann Lee said: we decided", id="we"),
     pytest.param("Ann Lee: I've fixed the login page", "Ann Lee has fixed", id="I've"),
-    pytest.param("Ann Lee: ok, we decided to **wait**", "Ann Lee said: the team", id="opener"),
+    pytest.param("Ann Lee: ok, we decided to **wait**", "Ann Lee said: we decided", id="opener"),
 ]
 
 

@@ -132,4 +132,4 @@ async def test_extractor_gives_the_proposal_of_the_chunk() -> None:
 
 
 def test_version_names_the_extractor() -> None:
-    assert RulesExtractor.version == VERSION == "4-rules"
+    assert RulesExtractor.version == VERSION == "5-rules"

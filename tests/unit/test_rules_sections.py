@@ -15,9 +15,9 @@ SECTIONS = [
     pytest.param("**Decisions**\n- Postgres for the queue", Category.DECISION, id="bold label"),
     pytest.param("* Decisions\n    * Postgres for it", Category.DECISION, id="label as item"),
     pytest.param("## 3. Key decisions\n- Postgres for it", Category.DECISION, id="numbered"),
-    pytest.param("## Action items\n- Send the report", Category.COMMITMENT, id="action items"),
-    pytest.param("## Next steps\n1. Send the report", Category.COMMITMENT, id="next steps"),
-    pytest.param("## TODO\n- Send the report", Category.COMMITMENT, id="todo"),
+    pytest.param("## Action items\n- Ann: send the report", Category.COMMITMENT, id="action items"),
+    pytest.param("## Next steps\n1. Ann to send it to Bob", Category.COMMITMENT, id="next steps"),
+    pytest.param("## TODO\n- Send the report (Ann)", Category.COMMITMENT, id="todo"),
     pytest.param("## Risks\n- One vendor for all sign-ins", Category.QUALITY_RISK, id="risks"),
     pytest.param("Open issues\n-----------\n- Slow lists", Category.QUALITY_RISK, id="open issues"),
     pytest.param("## Concerns\n- Too few testers", Category.QUALITY_RISK, id="concerns"),
@@ -29,7 +29,7 @@ SECTIONS = [
     pytest.param("## Roles\n- Ann Lee: project lead", Category.STAKEHOLDER, id="roles"),
     pytest.param("## Status\n\nAccepted", Category.DECISION, id="status accepted"),
     pytest.param("## Status\n\nSuperseded by ADR 9", Category.CHANGE, id="status superseded"),
-    pytest.param("- [ ] Send the report", Category.COMMITMENT, id="open box"),
+    pytest.param("- [ ] Ann: send the report", Category.COMMITMENT, id="open box"),
     pytest.param("- [x] Send the report", Category.EXECUTION, id="ticked box"),
     pytest.param("Decision: Postgres it is", Category.DECISION, id="decision label"),
     pytest.param("**Risk:** one vendor only", Category.QUALITY_RISK, id="risk label"),
@@ -63,6 +63,13 @@ def test_section_without_content_gives_nothing(text: str) -> None:
     assert propose(text, NOTE).events == ()
 
 
+@pytest.mark.parametrize(
+    "text", ["- [ ] Send the report", "## Actions\n- Send it to Bob", "TODO: fix"]
+)
+def test_task_without_an_owner_is_not_sure_enough_to_be_shown(text: str) -> None:
+    assert all(event.confidence < 0.7 for event in propose(text, NOTE).events)
+
+
 def test_plain_label_holds_only_for_its_list() -> None:
     text = "Action items:\n- Send the report\n\nThanks everyone for coming today."
     assert len(propose(text, NOTE).events) == 1
@@ -74,9 +81,9 @@ def test_nested_items_explain_the_entry_above() -> None:
 
 
 def test_prose_of_a_decision_counts_where_it_resolves() -> None:
-    text = "## Decision\n\nWe will use Postgres. It is well known. Jobs will be rows.\n"
+    text = "## Decision\n\nWe will use Postgres. It is well known. We chose rows for jobs.\n"
     quotes = [event.quote.quote for event in propose(text, ADR).events]
-    assert quotes == ["We will use Postgres.", "Jobs will be rows."]
+    assert quotes == ["We will use Postgres.", "We chose rows for jobs."]
 
 
 def test_status_names_the_document() -> None:

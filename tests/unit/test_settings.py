@@ -34,6 +34,7 @@ DEFAULTS: dict[str, object] = {
     "EMBEDDER": "auto",
     "EXTRACT_CONCURRENCY": 16,
     "PROMPTS_DIR": None,
+    "MIN_CONFIDENCE": 0.7,
     "EVENTS_DB_DSN": None,
     "CHROMA_HOST": None,
     "CHROMA_PORT": 8000,

@@ -7,7 +7,7 @@ from memory_core.extraction.model import ActorRole, Category
 from memory_core.extraction.rules import confidence, labels
 from memory_core.extraction.rules.blocks import MAX_ENTRY, Block
 from memory_core.extraction.rules.drafts import Draft, role_of
-from memory_core.extraction.rules.people import Listed, Roster, listed
+from memory_core.extraction.rules.people import Listed, Roster, is_listing, listed
 from memory_core.extraction.rules.sections import Kind, Section
 
 MIN_ATTENDEES = 2
@@ -36,7 +36,9 @@ def _list_start(text: str, block: Block) -> int | None:
     after = labels.attendee_label(text[block.start : block.start + 60].replace("*", " "))
     if after is not None:
         return block.start + after
-    return block.start if block.section.kind is Kind.ATTENDEES else None
+    listing = block.section.kind is Kind.ATTENDEES and not block.nested
+    names = text[block.start : min(block.end, block.start + MAX_ENTRY)]
+    return block.start if listing and is_listing(names) else None
 
 
 def _meeting(
@@ -62,6 +64,7 @@ def _meeting(
             continue
         name = roster.resolve(person.name)
         stop = text.find(person.role[-8:], at, block.end) + len(person.role[-8:])
+        stop += text.startswith(")", stop)
         yield Draft(
             Category.STAKEHOLDER, confidence.STRONG, at, max(stop, at + len(person.name)),
             (at, at + len(person.name)), ((name, role_of(person.role)),), "listed_role",

@@ -6,16 +6,23 @@ from datetime import date, datetime
 from email.utils import parsedate_to_datetime
 
 from memory_core.extraction.model import DocumentContext
-from memory_core.extraction.rules import dates, headings, labels, lines, mail, masks, people, turns
+from memory_core.extraction.rules import (
+    dates,
+    headings,
+    labels,
+    lines,
+    mail,
+    masks,
+    people,
+    sections,
+    turns,
+)
 from memory_core.extraction.rules.dates import Anchor
 from memory_core.extraction.rules.headings import Heading
 from memory_core.extraction.rules.lines import Line
+from memory_core.extraction.rules.manner import AUTHORED, TALK
 from memory_core.extraction.rules.people import Roster
 from memory_core.extraction.rules.sections import Kind, Section
-
-TALK = ("chat", "transcript")
-# A first-person sentence in these is the author's own unless a turn says otherwise.
-AUTHORED = ("email", "note")
 
 _DATE_LINE = re.compile(
     r"\**(?:(?:meeting )?date|when)\**\s?:\**\s{1,4}(?P<labelled>.{4,60})|(?P<bare>[^\n]{6,90})$",
@@ -27,9 +34,10 @@ _STARTS_WITH_DATE = re.compile(
 _MAX_DATE_LINE = 90
 # "We decided the following:" makes the list below it the decisions.
 _ANNOUNCES = re.compile(
-    r"\b(?:following|as follows|these|decisions?|decided|agreed|resolved)\b[^.!?]{0,80}:\s*$",
+    r"\b(?:as follows|decisions?|decided|agreed|resolved|we(?:'ll| will))\b[^.!?]{0,60}:\s*$",
     re.IGNORECASE,
 )
+_FIELD = re.compile(r"\**[A-Z][A-Za-z\-]{1,24}(?: [A-Za-z]{1,12})?\**:\**(?:[ \t]|$)")
 MAX_ENTRY = 4000
 
 
@@ -50,6 +58,8 @@ class Block:
     nested: bool = False
     # A list item after prose that does not announce a list: it explains the prose.
     explains: bool = False
+    # The item that a nested one stands below.
+    parent: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +76,7 @@ class Layout:
     blocks: list[Block] = field(default_factory=list)
     tables: list[Table] = field(default_factory=list)
     roster: Roster = field(default_factory=Roster)
+    headings: list[Heading] = field(default_factory=list)
     title: str | None = None
 
 
@@ -97,20 +108,27 @@ class _Reader:
         roster = self.layout.roster
         given = [context.author] if context.author else []
         people.collect(roster, text, [*given, *context.participants])
+        if context.artifact_type == "transcript":
+            people.overhear(roster, text)
         self.headings, rules = headings.find(text, self.lines, self.skip)
         for letter in self.letters:
             self.headings = {
                 i: h for i, h in self.headings.items() if not letter.first <= i < letter.body
             }
         self.skip |= rules
+        self.layout.headings = list(self.headings.values())
         self._enlist()
-        self.turns = turns.find(text, self.lines, self.skip, roster, context.artifact_type)
+        kind = context.artifact_type
+        self.turns, noise = turns.find(text, self.lines, self.skip, roster, kind)
+        self.skip |= noise
         for turn in self.turns.values():
             roster.add(turn.speaker)
 
         document_day = _own_day(context.date)
         self.anchor = Anchor(document_day, stated=False)
         self.document_day = document_day
+        # Days of headings that have their year: what a heading without one stands near.
+        self.dated = [d for h in self.headings.values() if (d := dates.leading_day(h.title))]
         self.author = context.author if context.artifact_type in AUTHORED else None
         if self.author:
             self.author = people.tidy(self.author)
@@ -122,6 +140,8 @@ class _Reader:
         self.lead = True
         self.top_indent: int | None = None
         self.explained = False
+        # The list items that are open: their indents and words.
+        self.items: list[tuple[int, tuple[int, int]]] = []
         self.current: Block | None = None
         self.after_blank = True
 
@@ -151,9 +171,11 @@ class _Reader:
             elif not line.blank and i not in self.skip:
                 entry = self.text[line.body : min(line.end, line.body + MAX_ENTRY)]
                 after = labels.attendee_label(entry)
+                listing = listing and people.is_listing(entry)
                 if listing or after is not None:
                     for person in people.listed(entry[after or 0 :]):
                         self.layout.roster.add(person.name)
+                    people.explain(self.layout.roster, entry, listing=True)
 
     # -- one line ---------------------------------------------------------------------------
 
@@ -177,11 +199,22 @@ class _Reader:
             self._begin(line, line.body)
         elif self._day_line(line):
             self._flush()
-        elif self.current is not None:
+        elif self.current is not None and not self._next_field(line):
             self.current = replace(self.current, end=line.end)
         else:
+            self._flush()
             self._begin(line, line.body)
         self.after_blank = False
+
+    def _next_field(self, line: Line) -> bool:
+        """ "Author: …" below "Title: …": the fields of a head are lines of their own."""
+        if self.current is not None and self.text[self.current.end - 1] == "\\":
+            return True  # a line break that the writer marked
+        return (
+            self.current is not None
+            and _FIELD.match(self.text, line.start, line.end) is not None
+            and _FIELD.match(self.text, self.current.start, self.current.end) is not None
+        )
 
     def _flush(self) -> None:
         if self.current is not None:
@@ -200,10 +233,19 @@ class _Reader:
             self.current = Block(
                 start, line.end, self._section(), self._anchor(), line.bullet, line.box, speaker,
                 self.speaker is not None, self.lead, self._nested(line),
-                line.bullet and self.explained,
+                line.bullet and self.explained, self._parent(line, start),
             )  # fmt: skip
             self.lead = False
             self.taken = True
+
+    def _parent(self, line: Line, start: int) -> tuple[int, int] | None:
+        if not line.bullet:
+            return self.items[-1][1] if self.items and line.indent > self.items[-1][0] else None
+        while self.items and self.items[-1][0] >= line.indent:
+            self.items.pop()
+        parent = self.items[-1][1] if self.items else None
+        self.items.append((line.indent, (start, line.end)))
+        return parent
 
     def _nested(self, line: Line) -> bool:
         if not line.bullet:
@@ -219,6 +261,8 @@ class _Reader:
         self.speaker, self.persists = None, False
         self.lead, self.taken, self.top_indent = True, False, None
         self.explained = False
+        if heading.indent < 0:
+            self.items.clear()
         if heading.label:
             self.label = heading
             return
@@ -233,7 +277,8 @@ class _Reader:
         day = dates.leading_day(title)
         if day is not None:
             return Anchor(day, stated=True)
-        partial, day = dates.leading_partial(title, self.document_day)
+        near = self.dated[0] if self.dated else None
+        partial, day = dates.leading_partial(title, self.document_day, near)
         # A dated passage must not be read against the date of the whole document.
         return Anchor(day, stated=day is not None) if partial else None
 
@@ -305,10 +350,11 @@ class _Reader:
         topic = next(
             (h.title for h in reversed(titles) if h.kind is Kind.PLAIN and not h.label), ""
         )
+        release = next((r for h in reversed(titles) if (r := sections.release_of(h.title))), "")
         owner: str | None = None
         for depth, heading in enumerate(reversed(titles)):
             if heading.kind is not Kind.PLAIN:
-                return Section(heading.kind, titles[-1].title, owner, depth > 0, topic)
+                return Section(heading.kind, titles[-1].title, owner, depth > 0, topic, release)
             if depth == 0 and people.is_name(heading.title):
                 owner = people.tidy(heading.title)
         return Section(Kind.PLAIN, titles[-1].title if titles else "", topic=topic)

@@ -29,6 +29,7 @@ _DATE = re.compile(
     rf"""(?<![\w/.\-])(?:
       (?P<iso>\d{{4}}-\d{{2}}-\d{{2}})(?:[T ](?P<clock>\d{{2}}:\d{{2}}(?::\d{{2}})?)
         (?P<zone>Z|[+-]\d{{2}}:?\d{{2}})?)?
+    | (?P<slashed>\d{{4}}/\d{{1,2}}/\d{{1,2}})
     | (?P<n1>\d{{1,2}})(?P<sep>[/.])(?P<n2>\d{{1,2}})(?P=sep)(?P<n3>\d{{4}})
     | (?P<d1>\d{{1,2}}){_ORD}[\s\-](?:of\s)?(?P<m1>{_MONTH})(?:[,\s\-]{{1,2}}(?P<y1>\d{{4}}))?
     | (?P<m2>{_MONTH})\s(?P<d2>\d{{1,2}}){_ORD}(?:,?\s(?P<y2>\d{{4}}))?(?![\d:%])
@@ -43,12 +44,25 @@ _DATE = re.compile(
     | the\s(?P<nth>\d{{1,2}})(?:st|nd|rd|th)(?!\s(?!of\b)[a-z]+\s)
     | (?P<wrel>this|next|last|coming)?\s?(?<!\w)(?P<weekday>{_DAY})
       (?:,?\s(?P<wd>\d{{1,2}}){_ORD}\s(?P<wm>{_MONTH})(?:\s(?P<wy>\d{{4}}))?)?
-    )(?![\w])""",
+    )(?![\w]|['’]s\b)""",
     re.IGNORECASE | re.VERBOSE,
 )
 _VAGUE = re.compile(
     r"\b(?:early|beginning of|start of|since|every|each|most|not|of|from)\s+$", re.IGNORECASE
 )
+# Happened before the day of the text, nobody knows when.
+_LONG_AGO = re.compile(
+    r"\b(?:last (?:week|month|year|quarter|time|night)|ago|earlier|previously|originally|formerly|"
+    r"initially|historically|used to|in the past|back (?:in|then)|once|since|had been|"
+    rf"(?:in|of|during|back in) (?:(?:19|20)\d\d|{_MONTH}(?! \d))|the other day|"
+    r"recently|over the (?:last|past))\b",
+    re.IGNORECASE,
+)
+# "i sat", "the sun": short lower-case days are words unless something says when.
+_SHORT_DAY = re.compile(r"(?:sun|sat|wed|mon|fri|thu|tue)")
+_SAYS_WHEN = re.compile(r"\b(?:by|on|until|before|due|next|this|last|till)\s+$", re.IGNORECASE)
+_AHEAD = re.compile(r"\b(?:by|before|until|till|due|on|this) (?:the )?$", re.IGNORECASE)
+_EXCLUDES = re.compile(r"\bbefore\s+$", re.IGNORECASE)
 _DEADLINE = re.compile(
     r"\b(?:by|before|due|until|than|deadline)\s+(?:on\s+|the\s+)?$", re.IGNORECASE
 )
@@ -78,9 +92,11 @@ def find(text: str, anchor: Anchor, future: bool = True) -> FoundDate | None:
     """
     first: FoundDate | None = None
     for match in _DATE.finditer(text):
-        if _VAGUE.search(text, max(0, match.start() - 20), match.start()):
+        if _VAGUE.search(text, max(0, match.start() - 20), match.start()) or _is_word(match):
             continue
         resolved = _resolve(match, anchor.day, future)
+        if resolved is not None and match["prel"] and _EXCLUDES.search(text, 0, match.start()):
+            continue  # "before next week": some day until then
         if resolved is not None:
             when, exact = resolved
             found = FoundDate(match.start(), match.end(), when, exact)
@@ -92,7 +108,31 @@ def find(text: str, anchor: Anchor, future: bool = True) -> FoundDate | None:
 
 def mentions(text: str) -> bool:
     """Whether a date is stated at all, resolvable or not."""
-    return _DATE.search(text) is not None
+    return any(not _is_word(match) for match in _DATE.finditer(text))
+
+
+def is_ahead(text: str) -> bool:
+    """Whether a day to come is stated: "by Friday", "tomorrow", "in two weeks"."""
+    return not is_long_ago(text) and any(
+        (match["simple"] and match["simple"].lower() not in ("yesterday", "today"))
+        or (match["count"] and match["unit"])
+        or (match["wrel"] or match["prel"] or "").lower() in ("next", "coming", "this")
+        or _AHEAD.search(text, max(0, match.start() - 12), match.start())
+        for match in _DATE.finditer(text)
+        if not _is_word(match)
+    )
+
+
+def is_long_ago(text: str) -> bool:
+    return _LONG_AGO.search(text) is not None
+
+
+def _is_word(match: re.Match[str]) -> bool:
+    word = match["weekday"]
+    if not word or match["wrel"] or not _SHORT_DAY.fullmatch(word):
+        return False
+    before = match.string[max(0, match.start() - 10) : match.start()]
+    return _SAYS_WHEN.search(before) is None
 
 
 def leading_day(text: str) -> date | None:
@@ -101,15 +141,25 @@ def leading_day(text: str) -> date | None:
     return found.when.date() if found is not None and found.exact else None
 
 
-def leading_partial(text: str, anchor: date | None) -> tuple[bool, date | None]:
-    """Whether a heading is a date without a year, and the latest such day up to the anchor."""
+def leading_partial(
+    text: str, anchor: date | None, near: date | None = None
+) -> tuple[bool, date | None]:
+    """Whether a heading is a date without a year, and that day: the latest up to the anchor, else
+    the one closest to `near`, a day of the same text."""
     match = _DATE.search(text)
     if match is None or not (match["m1"] or match["m2"]):
         return False, None
-    if anchor is None:
+    if anchor is not None:
+        resolved = _resolve(match, anchor, future=False)
+        return True, resolved[0].date() if resolved else None
+    if near is None:
         return True, None
-    resolved = _resolve(match, anchor, future=False)
-    return True, resolved[0].date() if resolved else None
+    day, month = (match["d1"], match["m1"]) if match["m1"] else (match["d2"], match["m2"])
+    try:
+        days = [date(near.year + n, _month(month), int(day)) for n in (-1, 0, 1)]
+    except ValueError:
+        return True, None
+    return True, min(days, key=lambda found: abs((found - near).days))
 
 
 def _resolve(
@@ -142,6 +192,8 @@ def _iso(match: re.Match[str]) -> datetime:
 
 def _absolute(match: re.Match[str], anchor: date | None, future: bool) -> date | None:
     """Dates that name their day; the year may come from the anchor."""
+    if match["slashed"]:
+        return date(*map(int, match["slashed"].split("/")))
     if match["n1"]:
         return _numeric(int(match["n1"]), int(match["n2"]), int(match["n3"]), match["sep"])
     for day, month, year in (("d1", "m1", "y1"), ("d2", "m2", "y2"), ("wd", "wm", "wy")):
@@ -178,13 +230,17 @@ def _with_year(
         return date(int(year), month, day)
     if anchor is None:
         return None
+    candidates = [
+        date(anchor.year + n, month, day) for n in (-1, 0, 1) if _exists(anchor, n, month, day)
+    ]
+    if not future:
+        return min(candidates, key=lambda found: abs((found - anchor).days), default=None)
     # A deadline a little in the past is a missed one, not one of next year.
-    earliest = anchor - timedelta(days=30 if future else 364)
-    for candidate in range(anchor.year - 1, anchor.year + 2):
-        found = date(candidate, month, day)
-        if found >= earliest:
-            return found
-    return None
+    return next((found for found in candidates if found >= anchor - timedelta(days=30)), None)
+
+
+def _exists(anchor: date, years: int, month: int, day: int) -> bool:
+    return 0 < day <= calendar.monthrange(anchor.year + years, month)[1]
 
 
 def _month_end(year: int, month: int) -> date:

@@ -2,11 +2,13 @@
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 
 from memory_core.extraction.model import ActorRole, Category
 from memory_core.extraction.rules import confidence, guards, labels, verbs
 from memory_core.extraction.rules.blocks import Block
 from memory_core.extraction.rules.drafts import Draft, role_of
+from memory_core.extraction.rules.manner import Manner
 from memory_core.extraction.rules.owners import (
     Assignment,
     assignment,
@@ -23,6 +25,7 @@ MIN_ITEM_WORDS = 2
 MAX_ENTRY = 600
 # "Bugs: Peter" names a host, not a bug.
 MIN_RISK_WORDS = 3
+MIN_TASK_WORDS = 6
 
 _EMPTY_ITEM = re.compile(
     r"\W*(?:none\b.*|n/?a|tbd|tba|nothing|no|todo|nil|not applicable|no (?:open |new |known |"
@@ -38,11 +41,17 @@ _UNDECIDED = re.compile(
     r"(?:have|has|did) not (?:yet )?(?:decide|settle|agree)d?)\b|\bproposed\b",
     re.IGNORECASE,
 )
+# "We will use Postgres", "Initially, we chose …": somebody sets a direction.
 _RESOLVES = re.compile(
-    r"^(?:we|it|this|the|they|all|each|every|there|i|[A-Z][\w.]+)\b.{0,60}?\b(?:will|shall|must|"
-    r"have decided|decided|agreed|are going to|should not|is to be|are to be|has been chosen)\b",
+    r"^(?:[\w ,'\-]{0,60}, |therefore |instead |so )?(?:we|i|the (?:team|group|board|project))"
+    r"(?:'ve| have| also| therefore| now| all)*(?:(?:'ll| will| shall|'re going to| are going to| "
+    r"should| must) (?!not see|see\b|need\b|be able)\w+| (?:decided|chosen|chose|agreed|opted|"
+    r"adopted|introduced|settled|picked|selected|moved|switched|use|adopt|keep|treat|store|require|"
+    r"prefer|support)\b)|^it (?:was|has been|is) (?:decided|agreed)|^(?:use|adopt|keep|chosen "
+    r"option) ",
     re.IGNORECASE,
 )
+_SETS_A_RULE = re.compile(r"\b(?:will|shall|should|must|is to|are to|no longer|instead of)\b", re.I)
 _ACCEPTED = re.compile(
     r"\W*(?P<word>accepted|approved|adopted|active|final|implemented|rejected|withdrawn|"
     r"declined)\b(?! by default)",
@@ -53,8 +62,17 @@ _SUPERSEDED = re.compile(
     re.IGNORECASE,
 )
 _TASK = re.compile(rf"(?:\W{{0,3}}){words(verbs.IMPERATIVE)}\b", re.IGNORECASE)
+_HAS_CHANGED = re.compile(
+    rf"^\W{{0,3}}(?:fix|add|remove|bump|support|new)\b|"
+    rf"\b(?:{words(verbs.CHANGED)}|{words(verbs.DONE)}|no longer|is now|are now|now|gone)\b",
+    re.IGNORECASE,
+)
 _DONE_ITEM = re.compile(rf"(?:\W{{0,3}})(?:✅|✔|(?:{words(verbs.DONE)}|done)\b)", re.IGNORECASE)
 _DONE_MARK = re.compile(r"\((?:done|completed|fixed|merged)\)\W*$|[✅✔]", re.IGNORECASE)
+# "Do the above", "send it".
+_POINTS_UP = re.compile(
+    r"\b(?:the above|above|below|this|that|it|them|these|those)\W*$", re.IGNORECASE
+)
 _STATEMENT = re.compile(
     r"\W{0,3}(?:was|were|is|are|this|that|these|it|there|they|has|have|no|not|the|he|she|"
     r"most|some)\b",
@@ -66,21 +84,23 @@ _CONCEDES = re.compile(
     r"(?:although|while|if|currently|previously|when|as an alternative|originally)\b", re.IGNORECASE
 )
 _META = re.compile(r"(?:this (?:section|document|page)|the following|below|here)\b", re.IGNORECASE)
+# "Fix the upload by @ann in #12", as release notes are generated.
+_CREDITED = re.compile(r" by (?P<who>@[\w\-]{1,39}) in \S{2,200}\s*$")
 _ROLE_MARK = re.compile(r"\s*(?::|\s-|–|—|,|\()\s*")
 
 
 class Entries:
     """Finds the labelled and listed events of one text."""
 
-    def __init__(self, text: str, roster: Roster, prose: bool) -> None:
+    def __init__(self, text: str, roster: Roster, manner: Manner) -> None:
         self.text = text
         self.roster = roster
-        self.prose = prose
+        self.manner = manner
 
     def labelled(self, sentence: Sentence, block: Block) -> list[Draft] | None:
         said = sentence.words
         role = labels.role_label(said)
-        if role is not None:
+        if role is not None and not self.manner.speech:
             # "Send it. Owner: Ann" assigns the entry in front of it, which knows.
             listed_here = block.bullet and block.section.kind in (Kind.ACTION, Kind.RISK)
             assigns = listed_here and sentence.start > block.start
@@ -95,11 +115,7 @@ class Entries:
         body = said[label.end :]
         if _EMPTY_ITEM.match(body) or not _is_worded(body) or guards.asks(body):
             return []
-        if (
-            label.category is Category.COMMITMENT
-            and not label.who
-            and guards.hypothetical(body, 0, len(body))
-        ):
+        if guards.is_placeholder(said):
             return []
         if label.category is Category.QUALITY_RISK and len(body.split()) < MIN_RISK_WORDS:
             return []
@@ -108,8 +124,19 @@ class Entries:
         category = label.category
         if category is Category.COMMITMENT and _DONE_MARK.search(body):
             category = Category.EXECUTION
-        sure = confidence.LABELLED
-        return [self._item(sentence, block, category, sure, label.end, label.who)]
+        draft = self._item(sentence, block, category, confidence.LABELLED, label.end, label.who)
+        return [self._weighed(draft, body)]
+
+    def _weighed(self, draft: Draft, said: str) -> Draft:
+        """A task without an owner is no promise yet; one that points at the text above says
+        little."""
+        sure = draft.confidence
+        if draft.category is Category.COMMITMENT and not draft.actors:
+            hangs = guards.hypothetical(said, 0, len(said)) or not _TASK.match(said)
+            sure = min(sure, confidence.WEAK if hangs else confidence.LIKELY)
+        if _POINTS_UP.search(draft.body) and len(draft.body.split()) < MIN_TASK_WORDS:
+            sure = min(sure, confidence.LIKELY)
+        return replace(draft, confidence=sure)
 
     def _role(self, sentence: Sentence, role: str, value: int) -> Iterator[Draft]:
         begin, end = sentence.span(value, len(sentence.words))
@@ -123,29 +150,24 @@ class Entries:
             )  # fmt: skip
 
     def _status(self, sentence: Sentence, value: int) -> Draft | None:
-        rest = sentence.words[value:]
+        category = status_category(sentence.words[value:])
+        if category is None:
+            return None
         span = sentence.span(0, len(sentence.words))
-        for pattern, category in (
-            (_ACCEPTED, Category.DECISION),
-            (_SUPERSEDED, Category.CHANGE),
-        ):
-            match = pattern.match(rest)
-            if match:
-                begin, _ = sentence.span(value, len(sentence.words))
-                body = self.text[begin : sentence.end]
-                return Draft(category, confidence.SECTION, *span, span, style="status", body=body)
-        return None
+        begin, _ = sentence.span(value, len(sentence.words))
+        body = self.text[begin : sentence.end]
+        return Draft(category, confidence.SECTION, *span, span, style="status", body=body)
 
     def entry(self, sentence: Sentence, block: Block, first: bool) -> Draft | None:
         """What a sentence is because of where it stands."""
         said = sentence.words
-        if not first or _EMPTY_ITEM.match(said) or len(said.split()) < 1:
-            return self._prose_decision(sentence, block) if not first else None
-        # Checklists of a specification are its template, not somebody's tasks.
-        if block.box is not None and (not self.prose or block.section.kind is Kind.ACTION):
-            category = Category.EXECUTION if block.box.strip() else Category.COMMITMENT
-            return self._item(sentence, block, category, confidence.LABELLED, 0, None)
+        if not first:
+            return self._prose_decision(sentence, block)
+        if _EMPTY_ITEM.match(said) or guards.is_placeholder(said):
+            return None
         kind = block.section.kind
+        if block.box is not None and kind is not Kind.ASIDE:
+            return self._boxed(sentence, block)
         if kind is Kind.STATUS:
             return self._status(sentence, 0) if block.lead else None
         if kind is Kind.ROLES:
@@ -160,6 +182,17 @@ class Entries:
             return self._decision(sentence, block)
         return self._listed_event(sentence, block)
 
+    def _boxed(self, sentence: Sentence, block: Block) -> Draft | None:
+        """A ticked box is done. An open one is a promise where somebody has it."""
+        said = sentence.words
+        if not _is_worded(said):
+            return None
+        if block.box and block.box.strip():
+            sure = confidence.SECTION if _TASK.match(said) else confidence.LIKELY
+            return self._item(sentence, block, Category.EXECUTION, sure, 0, None)
+        draft = self._item(sentence, block, Category.COMMITMENT, confidence.LABELLED, 0, None)
+        return self._weighed(draft, said)
+
     def _task(self, sentence: Sentence, block: Block) -> Draft | None:
         said = sentence.words
         if guards.asks(said) and not block.bullet:
@@ -167,18 +200,24 @@ class Entries:
         if _DONE_ITEM.match(said) or _DONE_MARK.search(said):
             return self._item(sentence, block, Category.EXECUTION, confidence.SECTION, 0, None)
         draft = self._item(sentence, block, Category.COMMITMENT, confidence.SECTION, 0, None)
-        if not draft.actors and _STATEMENT.match(said):
+        if not draft.actors and (_STATEMENT.match(said) or not (block.bullet or _TASK.match(said))):
             return None
-        if block.bullet or draft.actors or _TASK.match(said):
-            return None if guards.negated(said, 0, min(12, len(said))) else draft
-        return None
+        if guards.negated(said, 0, min(12, len(said))):
+            return None
+        return self._weighed(draft, said)
 
     def _decision(self, sentence: Sentence, block: Block) -> Draft | None:
         if _UNDECIDED.search(sentence.words):
             return None
         leads = block.lead and not block.section.inherited and not _CONCEDES.match(sentence.words)
-        if leads or (block.bullet and not block.explains):
+        if block.bullet and not block.explains:
             return self._item(sentence, block, Category.DECISION, confidence.SECTION, 0, None)
+        if leads and not block.bullet:
+            said = sentence.words
+            sure = confidence.STRONG if _SETS_A_RULE.search(said) else confidence.LIKELY
+            sure = confidence.SECTION if _RESOLVES.match(said) else sure
+            sure = confidence.WEAK if _META.match(said) or said.endswith(":") else sure
+            return self._item(sentence, block, Category.DECISION, sure, 0, None)
         return self._prose_decision(sentence, block)
 
     def _prose_decision(self, sentence: Sentence, block: Block) -> Draft | None:
@@ -188,7 +227,7 @@ class Entries:
             return None
         if not _RESOLVES.match(said) or guards.conditional(said):
             return None
-        return self._item(sentence, block, Category.DECISION, confidence.CLEAR, 0, None)
+        return self._item(sentence, block, Category.DECISION, confidence.STRONG, 0, None)
 
     def _listed_event(self, sentence: Sentence, block: Block) -> Draft | None:
         category = {
@@ -197,18 +236,23 @@ class Entries:
             Kind.CHANGE: Category.CHANGE,
             Kind.DONE: Category.EXECUTION,
         }.get(block.section.kind)
-        if category is None or (
-            category is Category.QUALITY_RISK and guards.denies_risk(sentence.words)
-        ):
+        said = sentence.words
+        if category is None:
             return None
-        if block.bullet:
+        if category is Category.QUALITY_RISK and (guards.denies_risk(said) or guards.asks(said)):
+            return None
+        planned = (
+            block.section.title.lower().startswith(("changes", "changed"))
+            and not block.section.release
+        )
+        if category is Category.CHANGE and planned and not _HAS_CHANGED.search(said):
+            return None  # "Changes" may be those that somebody wants
+        if block.bullet and not block.explains:
             return self._item(sentence, block, category, confidence.SECTION, 0, None)
-        if (
-            block.lead
-            and not _META.match(sentence.words)
-            and category in (Category.QUALITY_RISK, Category.FEEDBACK)
-        ):
-            return self._item(sentence, block, category, confidence.LIKELY, 0, None)
+        states = block.lead and not _META.match(said) and not block.section.inherited
+        states = states and block.section.title.lower() != "open issues"
+        if states and category is Category.QUALITY_RISK:
+            return self._item(sentence, block, category, confidence.CLEAR, 0, None)
         return None
 
     def _role_entry(self, sentence: Sentence) -> Draft | None:
@@ -246,6 +290,13 @@ class Entries:
             given = self._assigned(raw, block, who, start)
             actors = tuple((name, ActorRole.OWNER) for name in given.owners)
             about = body = given.body
+        elif category is Category.CHANGE and (credited := _CREDITED.search(raw)):
+            actors = ((credited["who"], ActorRole.OWNER),)
+            about = body = raw[: credited.start()]
+        elif category is Category.EXECUTION and begin:
+            given = self._assigned(_DONE_MARK.sub("", raw), block, who, start)
+            actors = tuple((name, ActorRole.OWNER) for name in given.owners)
+            body = _DONE_MARK.sub("", raw)
         elif category in (Category.QUALITY_RISK, Category.EXECUTION):
             owners = named_owner(self.text[start : block.end][:MAX_ENTRY], self.roster)
             actors = tuple((name, ActorRole.OWNER) for name in owners)
@@ -268,6 +319,13 @@ class Entries:
         if block.spoken and block.speaker:
             return Assignment((block.speaker,), given.body)
         return given
+
+
+def status_category(status: str) -> Category | None:
+    """What the status of a document tells: one that is only proposed tells nothing."""
+    if _ACCEPTED.match(status):
+        return Category.DECISION
+    return Category.CHANGE if _SUPERSEDED.match(status) else None
 
 
 def _partition(raw: str) -> tuple[str, str, str]:

@@ -5,13 +5,14 @@ from collections.abc import Iterable
 from datetime import datetime
 
 from memory_core.extraction.model import Actor, Category, ProposedEvent, Subject
-from memory_core.extraction.rules import dates, narrative, quotes, subjects
+from memory_core.extraction.rules import confidence, dates, narrative, quotes, subjects
 from memory_core.extraction.rules.blocks import Block
 from memory_core.extraction.rules.dates import Anchor
 from memory_core.extraction.rules.drafts import Draft
+from memory_core.extraction.rules.manner import Manner
 from memory_core.extraction.rules.markup import mask, plain
 from memory_core.extraction.rules.people import Roster
-from memory_core.extraction.rules.sections import Section
+from memory_core.extraction.rules.sections import Section, clean_title
 
 _PREFIX = {
     Category.QUALITY_RISK: "Risk",
@@ -19,29 +20,42 @@ _PREFIX = {
     Category.EXECUTION: "Done",
     Category.CHANGE: "Change",
 }
-# The day a passage was said is when these happened; a promise or a change has a day of its own.
-_HAPPENS_WHEN_SAID = (
-    Category.DECISION, Category.COLLABORATION, Category.FEEDBACK, Category.QUALITY_RISK,
-)  # fmt: skip
+# A role or a status is told as it stands; a day is not said of it.
+_TIMELESS = ("role", "listed_role")
 # Role labels that cannot follow "is the".
 _NOT_NOUNS = (
     "consulted", "informed", "approved by", "reviewed by", "responsible", "accountable", "finance",
     "legal", "design", "engineering", "minutes", "minutes taken by",
 )  # fmt: skip
 _MAX_NAMED = 6
-_UNFINISHED = re.compile(r"\b(?:will|would|be|to|the|an?|of|and|or|about|with)\.$|\[\w+\.$")
+_POINTS_BACK = re.compile(r"(?:this|that|these|those|it|they)\b", re.IGNORECASE)
+_STOP = re.compile(r"[.!?]\s+")
+# How far back, in characters, the sentence before may begin.
+_REACH = 400
+# A task of fewer words is told with the item that it stands below.
+_SHORT = 8
+_UNFINISHED = re.compile(
+    r"\b(?:will|would|be|to|the|an?|of|and|or|about|with|because|if|and then)[^\w…]?$|"
+    r"\[\w+\.$|\w-\.$",
+    re.IGNORECASE,
+)
 _UNOWNED = ("Will ", "Reminder", "Announcement", "[")
+# Behind the telling words of a decision or a change: "was approved on 3 May".
+_DATED_BEHIND = 12
 
 
 class Writer:
     """Words the drafts of one text."""
 
-    def __init__(self, text: str, roster: Roster, title: str | None, heading: str | None) -> None:
+    def __init__(
+        self, text: str, roster: Roster, manner: Manner, title: str | None, heading: str | None
+    ) -> None:
         self.text = text
         self.roster = roster
+        self.manner = manner
         # The document's own title, and the first heading of the text at hand.
-        self.given = title
-        self.title = title or heading
+        self.given = clean_title(title) if title else None
+        self.title = self.given or heading
 
     def event(
         self, draft: Draft, section: Section, anchor: Anchor, block: Block | None
@@ -53,50 +67,86 @@ class Writer:
         promised = draft.category is Category.COMMITMENT and not draft.actors
         if _UNFINISHED.search(told) or (promised and told.startswith(_UNOWNED)):
             return None
+        sure = draft.confidence
+        if draft.style in ("sentence", "entry", "decision") and narrative.says_little(told):
+            told = narrative.finish(told.removeprefix("Done: ").removeprefix("Change: "))
+            told, joined = self._in_context(told, section, block, draft.start)
+            sure = sure if joined else max(sure - confidence.STEP, confidence.WEAK)
+        elif draft.style == "promise" and block and block.parent and len(told.split()) < _SHORT:
+            told, _ = self._in_context(told, section, block, draft.start)
         return ProposedEvent(
             category=draft.category,
             subject=self._subject(draft, section),
             narrative=told,
             quote=quote,
-            confidence=draft.confidence,
+            confidence=round(sure, 2),
             actors=tuple(Actor(ref, role) for ref, role in dict(draft.actors).items()),
-            event_time=self._time(draft, anchor, block),
+            event_time=self._time(draft, anchor),
         )
 
-    def _about(self, section: Section) -> str:
+    def _in_context(
+        self, told: str, section: Section, block: Block | None, start: int
+    ) -> tuple[str, bool]:
+        """A line that says little alone, with the sentence, item or heading it belongs to."""
+        if block is not None and _POINTS_BACK.match(told):
+            before = self.text[max(block.start, start - _REACH) : start].strip()
+            if before and not block.spoken:
+                return narrative.followed(_STOP.split(before.rstrip(".!?"))[-1], told), True
+        if block is not None and block.parent is not None:
+            return narrative.joined(self.text[slice(*block.parent)], told), True
+        about = section.topic or self.title
+        if about and not (block and block.spoken) and not dates.mentions(about):
+            return narrative.joined(about, told), True
+        return told, False
+
+    def _about(self, section: Section, block: Block | None = None) -> str:
         """What a role, a status or a meeting belongs to: the passage within the document."""
+        if block is not None and block.parent is not None:
+            return plain(self.text[slice(*block.parent)])[:100]
         title = self.title or "the document"
         if not section.topic or section.topic in title:
             return title
         return f"{section.topic} ({self.given})" if self.given else section.topic
 
     def _narrative(self, draft: Draft, section: Section, block: Block | None) -> str:
-        about = self._about(section)
+        about = self._about(section, block)
         names = list(dict(draft.actors))
         speaker = block.speaker if block else None
         spoken = block.spoken if block else False
         if draft.style == "role":
             if draft.body in _NOT_NOUNS:
                 return narrative.finish(f'{draft.person} is named in {about} under "{draft.body}"')
-            return narrative.finish(f"{draft.person} is the {draft.body} of {about}")
+            return narrative.finish(f"{draft.person} is the {draft.body} of {about}", self.roster)
         if draft.style == "listed_role":
-            return narrative.finish(f"{draft.person} takes part in {about} as {plain(draft.body)}")
+            told = f"{draft.person} takes part in {about} as {plain(draft.body)}"
+            return narrative.finish(told, self.roster)
         if draft.style == "status":
             return narrative.finish(f"{about} has the status: {plain(draft.body)}")
         if draft.style == "meeting":
             named = names[:_MAX_NAMED] + ["others"] * (len(names) > _MAX_NAMED)
-            return narrative.finish(f"{narrative.join(named)} met: {about}")
+            return narrative.finish(f"{narrative.join(named)} met: {about}", self.roster)
         if draft.style == "promise":
             owners = narrative.join(names) or None
             return narrative.promise(owners, draft.body, speaker, self.roster)
         if draft.style == "decision":
             return narrative.decision(draft.body, self.roster)
         if draft.style == "entry":
-            return narrative.prefixed(_PREFIX[draft.category], draft.body, self.roster)
+            return narrative.prefixed(self._prefix(draft, section), draft.body, self.roster)
         body = draft.body
         if draft.extra.get("pronoun") and names:
-            body = re.sub(rf"\b{draft.extra['pronoun']}\b", lambda _: names[0], body, count=1)
+            body = narrative.named(body, draft.extra["pronoun"], names[0])
         return narrative.sentence(body, speaker, spoken, self.roster)
+
+    def _prefix(self, draft: Draft, section: Section) -> str:
+        """An entry of a release or of a document's history is told with what it belongs to."""
+        if draft.category in (Category.CHANGE, Category.EXECUTION):
+            name = self.given or self.title
+            if section.release:
+                inside = name and section.release not in name
+                return f"{name}, {section.release}" if inside else name or section.release
+            if name and draft.category is Category.EXECUTION and self.manner.describes:
+                return name
+        return _PREFIX[draft.category]
 
     def _subject(self, draft: Draft, section: Section) -> Subject:
         fallback = subjects.of_document(section.title, section.topic or self.title)
@@ -106,21 +156,36 @@ class Writer:
             return fallback
         return subjects.of_object(draft.about, fallback)
 
-    def _time(self, draft: Draft, anchor: Anchor, block: Block | None) -> datetime | None:
+    def _time(self, draft: Draft, anchor: Anchor) -> datetime | None:
+        """When it happened: the day that the sentence says, else the day of the text, unless it was
+        before that. Of a commitment, when it is due. No day is better than a wrong one."""
         said = mask(draft.extra.get("when") or self.text[draft.start : draft.end])
         said = " ".join(said.split())
         if draft.category is Category.COMMITMENT:
             found = dates.find(said, anchor, future=True)
             return found.when if found else None
+        if draft.style in _TIMELESS:
+            return None
+        found = dates.find(said, anchor, future=False) if draft.style != "meeting" else None
+        past = found is not None and (anchor.day is None or found.when.date() <= anchor.day)
+        if found is not None and past and self._is_its_day(draft, found, said):
+            return found.when
+        if draft.style != "meeting" and dates.is_long_ago(said):
+            return None
+        trusted = anchor.stated or self.manner.reports
+        return dates.midnight(anchor.day) if anchor.day and trusted else None
+
+    def _is_its_day(self, draft: Draft, found: dates.FoundDate, said: str) -> bool:
+        """A day in a decision is mostly what was decided, unless it stands before or right behind
+        the words that tell it."""
         if draft.category in (Category.EXECUTION, Category.COLLABORATION):
-            found = dates.find(said, anchor, future=False)
-            past = found is not None and (anchor.day is None or found.when.date() <= anchor.day)
-            if found is not None and past and draft.style != "meeting":
-                return found.when
-        spoken = block is not None and block.spoken and draft.category is Category.EXECUTION
-        if anchor.stated and anchor.day and (draft.category in _HAPPENS_WHEN_SAID or spoken):
-            return dates.midnight(anchor.day)
-        return None
+            return True
+        if draft.style == "entry":
+            return found.start <= 1
+        telling = " ".join(mask(self.text[slice(*draft.key)]).split())
+        at = said.find(telling)
+        behind = _DATED_BEHIND if draft.category is Category.DECISION else 0
+        return at >= 0 and found.start <= at + len(telling) + behind
 
 
 def distinct(events: Iterable[ProposedEvent]) -> tuple[ProposedEvent, ...]:

@@ -5,15 +5,24 @@ from datetime import datetime
 
 from memory_core.extraction.ledger import Ledger
 from memory_core.extraction.model import DocumentContext, Proposal, ProposedEvent
-from memory_core.extraction.rules import attendance, blocks, entities, guards, sentences, tables
-from memory_core.extraction.rules.blocks import AUTHORED, TALK, Block, Layout
+from memory_core.extraction.rules import (
+    attendance,
+    blocks,
+    entities,
+    guards,
+    manner,
+    sentences,
+    tables,
+)
+from memory_core.extraction.rules.blocks import Block, Layout
 from memory_core.extraction.rules.events import Writer, distinct
 from memory_core.extraction.rules.finder import Finder
 from memory_core.extraction.rules.markup import mask
 from memory_core.text.chunk import Chunk
 
 # Raise the number with every change that can alter a proposal: extractions are cached under it.
-VERSION = "4-rules"
+VERSION = "5-rules"
+_MAX_LINK = 300
 
 
 class RulesExtractor:
@@ -52,10 +61,10 @@ def propose(text: str, context: DocumentContext) -> Proposal:
 def _events(
     text: str, masked: str, layout: Layout, context: DocumentContext
 ) -> list[ProposedEvent]:
-    writer = Writer(text, layout.roster, context.title, layout.title)
-    kind = context.artifact_type
-    finder = Finder(text, layout.roster, prose=kind == "doc", authored=kind in AUTHORED)
-    lines_end = kind in TALK
+    told = manner.of(context, layout.headings)
+    writer = Writer(text, layout.roster, told, context.title, layout.title)
+    finder = Finder(text, layout.roster, told)
+    lines_end = context.artifact_type in manner.TALK
     events: list[ProposedEvent | None] = []
     for block in layout.blocks:
         read = _sentences(text, masked, block, lines_end)
@@ -75,9 +84,18 @@ def _events(
 
 def _sentences(text: str, masked: str, block: Block, lines_end: bool) -> list[sentences.Sentence]:
     spans = sentences.split(masked, block.start, block.end, block.spoken, lines_end)
-    return [sentences.read(masked, _before_link(text, start, block), end) for start, end in spans]
+    return [
+        sentences.read(masked, *_whole_links(text, start, end, block), block.spoken)
+        for start, end in spans
+    ]
 
 
-def _before_link(text: str, start: int, block: Block) -> int:
-    """A sentence that opens with a link is quoted with the link's bracket."""
-    return start - 1 if start > block.start and text[start - 1] == "[" else start
+def _whole_links(text: str, start: int, end: int, block: Block) -> tuple[int, int]:
+    """A sentence that opens or closes with a link is quoted with all of it."""
+    if start > block.start and text[start - 1] == "[":
+        start -= 1
+    if text.startswith(("](", "]["), end, block.end):
+        mark = ")" if text[end + 1] == "(" else "]"
+        closing = text.find(mark, end + 2, min(block.end, end + _MAX_LINK))
+        end = closing + 1 if closing >= 0 else end
+    return start, end

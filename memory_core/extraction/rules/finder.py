@@ -1,4 +1,8 @@
-"""The finder: the drafts of a sentence, from its label, its section and its phrases."""
+"""The finder: the drafts of a sentence, from its label, its section and its phrases.
+
+What wins, in this order: a label before the sentence, the section that the sentence stands in, the
+phrases that it holds. Of several phrases the surest wins, and of those the first in `cues.CUES`.
+"""
 
 from memory_core.extraction.model import Category
 from memory_core.extraction.rules import guards
@@ -6,19 +10,16 @@ from memory_core.extraction.rules.blocks import Block
 from memory_core.extraction.rules.drafts import Draft
 from memory_core.extraction.rules.entries import Entries
 from memory_core.extraction.rules.hits import Hits
+from memory_core.extraction.rules.manner import Manner
 from memory_core.extraction.rules.people import Roster
 from memory_core.extraction.rules.sections import Kind
 from memory_core.extraction.rules.sentences import Sentence
 
 
 class Finder:
-    """`prose`: the text is a specification, in which phrases describe more often than they report
-    and capitalised words are more often things than people. `authored`: somebody wrote it, so "I"
-    is a person even where nothing says who."""
-
-    def __init__(self, text: str, roster: Roster, prose: bool, authored: bool) -> None:
-        self.entries = Entries(text, roster, prose)
-        self.hits = Hits(text, roster, prose, authored)
+    def __init__(self, text: str, roster: Roster, manner: Manner) -> None:
+        self.entries = Entries(text, roster, manner)
+        self.hits = Hits(text, roster, manner)
 
     def find(self, sentence: Sentence, block: Block, first: bool) -> list[Draft]:
         """The drafts of a sentence; `first` when it opens its block."""
@@ -33,7 +34,11 @@ class Finder:
         if entry is not None and entry.category is not Category.DECISION:
             return [entry]
         found = [d for clause in sentence.clauses() for d in self.hits.find(clause, block)]
-        if entry is None:
+        if entry is None or any(_is_surer(draft, entry) for draft in found):
             return found
         # A decision about who does what is also who is involved.
         return [entry, *(d for d in found if d.category is Category.STAKEHOLDER)]
+
+
+def _is_surer(draft: Draft, entry: Draft) -> bool:
+    return draft.category is entry.category and draft.confidence > entry.confidence

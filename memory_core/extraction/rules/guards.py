@@ -19,14 +19,14 @@ _ASKS = re.compile(
 _CONDITION = re.compile(
     r"\b(?:if|unless|whether|suppose|supposing|assuming|imagine|hypothetically|in case|"
     r"had we|wish|were to|provided that|once (?:we|it|they|the|this|these|all|a|that)|what if|"
-    r"as though|as if)\b",
+    r"as though|as if|as soon as (?!possible|i\b)|would have|until (?:we|it|they|the))\b",
     re.IGNORECASE,
 )
 _CONJECTURE = re.compile(
     r"\b(?:would|could|might|may|should|ought|maybe|perhaps|possibly|propose[sd]?|proposing|"
     r"proposal is|consider(?:ing)?|thinking (?:of|about)|hope(?:s|d|fully)?|want(?:s|ed)? to|"
     r"need(?:s)? to|plan(?:s|ning|ned)? to|try|trying|able to|pretend|ideally|potentially|"
-    r"tend(?:s)? to|can|must|until|as soon as|when(?:ever)?|ready to|about to|likely)\b|'d\b",
+    r"tend(?:s)? to|can|must|until|when(?:ever)?|ready to|about to|likely)\b|'d\b",
     re.IGNORECASE,
 )
 _NEGATION = re.compile(
@@ -79,8 +79,18 @@ _ORDERS = re.compile(
 )
 
 
+_PLACEHOLDER = re.compile(
+    r"\bX{2,}\b|\b(?:TBD|TBA|FIXME)\b|\?{3}|_{4}|\bLorem ipsum\b|\{\{|\$\{|"
+    r"[\[<](?:(?:your|insert|the|a|full|first)[ _-])?(?:name|date|owner|title|person|who|assignee|"
+    r"author|link|description|handle|username|reason)s?[ _\]>]"
+)
 # "Who does what now: Ann will ..." is not a question.
 _MAX_LEAD_IN = 60
+
+
+def is_placeholder(sentence: str) -> bool:
+    """A template that nobody filled in."""
+    return _PLACEHOLDER.search(sentence) is not None
 
 
 def is_question(sentence: str) -> bool:

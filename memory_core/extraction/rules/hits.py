@@ -9,6 +9,7 @@ from memory_core.extraction.rules.blocks import Block
 from memory_core.extraction.rules.cues import CUES
 from memory_core.extraction.rules.cues.cue import Cue
 from memory_core.extraction.rules.drafts import Draft
+from memory_core.extraction.rules.manner import Manner
 from memory_core.extraction.rules.patterns import DEPARTMENT, DEPARTMENTS, NAME, word_set
 from memory_core.extraction.rules.people import Roster, names_in
 from memory_core.extraction.rules.sentences import Sentence
@@ -36,19 +37,51 @@ _RELATIVE = re.compile(
     re.IGNORECASE,
 )
 _CONDUCT = word_set(verbs.CONDUCT)
+_PROMISE = word_set(verbs.PROMISE)
 _TAKES_ON = re.compile(
-    r"(?:take (?:care|over|ownership|on|the action|notes|point)|find out|get back to|get in touch|"
-    r"set up|put together|bring it up|pick (?:it|this|that) up|talk to|make sure|run the|"
-    r"ask [A-Z]\w+|"
-    r"get the|pass (?:it|this|that) on|tell [A-Z]\w+|call [A-Z]\w+|move the|add (?:the|a|it to)|"
-    r"present the|make the)\b"
+    r"(?:take (?:care|over|ownership|on|up|the action|notes|point|a (?:closer |good )?look)|"
+    r"find out|get back to|get in touch|set up|put together|bring it up|pick (?:it|this|that) up|"
+    r"talk (?:to|with) [A-Z]\w+|check with|make sure|run the|ask [A-Z]\w+|get the|"
+    r"pass (?:it|this|that) on|"
+    r"tell [A-Z]\w+|call [A-Z]\w+|move the|add (?:the|a|it to)|present the|"
+    r"make (?:the|a|copies|some)|put (?:it|this|that|them|the [\w ]{3,30}) (?:in|on|into|up)|"
+    r"putting the|come up with|look (?:into|over|up)|clean (?:it|this|that|the)|follow up|"
+    r"dig (?:up|out)|type (?:it|this|up)|let (?:you|[A-Z]\w+) know (?:when|whether|what|how|by|if)|"
+    r"give (?:you|[A-Z]\w+) (?:a call|an update|the)|have (?:\w+ ){1,4}(?:done|ready|sent))\b"
 )
+# Words of somebody who is still looking for them: what is said so is not told again.
+_CLAUSE_END = re.compile(r"(?:[,;:)-]|\b(?:but|and|so|that|then)) $")
+# What was decided or promised elsewhere.
+_REMINDS = re.compile(
+    r"(?:\[[^\]]{1,30}\])?\W*(?:reminder|announcement|psa|heads[- ]up)\b", re.IGNORECASE
+)
+_TURN_TAKING = re.compile(r"\w+ (?:my|our|the|their) time\b", re.IGNORECASE)
+_FUMBLED = re.compile(
+    r"\b(?:you know|I mean|sorry|or something|or whatever|I guess|I dunno|what's what)\b|"
+    r"(?<=[a-z,] )(?![aiAI]\b)[a-z](?= [a-z])|@",
+)
+_ADDRESSEE = 80
 # An object of two words that does not start with a pronoun.
 _OBJECT = re.compile(
-    r"(?: (?:up|out|into|on|with|to))? (?!(?:it|that|this|them|you|him|her|some)\b)\w+ \w+"
+    r"(?: (?:up|out|into|on|with|to))? (?!(?:it|that|this|them|you|him|her|some)\b)[\w'\-]+ \w+"
 )
-_SAYS_WHAT = re.compile(r"(?!(?:that|this|it|so|then|yet)\b)\b[^\W\d_]{3,}")
-_PRONOUNS = ("she", "he", "they")
+# Words that say what an event is about: not pronouns, not the small words between them.
+_CONTENT = re.compile(
+    r"\b(?!(?:that|this|these|those|them|they|their|there|then|than|the|and|but|for|from|with|into|"
+    r"you|your|him|her|his|its|our|has|have|had|was|were|are|will|would|can|not|yet|too|all|any|"
+    r"some|something|anything|thing|things|stuff|one|just|also|well|yeah|okay|right|know|get|got|"
+    r"done|now|today|out|off|back|down|again|here|what|when|how|who|which|about|xx+)\b)"
+    r"[^\W\d_][\w\-]{2,}|\d{2,}",
+    re.IGNORECASE,
+)
+# A subject or object that only the text before explains.
+_POINTS_BACK = re.compile(r"\W*(?:it|that|this|these|those|them|they|so|there)\b", re.IGNORECASE)
+_EXPLETIVE = re.compile(
+    r"\W*(?:it (?:was|has been|is) (?:\w+ly )?(?:decided|agreed|resolved)|"
+    r"there (?:is|was|are|were))\b",
+    re.IGNORECASE,
+)
+_PRONOUNS = ("she", "he")
 _NAMED = re.compile(NAME)
 # How far back, in characters, a pronoun may point.
 _REACH = 1000
@@ -65,14 +98,15 @@ _CUE_ROLES = {
 class Hits:
     """Finds the events of one text that a cue tells."""
 
-    def __init__(self, text: str, roster: Roster, prose: bool, authored: bool) -> None:
+    def __init__(self, text: str, roster: Roster, manner: Manner) -> None:
         self.text = text
         self.roster = roster
-        self.prose = prose
-        self.authored = authored
+        self.manner = manner
 
     def find(self, sentence: Sentence, block: Block) -> list[Draft]:
-        if " " not in sentence.words:
+        if " " not in sentence.words or guards.is_placeholder(sentence.words):
+            return []
+        if _REMINDS.match(sentence.words):
             return []
         hits = [hit for cue in CUES if (hit := self._match(cue, sentence, block)) is not None]
         if not hits:
@@ -90,9 +124,9 @@ class Hits:
     def _match(
         self, cue: Cue, sentence: Sentence, block: Block
     ) -> tuple[Cue, re.Match[str]] | None:
-        if cue.talk_only and self.prose and not block.spoken:
+        if cue.talk_only and self.manner.describes and not block.spoken:
             return None
-        if cue.voiced and block.speaker is None and not self.authored:
+        if cue.voiced and block.speaker is None and not self.manner.authored:
             return None
         said = sentence.words
         if cue.tail.search(said) is None:
@@ -109,7 +143,7 @@ class Hits:
             ):
                 continue
             dated = dates.mentions(said)
-            if (cue.dated and not dated) or (cue.promise and not dated and _is_conduct(match)):
+            if (cue.dated and not dated) or (cue.promise and not _is_work(match, block.spoken)):
                 continue
             if cue.listed and not self._is_assigned(match["who"], block, dated):
                 continue
@@ -128,7 +162,7 @@ class Hits:
             return False
         if who is not None and who.lower() in ("i", "we") and not cue.first_person:
             return False
-        if who == "I" and block.speaker is None and not self.authored:
+        if who == "I" and block.speaker is None and not self.manner.authored:
             return False
         if not cue.person or who is None or who.lower() in ("i", "we"):
             return True
@@ -137,19 +171,17 @@ class Hits:
         if _GROUP_WORD.fullmatch(who):
             return True
         found = names_in(who)
-        if not found:
+        if not found or _DETERMINED.search(sentence.words, 0, match.start("who")):
             return False
-        if all(self.roster.knows(name) or name.startswith("@") for name in found):
-            return True
-        full = match.start("who") == 0 and all(" " in name for name in found)
-        if (self.prose and not full) or _DETERMINED.search(sentence.words, 0, match.start("who")):
-            return False
-        return all(self.roster.is_person(name) for name in found)
+        named = self.manner.speech and cue.category is Category.COMMITMENT
+        return all(
+            self.roster.is_person(name) or (named and name in self.roster.spoken_of)
+            for name in found
+        )
 
     def _is_assigned(self, who: str, block: Block, dated: bool) -> bool:
-        if self.roster.knows(who) or who.startswith("@"):
-            return True
-        return block.bullet and (dated or " " in who)
+        known = self.roster.knows(who) or who.startswith("@")
+        return known or (block.bullet and (dated or self.roster.is_person(who)))
 
     def _both(
         self, sentence: Sentence, block: Block, one: tuple[Cue, re.Match[str]],
@@ -174,22 +206,58 @@ class Hits:
         start, end = sentence.span(begin, stop)
         groups = match.groupdict()
         who = groups.get("who")
-        actors = self._actors(cue, who, block, sentence.start)
+        actors = self._actors(cue, match, sentence, block)
         person = next(iter(actors), (None,))[0] if cue.category is Category.STAKEHOLDER else None
         after, _ = sentence.span(match.end(), stop) if match.end() < stop else (end, end)
         if cue.category in (Category.CHANGE, Category.FEEDBACK) and cue.source.startswith(r"\b"):
             after = start
-        sure = cue.confidence
-        if who == "I" and block.speaker is None:
-            sure = min(sure, confidence.LIKELY)
-        if cue.promise and not dates.mentions(sentence.words):
-            named = _OBJECT.match(sentence.words, match.end()) is not None
-            sure = confidence.CLEAR if named else confidence.LIKELY
+        sure = self._sure(cue, match, sentence, block)
+        if cue.category is Category.COMMITMENT and _leads_up(match, block.spoken):
+            # What leads up to a promise is not a part of it.
+            start, _ = sentence.span(max(begin, _clause_of(match)), stop)
+        if cue.listed:
+            task = self.text[sentence.span(match.end("who"), stop)[0] : end].strip()
+            return Draft(
+                cue.category, sure, start, end, sentence.span(*match.span()), actors, "promise",
+                task, self.text[after:end],
+            )  # fmt: skip
         return Draft(
             cue.category, sure, start, end, sentence.span(*match.span()), actors,
             "sentence", self.text[start:end], self.text[after:end], person,
-            {"pronoun": who or ""} if (who or "").lower() in _PRONOUNS else {},
+            {"pronoun": who or ""} if (who or "").lower() in (*_PRONOUNS, "you") else {},
         )  # fmt: skip
+
+    def _sure(self, cue: Cue, match: re.Match[str], sentence: Sentence, block: Block) -> float:
+        """The cue's own confidence, less where the sentence does not say who or what."""
+        said = sentence.words
+        sure = cue.confidence
+        who = match.groupdict().get("who")
+        after = said[match.end() :]
+        told = len(_CONTENT.findall(after))
+        if who is None:
+            told += len(_CONTENT.findall(said, 0, match.start()))
+        points_back = _POINTS_BACK.match(after if who else said) and not _EXPLETIVE.match(said)
+        if told == 0 or (points_back and told < 3):
+            sure = min(sure, confidence.WEAK if told < 2 else confidence.LIKELY)
+        elif points_back:
+            sure -= confidence.STEP
+        if said.endswith(":"):
+            sure = min(sure, confidence.LIKELY)
+        if who in ("I", "i") and block.speaker is None:
+            sure = min(sure, confidence.LIKELY)
+        if cue.promise and not dates.mentions(said) and not _OBJECT.match(said, match.end()):
+            sure = min(sure, confidence.LIKELY)
+        if self.manner.speech and (not cue.speech or _FUMBLED.search(said)):
+            sure = min(sure, confidence.LIKELY)
+        if who and who.lower() == "you" and self._addressed(sentence, match):
+            sure = confidence.CLEAR
+        return max(sure, confidence.WEAK)
+
+    def _addressed(self, sentence: Sentence, match: re.Match[str]) -> str | None:
+        """Whom "you" means: who is called right before it ("Ann, you'll look at the logs")."""
+        before = sentence.words[max(0, match.start() - _ADDRESSEE) : match.start()].lower()
+        called = [name for name in self.roster.names if len(name) > 2 and name.lower() in before]
+        return max(called, key=lambda name: before.rfind(name.lower()), default=None)
 
     def _antecedent(self, block: Block, before: int) -> str | None:
         """Whom "she" or "he" means: the only person named earlier in the paragraph."""
@@ -203,14 +271,20 @@ class Hits:
         return named.pop() if len(named) == 1 else None
 
     def _actors(
-        self, cue: Cue, who: str | None, block: Block, before: int
+        self, cue: Cue, match: re.Match[str], sentence: Sentence, block: Block
     ) -> tuple[tuple[str, ActorRole], ...]:
+        who, before = match.groupdict().get("who"), sentence.start
         role = _CUE_ROLES.get(cue.category, ActorRole.OWNER)
+        if who is None and not _is_speakers(cue, match, block.spoken):
+            return ()
         if who is None or who.lower() in ("i", "we"):
             return ((block.speaker, role),) if block.speaker else ()
         if who.lower() in _PRONOUNS:
             antecedent = self._antecedent(block, before)
             return ((antecedent, role),) if antecedent else ()
+        if who.lower() == "you":
+            addressed = self._addressed(sentence, match)
+            return ((addressed, role),) if addressed else ()
         if departments := _departments(who):
             return tuple((name, role) for name in departments)
         found = names_in(who)
@@ -233,15 +307,43 @@ def _is_bare(cue: Cue, match: re.Match[str]) -> bool:
     if cue.category not in (Category.DECISION, Category.CHANGE):
         return False
     told_after = "who" in match.groupdict()
-    return told_after and _SAYS_WHAT.search(match.string, match.end()) is None
+    return told_after and _CONTENT.search(match.string, match.end()) is None
 
 
-def _is_conduct(match: re.Match[str]) -> bool:
-    """ "I'll show you", "I'll take that back": moves in a conversation. A thing or a person as
-    the object ("I'll take care of the", "I'll find out whether") makes it a promise again."""
-    if match["verb"].lower() not in _CONDUCT:
+def _is_speakers(cue: Cue, match: re.Match[str], spoken: bool) -> bool:
+    """Whether a sentence without a person as its subject is the speaker's own: "deployed it at
+    nine" leaves "I" out, and a speaker who says that the build fails reports it."""
+    if cue.category is Category.FEEDBACK:
+        return cue.voiced
+    return spoken and (match.start() <= 1 or cue.category is Category.QUALITY_RISK)
+
+
+def _leads_up(match: re.Match[str], spoken: bool) -> bool:
+    return spoken or _CLAUSE_END.search(match.string, 0, _clause_of(match)) is not None
+
+
+def _clause_of(match: re.Match[str]) -> int:
+    """Where the clause of a promise begins: at its subject."""
+    return match.start("who") if match.groupdict().get("who") else match.start()
+
+
+def _is_work(match: re.Match[str], spoken: bool) -> bool:
+    """ "I'll show you", "I'll repeat my question" are moves in a conversation. A thing to be done
+    later ("I'll take care of the", "I'll find out whether") or a day makes it a promise."""
+    verb = _bare_verb(match["verb"].lower())
+    if _TURN_TAKING.match(match.string, match.start("verb")):
         return False
-    return _TAKES_ON.match(match.string, match.start("verb")) is None
+    if _TAKES_ON.match(match.string, match.start("verb")) or dates.is_ahead(match.string):
+        return True
+    return verb not in _CONDUCT and (verb in _PROMISE or not spoken)
+
+
+def _bare_verb(verb: str) -> str:
+    """ "putting" to "put", "writing" to "write"."""
+    stem = verb.removesuffix("ing")
+    if stem == verb:
+        return verb
+    return next((v for v in (stem, f"{stem}e", stem[:-1]) if v in _PROMISE), verb)
 
 
 def _is_relative(sentence: Sentence, match: re.Match[str]) -> bool:

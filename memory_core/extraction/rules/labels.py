@@ -10,7 +10,7 @@ from memory_core.extraction.rules.patterns import HANDLE, NAME, word_set
 _EVENT_LABELS: dict[Category, tuple[str, ...]] = {
     Category.DECISION: (
         "decision", "decided", "agreed", "resolution", "resolved", "agreement", "verdict",
-        "consensus", "final decision", "decision made", "conclusion",
+        "consensus", "final decision", "decision made",
     ),
     Category.COMMITMENT: (
         "action", "action item", "ai", "a/i", "todo", "to do", "to-do", "next step", "follow-up",
@@ -84,11 +84,11 @@ _ALL = {*_EVENTS, *ROLE_LABELS, *ATTENDEE_LABELS, *_PLAIN_LABELS, "status", "act
 _NUMBER = r"(?:#|(?:no|nr)\.?\s?)?[0-9]{1,3}(?:\.[0-9]{1,2})?"
 _NUMBERED = re.compile(rf"(?P<label>.+?)\s{{0,2}}{_NUMBER}", re.IGNORECASE)
 _EVENT_PREFIX = re.compile(
-    r"\W{0,6}(?P<label>(?:"
+    r"(?:[^\w#]{0,6}(?P<bot>#)?)(?P<label>(?:"
     + "|".join(sorted(map(re.escape, _EVENTS), key=len, reverse=True))
     + rf")s?)(?:\s{{0,2}}{_NUMBER})?"
     rf"\s{{0,2}}(?:[(\[]\s?(?P<who>{NAME}|{HANDLE}|[a-z][\w\-]{{1,30}})\s?[)\]]|(?P<at>{HANDLE}))?"
-    r"\s{0,3}(?P<mark>:|-(?=\s))\s*",
+    r"\s{0,3}(?:(?P<mark>:|-(?=\s)|\](?=\s))|(?(bot)(?=\s)|(?!)))\s*",
     re.IGNORECASE,
 )
 _ROLE_PREFIX = re.compile(
@@ -110,11 +110,17 @@ class Label:
     who: str | None = None
 
 
-def is_label(word: str) -> bool:
+def is_event_label(word: str) -> bool:
     word = word.lower().strip()
     numbered = _NUMBERED.fullmatch(word)
-    if numbered and numbered["label"].removesuffix("s") in _EVENTS:
+    bare = numbered["label"] if numbered else word
+    return bare in _EVENTS or bare.removesuffix("s") in _EVENTS
+
+
+def is_label(word: str) -> bool:
+    if is_event_label(word):
         return True
+    word = word.lower().strip()
     return word in _ALL or word.removesuffix("s") in _ALL or word.removesuffix("(s)") in _ALL
 
 

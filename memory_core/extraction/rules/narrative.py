@@ -2,24 +2,31 @@
 
 import re
 
-from memory_core.extraction.rules import verbs
+from memory_core.extraction.rules import speech, verbs
 from memory_core.extraction.rules.markup import plain
 from memory_core.extraction.rules.patterns import words
 from memory_core.extraction.rules.people import Roster
 
 MAX_NARRATIVE = 300
+# As much of a heading or of the item above as is put before a line that says little alone.
+_MAX_CONTEXT = 110
 
 # Openers that carry nothing once the sentence stands alone.
 _OPENER = re.compile(
-    r"^(?:(?:so|and|but|ok|okay|yeah|yes|no|well|um|uh|right|alright|anyway|also|then|sure|"
-    r"i think|i guess|i believe|actually|basically|fyi|btw)(?:[,.!:]|\s-)?\s+)+(?=\S)",
+    r"^(?:(?:no|yes)[,.!]\s+|(?:so|and|but|ok|okay|yeah|yep|well|um|uh|right|alright|anyway|also|then|sure|"
+    r"i think|i guess|i believe|actually|basically|fyi|btw|now|oh|hi|thanks|note that|you know|"
+    r"therefore|however|finally|in addition|additionally|"
+    r"i mean)(?:[,.!:]|\s-)?\s+)+(?=\S)",
     re.IGNORECASE,
 )
+# "Incarus: try that": whom a chat line speaks to.
+_ADDRESSED = re.compile(r"^@?[A-Za-z_][\w\-|^`\[\]]{1,30}[:,]\s+(?=\S)")
 # Emoji, flags and bullets in front of the words.
 _ORNAMENT = re.compile(r"^[^\w\"'“‘(\[#@$€£~+-]+")
 _IMPERATIVE = re.compile(rf"^{words(verbs.IMPERATIVE)}(?![\w\-])", re.IGNORECASE)
-_TRAILING_MARK = re.compile(r"[\s,;:\-–—]+$")
+_TRAILING_MARK = re.compile(r"[\s,;:\-–—|]+$")
 _EMPTY_PARENS = re.compile(r"\s*[(\[]\s*[,;:]?\s*[)\]]")
+_DATE_FIRST = re.compile(r"^\(?(?:\d{4}[-/]\d{1,2}[-/]\d{1,2})\)?\s?[:\-–]?\s+")
 
 # Present tense after "I" gets its ending; verbs whose past looks the same are left out.
 _PRESENT = words(
@@ -31,15 +38,25 @@ _PRESENT = words(
 _FIRST_PERSON = tuple(
     (re.compile(rf"\b{pattern}\b"), replacement)
     for pattern, replacement in (
-        (r"[Ii]['’]ll", "{n} will"),
-        (r"[Ii]['’]ve", "{n} has"),
-        (r"[Ii]['’]m", "{n} is"),
-        (r"[Ii]['’]d", "{n} would"),
+        (r"[Ii] ?['’]ll", "{n} will"),
+        (r"[Ii] ?['’]ve", "{n} has"),
+        (r"[Ii] ?['’]m", "{n} is"),
+        (r"[Ii] ?['’]d", "{n} would"),
         (r"I am", "{n} is"),
-        (r"I have(?= \w+(?:ed|en|t|ne)\b)", "{n} has"),
+        (r"I have", "{n} has"),
         (r"I do(?:n['’]t| not)", "{n} does not"),
         (rf"I ({_PRESENT})", r"{n} \1s"),
-        (r"(?<![\w.])I(?![\w.])", "{n}"),
+        (r"(?<![\w.])[Ii](?![\w.'’])", "{n}"),
+    )
+)
+_MINE = tuple(
+    (re.compile(rf"\b{pattern}\b"), replacement)
+    for pattern, replacement in (
+        (r"[Ii] ?['’]ll", "they will"),
+        (r"[Ii] ?['’]ve", "they have"),
+        (r"[Ii] ?['’]m|I am", "they are"),
+        (r"[Ii] ?['’]d", "they would"),
+        (r"(?<![\w.])[Ii](?![\w.'’])", "they"),
         (r"[Mm]y", "their"),
         (r"[Mm]e", "them"),
         (r"[Mm]yself", "themselves"),
@@ -62,54 +79,92 @@ _PLURAL = tuple(
         (r"[Ww]e", "the team"),
         (r"[Oo]urs", "the team's"),
         (r"[Oo]ur", "the team's"),
-        (r"[Uu]s", "the team"),
+        (r"(?<!\w)us", "the team"),
     )
 )
 # Chats leave the subject out: "will look at it".
-_ELIDED = re.compile(r"^(?:will|can) \w", re.IGNORECASE)
+_ELIDED = re.compile(r"^(?:will|can|going with) \w", re.IGNORECASE)
+_SECOND_PERSON = re.compile(r"\byour?\b", re.IGNORECASE)
 _SUBJECT_I = re.compile(r"^[Ii]\b")
+# Lines that say nothing without what stands above them.
+_SAYS_LITTLE = re.compile(
+    rf"(?:{words(verbs.DONE)}|{words(verbs.CHANGED)}|approved|accepted|rejected|decided|agreed|"
+    r"this|that|these|those|they|it|both|all|some|none|yes|no|done)\b(?! (?:was|is|has been) "
+    r"(?:decided|agreed))",
+    re.IGNORECASE,
+)
+_FEW_WORDS = 4
 
 
 def sentence(raw: str, speaker: str | None, spoken: bool, roster: Roster) -> str:
     """What was said, told by somebody else."""
-    text = _OPENER.sub("", _ORNAMENT.sub("", plain(raw)))
-    text = _ORNAMENT.sub("", text) or plain(raw)
-    text = _expand(text, roster)
+    text, to = _opened(raw, spoken, roster)
     if speaker is None:
-        return finish(_replace(_PLURAL, _replace(_FIRST_PERSON, text, "the author"), ""))
+        return finish(_replace(_PLURAL, _first_person(text, "the author"), ""))
     if _ELIDED.match(text):
-        text = f"I {text[0].lower()}{text[1:]}"
-    led = _SUBJECT_I.match(text) is not None
-    named = _replace(_FIRST_PERSON, text, speaker)
-    mine = named != text
-    told = _replace(_PLURAL, named, speaker)
-    if spoken and not led and not (mine and told.startswith(speaker)):
-        return finish(f"{speaker} said: {told}")
-    return finish(told)
+        subject = "I'm" if text.lower().startswith("going") else "I"
+        text = f"{subject} {text[0].lower()}{text[1:]}"
+    if spoken and not _SUBJECT_I.match(text):
+        said = (
+            f"{speaker} said to {to}" if to and _SECOND_PERSON.search(text) else f"{speaker} said"
+        )
+        return finish(f"{said}: {text}", roster)
+    return finish(_replace(_PLURAL, _first_person(text, speaker), speaker), roster)
+
+
+def named(raw: str, pronoun: str, name: str) -> str:
+    """With the person's name in place of "she", or of "you" who is to do something."""
+    if pronoun.lower() == "you":
+        future = r"\b[Yy]ou(?: ?['’]re| are) (?:gonna|going to)|\b[Yy]ou(?: ?['’]ll| will)"
+        return re.sub(future, lambda _: f"{name} will", raw, count=1)
+    return re.sub(rf"\b{pronoun}\b", lambda _: name, raw, count=1)
+
+
+def _opened(raw: str, spoken: bool, roster: Roster) -> tuple[str, str]:
+    """The words without what opens or fills them, and whom they speak to."""
+    text, to = plain(raw), ""
+    if spoken:
+        text = speech.clean(text)
+        addressed = _ADDRESSED.match(text)
+        if addressed and roster.knows(addressed.group().rstrip(" ,:")):
+            to, text = addressed.group().rstrip(" ,:"), text[addressed.end() :]
+    text = _OPENER.sub("", _ORNAMENT.sub("", text))
+    return _expand(_ORNAMENT.sub("", text) or plain(raw), roster), to
+
+
+def _first_person(text: str, name: str) -> str:
+    """The first "I" becomes the name, those behind it "they"."""
+    found = [m for pattern, _ in _FIRST_PERSON if (m := pattern.search(text))]
+    if not found:
+        return _replace(_MINE, text, "")
+    end = max(m.end() for m in found if m.start() == min(m.start() for m in found))
+    return _replace(_FIRST_PERSON, text[:end], name) + _replace(_MINE, text[end:], "")
 
 
 def promise(owners: str | None, raw: str, speaker: str | None, roster: Roster) -> str:
     """A task as a sentence: "Ann will send the report", or "To do: send the report"."""
     text = _expand(_EMPTY_PARENS.sub("", plain(raw)).strip(), roster)
-    text = _TRAILING_MARK.sub("", text)
-    text = _replace(_FIRST_PERSON, text, speaker or "the author")
+    text = _TRAILING_MARK.sub("", _ORNAMENT.sub("", text))
     if owners is None:
         return finish(f"To do: {text}")
     if text.startswith(owners):
-        return finish(text)
+        return finish(text, roster)
+    text = _replace(_MINE, _first_person(text, speaker or owners), "")
     if _IMPERATIVE.match(text):
-        return finish(f"{owners} will {_lower(text)}")
+        return finish(f"{owners} will {_lower(text)}", roster)
     if re.match(r"(?:will|to)\s", text):
-        return finish(f"{owners} will {text.split(None, 1)[1]}")
-    return finish(f"{owners} is responsible for: {text}")
+        return finish(f"{owners} will {text.split(None, 1)[1]}", roster)
+    verb = "are" if " and " in owners else "is"
+    return finish(f"{owners} {verb} responsible for: {text}", roster)
 
 
 def prefixed(prefix: str, raw: str, roster: Roster) -> str:
-    return finish(f"{prefix}: {_expand(plain(raw), roster)}")
+    body = _DATE_FIRST.sub("", _ORNAMENT.sub("", plain(raw)))
+    return finish(f"{prefix}: {_replace(_PLURAL, _expand(body, roster), '')}")
 
 
 def decision(raw: str, roster: Roster) -> str:
-    text = _expand(plain(raw), roster)
+    text = _expand(_OPENER.sub("", _ORNAMENT.sub("", plain(raw))), roster)
     text = _replace(_PLURAL, text, "")
     if _IMPERATIVE.match(text):
         return finish(f"It was decided to {_lower(text)}")
@@ -118,8 +173,28 @@ def decision(raw: str, roster: Roster) -> str:
     return finish(f"Decision: {text}")
 
 
-def finish(text: str) -> str:
-    """Capital first, a full stop last, never above the limit."""
+def says_little(told: str) -> bool:
+    """Whether a line needs the heading or the item above it to be understood."""
+    label, _, rest = told.partition(": ")
+    body = rest if label in ("Decision", "Done", "Change") else told
+    return _SAYS_LITTLE.match(body) is not None or len(body.split()) < _FEW_WORDS
+
+
+def joined(context: str, told: str) -> str:
+    """ "Search service: approved by the board": the line with what it is about."""
+    context = _TRAILING_MARK.sub("", plain(context))
+    if len(context) > _MAX_CONTEXT:
+        context = context[: context.rfind(" ", 0, _MAX_CONTEXT)] + "…"
+    return finish(f"{context}: {told}") if context else told
+
+
+def followed(before: str, told: str) -> str:
+    """A sentence that points back, behind the one it points at."""
+    return finish(f"{_TRAILING_MARK.sub('', plain(before))}. {told}")
+
+
+def finish(text: str, roster: Roster | None = None) -> str:
+    """Capital first, unless a handle stands there; a full stop last; never above the limit."""
     text = _EMPTY_PARENS.sub("", " ".join(text.split()))
     text = _TRAILING_MARK.sub("", text)
     if len(text) > MAX_NARRATIVE:
@@ -127,7 +202,10 @@ def finish(text: str) -> str:
         text = text[: cut if cut > MAX_NARRATIVE // 2 else MAX_NARRATIVE - 1].rstrip(" ,;:") + "…"
     elif text and text[-1] not in ".!?…":
         text = text + "." if len(text) < MAX_NARRATIVE else text[:-1] + "…"
-    return text[:1].upper() + text[1:]
+    if text.startswith(("http://", "https://")):
+        return text
+    first = text.partition(" ")[0]
+    return text if roster and first in roster.names else text[:1].upper() + text[1:]
 
 
 def join(names: list[str]) -> str:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from memory_core.extraction.rules import labels, verbs
 from memory_core.extraction.rules.patterns import HANDLE, NAME, NAMES, word_set, words
-from memory_core.extraction.rules.people import Roster, is_name, names_in, tidy
+from memory_core.extraction.rules.people import Roster, is_name, may_be_person, names_in, tidy
 
 _LOWER = r"[a-z][\w\-]{2,30}"
 _TASK = words(verbs.IMPERATIVE)
@@ -13,8 +13,8 @@ _TASK = words(verbs.IMPERATIVE)
 # "Ann to send", "Ann will send", "[ann] send", "Ann: send", "@ann send".
 _LEADING = (
     re.compile(
-        rf"(?P<who>{NAMES}|{_LOWER}) (?:to|will|shall|should|is going to|is to|are to|needs to)"
-        rf"(?: also)? (?P<body>\w.*)",
+        rf"(?P<who>{NAMES}|{_LOWER}(?:(?:/|, ?| and | & ){_LOWER}){{0,3}}) (?:to|will|shall|should|"
+        rf"is going to|is to|are to|needs to)(?: also)? (?P<body>\w.*)",
         re.DOTALL,
     ),
     re.compile(
@@ -62,7 +62,8 @@ def assignment(raw: str, roster: Roster) -> Assignment:
     for pattern in _LEADING:
         match = pattern.match(item)
         if match and (owners := _people(match["who"], roster)):
-            return Assignment(owners, match["body"])
+            does = "to " if pattern is _LEADING[0] else ""
+            return Assignment(owners, does + match["body"])
     for pattern in _TRAILING:
         match = pattern.match(item)
         if match and (owners := _people(match["who"], roster)):
@@ -88,12 +89,18 @@ _DATED = re.compile(rf"\((?P<who>{NAME}|{HANDLE}),? (?:by|due|before|until) [^()
 
 def _people(phrase: str, roster: Roster) -> tuple[str, ...]:
     if phrase.islower() and not phrase.startswith("@"):
-        handles = [tidy(part) for part in phrase.split(",")]
-        return tuple(roster.resolve(h) for h in handles if _handle(h, roster))
-    found = [name for name in names_in(phrase) if len(name) > 1 and not _is_word(name, roster)]
+        handles = [tidy(part) for part in _SEPARATOR.split(phrase)]
+        known = all(_handle(h, roster) for h in handles)
+        return tuple(roster.resolve(h) for h in handles) if known else ()
+    found = [name for name in names_in(phrase) if len(name) > 1]
+    if any(_is_word(name, roster) for name in found):
+        return ()
     if not all(roster.knows(name) or is_name(name) for name in found):
         return ()
     return tuple(dict.fromkeys(roster.resolve(name) for name in found))
+
+
+_SEPARATOR = re.compile(r"\s*(?:/|,|&|\band\b)\s*")
 
 
 # Lower-case words that open an item or a parenthesis and are no handles.
@@ -103,13 +110,25 @@ _COMMON = word_set(
         optional done wip tbd blocked stretch maybe later today tomorrow yesterday soon asap high
         low medium urgent internal external links link more see above below etc open closed merged
         draft new old pending ongoing beta alpha stable issue issues work also note question
-        discuss discussed doc docs code tests example first second third next last same similar""",
+        discuss discussed doc docs code tests example first second third next last same similar
+        need needs want wants plan plans how able ready due going try trying back have has according
+        related proposal request requests ability way ways time decision link links support changes
+        change reason reasons effort efforts attempt attempts option options goal goals idea ideas
+        permission chance opportunity failure failures steps step intent intention desire reviewers
+        reviewer maintainers maintainer owners owner contributors contributor users user folks
+        people leads lead chairs authors author volunteers volunteer developers engineers it this
+        that there
+        which what who we they you someone's sig wg community release branch job jobs test bug bugs
+        feature features api kubelet node service server client cluster system tool tools script
+        migration update updates fix fixes patch patches pr prs kep keps adr rfc""",
 )
 
 
 def _is_word(name: str, roster: Roster) -> bool:
     """ "Convert to labels": a capital at the start of an item makes no name."""
-    return not roster.knows(name) and (name.lower() in _COMMON or labels.is_label(name))
+    if roster.knows(name) or name.startswith("@"):
+        return False
+    return name.lower() in _COMMON or labels.is_label(name) or not may_be_person(name)
 
 
 def _handle(word: str, roster: Roster) -> bool:

@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from memory_core.extraction.rules.names import FIRST_NAMES
 from memory_core.extraction.rules.patterns import HANDLE, NAME, NAME_WORD, UPPER, word_set
 
 _FULL_NAME = rf"{NAME_WORD}(?: (?:(?:van|von|de|da|del|der|la|bin|al) )?{NAME_WORD}){{1,2}}"
@@ -23,7 +24,8 @@ _MAX_NAME = 70
 _LIST_SEPARATOR = re.compile(r"\s*(?:[,;/]|\band\b|&|\+)\s*")
 _ASIDE = re.compile(r"\([^()]{0,80}\)|\[[^\[\]]{0,80}\]|<[^<>]{0,120}>")
 _NAME_ONLY = re.compile(rf"{NAME}")
-_HANDLE_ONLY = re.compile(r"@?[a-z][\w\-]{1,30}")
+# A lower-case word, or one that no language has: with digits or low lines.
+_HANDLE_ONLY = re.compile(r"@?(?:[a-z][\w\-]{1,30}|(?=\w{0,30}[\d_])[A-Za-z][\w\-.]{1,30})")
 
 # Capitalised words that open sentences or name things, never people.
 _NOT_NAMES = word_set(
@@ -55,7 +57,10 @@ _NOT_NAMES = word_set(
         permission approach approaches change changes reason reasons example examples bug bugs
         kubelet ideally note reference link links overview details detail default open close
         looking thing things pull review reviews deadline meetings question link quick
-        generally typically motivation summary background context consequences goals history"""
+        generally typically motivation summary background context consequences goals history
+        designer interface manager industrial chair president minister member speaker moderator
+        professor grad phd undergrad unknown mr mrs ms dr hon amp nbsp google hangouts zoom slack
+        invite expecting ultimately canada government house"""
 )
 
 # Groups that act: named as actors, never as persons.
@@ -73,6 +78,8 @@ class Roster:
     names: dict[str, list[str]] = field(default_factory=dict)
     aliases: dict[str, str] = field(default_factory=dict)
     tokens: set[str] = field(default_factory=set)
+    # In speech: capitalised words within sentences, which are mostly people.
+    spoken_of: set[str] = field(default_factory=set)
 
     def add(self, name: str, *aliases: str) -> None:
         name = tidy(name)
@@ -80,7 +87,8 @@ class Roster:
             return
         name = self.resolve(name)
         known = self.names.setdefault(name, [])
-        self.tokens.update(part for part in name.lower().split() if len(part) > 1)
+        parts = name.lower().split()
+        self.tokens.update(p for p in parts if len(p) > 1 and p.strip(".") not in _NOT_NAMES)
         for alias in aliases:
             if alias and alias != name and self.aliases.setdefault(_key(alias), name) == name:
                 if alias not in known:
@@ -95,10 +103,15 @@ class Roster:
         if ref in self.names or _key(ref) in self.aliases:
             return True
         parts = ref.lower().lstrip("@").rstrip(".").split()
-        return bool(parts) and parts[0] in self.tokens
+        return bool(parts) and parts[0] in self.tokens and all(p not in _NOT_NAMES for p in parts)
 
     def is_person(self, ref: str) -> bool:
-        return ref.startswith("@") or self.knows(ref) or _name_shaped(ref)
+        """A name needs a reason: it is a handle, the roster has it, or it begins with a first
+        name. A capital alone is none, since every sentence begins with one."""
+        if ref.startswith("@") or self.knows(ref):
+            return True
+        first, *_ = ref.lower().split() or [""]
+        return first.partition("-")[0] in FIRST_NAMES and _name_shaped(ref)
 
 
 def _key(alias: str) -> str:
@@ -112,10 +125,15 @@ def tidy(name: str) -> str:
 
 def _name_shaped(ref: str) -> bool:
     parts = ref.split()
-    if not parts or any(_bare(part) in _NOT_NAMES for part in parts):
+    if any(_bare(part) in _NOT_NAMES for part in parts):
         return False
     # Acronyms and CamelCase words are things unless a roster says otherwise.
     return all(part[0].isupper() and not _looks_technical(part) for part in parts)
+
+
+def may_be_person(ref: str) -> bool:
+    """Where the syntax already says that a person stands: "Ann: send it"."""
+    return _name_shaped(ref) or (is_name(ref) and not _looks_technical(ref))
 
 
 def _bare(part: str) -> str:
@@ -188,11 +206,30 @@ def collect(roster: Roster, text: str, given: Iterable[str]) -> None:
     for name, mail in mailboxes(text):
         if is_name(name):
             roster.add(name, mail)
-    for pattern in (_INITIALS, _AKA):
-        for match in pattern.finditer(text):
-            name, alias = match["name"], match["alias"]
-            if pattern is _AKA or alias.startswith("@") or _are_initials(alias, name):
-                roster.add(name, alias)
+    for match in _AKA.finditer(text):
+        roster.add(match["name"], match["alias"])
+    explain(roster, text)
+
+
+# A capital behind a lower-case word; plurals and acronyms are things.
+_MENTIONED = re.compile(rf"(?<=[a-z,] )(?P<name>{UPPER}[a-z]{{2,12}})(?<!s)(?=[ ,.?])")
+
+
+def overhear(roster: Roster, text: str) -> None:
+    """The names that speech mentions: they make a capitalised word at its start a person."""
+    for match in _MENTIONED.finditer(text):
+        if _name_shaped(match["name"]):
+            roster.spoken_of.add(match["name"])
+
+
+def explain(roster: Roster, text: str, listing: bool = False) -> None:
+    """Take over the initials and handles that stand behind names. Products have initials as well:
+    outside of a list of people the name must be a person's."""
+    for match in _INITIALS.finditer(text):
+        name, alias = match["name"], match["alias"]
+        known = listing or roster.is_person(name)
+        if known and (alias.startswith("@") or _are_initials(alias, name)):
+            roster.add(name, alias)
 
 
 def _add_entry(roster: Roster, entry: str) -> None:
@@ -238,10 +275,25 @@ def listed(entry: str) -> list[Listed]:
         if found and _ROLE_WORD.search(name):
             if found[-1].role is None:
                 found[-1] = Listed(found[-1].name, part.strip(" ."))
-        elif is_name(name.rstrip(".")):
+        elif is_name(name.rstrip(".")) or _is_lower_name(name):
             role = aside if _ROLE_WORD.search(aside) else None
             found.append(Listed(name.rstrip("."), role))
     return found
+
+
+# "damien grisonnet", "Yu yi": in a list of people names need no capitals.
+_LOWER_NAME = re.compile(r"[^\W\d_][\w\-'.]{1,20}(?: [^\W\d_][\w\-'.]{0,20}){1,2}")
+_LONGEST_ENTRY = 4
+
+
+def _is_lower_name(name: str) -> bool:
+    return _LOWER_NAME.fullmatch(name) is not None and _listed_person(name)
+
+
+def is_listing(entry: str) -> bool:
+    """Whether a line of a participants list names people, and does not tell of anything."""
+    parts = _ENTRY.split(_ASIDE.sub("", entry.partition(": ")[2] or entry))
+    return all(len(part.split()) <= _LONGEST_ENTRY for part in parts)
 
 
 def _protect(entry: str) -> str:

@@ -32,14 +32,16 @@ class Section:
     inherited: bool = False
     # The nearest heading around it that is a name, not a kind: a meeting, a project.
     topic: str = ""
+    # The version whose notes these are.
+    release: str = ""
 
 
 # Whole headings, lower case, after numbering and filler ("key", "main", ...) are taken away.
 _HEADINGS: dict[Kind, tuple[str, ...]] = {
     Kind.DECISION: (
         "decision", "decisions", "decision outcome", "decision made", "decisions made",
-        "decisions taken", "resolution", "resolutions", "agreements", "agreed", "outcome",
-        "outcomes", "conclusion of the vote", "what we decided", "decided", "what was decided",
+        "decisions taken", "resolution", "resolutions", "agreements", "agreed",
+        "what we decided", "decided", "what was decided",
         "decision log", "decision record", "resolved", "consensus",
     ),
     Kind.STATUS: ("status",),
@@ -59,20 +61,23 @@ _HEADINGS: dict[Kind, tuple[str, ...]] = {
         "risk", "risks", "risks and mitigations", "open issues", "known issues",
         "concerns", "concern", "blockers", "blocker", "blocked", "problems", "problem list",
         "impediments", "risks and issues", "risks and concerns", "issues and risks", "drawbacks",
-        "limitations", "known limitations", "what worries me", "what worries us", "worries",
-        "security concerns", "caveats", "known problems", "risks and blockers", "quality risks",
+        "known limitations", "what worries me", "what worries us", "worries",
+        "security concerns", "known problems", "risks and blockers", "quality risks",
     ),
     Kind.FEEDBACK: (
-        "feedback", "user feedback", "customer feedback", "review comments", "reviews",
-        "what we heard", "comments", "feedback received", "survey results", "user comments",
+        "feedback", "user feedback", "customer feedback",
+        "what we heard", "feedback received", "survey results", "user comments",
         "customer quotes", "what users said", "what customers said", "what went well",
         "what went badly", "what did not go well", "testimonials", "complaints",
         "beta feedback", "interview findings",
     ),
     Kind.CHANGE: (
-        "changelog", "change log", "changes", "what changed", "revision history", "release notes",
-        "what's new", "history of changes", "change history", "changed",
-        "updates since last version", "modifications", "amendments",
+        "changelog", "change log", "changes", "changed", "what changed", "what's changed",
+        "revision history",
+        "release notes", "what's new", "history of changes", "change history", "release history",
+        "updates since last version", "bug fixes", "bugfixes", "new features", "breaking changes",
+        "deprecations", "security fixes", "enhancements", "improvements", "fixes", "removed",
+        "added", "deprecated", "fixed", "full changelog", "notable changes",
     ),
     Kind.ATTENDEES: (
         "attendees", "attendance", "attending", "participants", "present", "who was there",
@@ -104,7 +109,7 @@ _FILLER = re.compile(
     r"general|identified|potential)\s+"
 )
 _TAIL = re.compile(
-    r"\s*(?:\([^()]{0,60}\)|(?:from|of|since|for|in) (?:the |this |our |today|last |"
+    r"\s*(?:\([^()]{0,60}\)|(?:from|of|since|for|in|on) (?:the |this |our |today|last |"
     r"previous |v?\d).{0,60}"
     r"|(?:made|taken|so far|today))$"
 )
@@ -119,10 +124,33 @@ def clean_title(raw: str) -> str:
     return _NUMBERING.sub("", title, count=1) if _NUMBERING.match(title) else title
 
 
+# Lists of what would have to be done: nobody has promised or done it.
+_CRITERIA = re.compile(r"\b(?:checklist|criteria|questionnaire|template|sign-?off)\b")
+# "1.4.0 (2024-03-05)", "Version 2", "[0.9.1] - 2024-03-05": what is listed below was released.
+_RELEASE = re.compile(
+    r"(?:version |release |v\.? ?)?\[?v?\d{1,4}\.\d{1,4}(?:\.\d{1,4}){0,2}[\w.\-]{0,12}\]?"
+    r"(?:\s?[-–—:(,]?\s?[\[(]?\d{4}-\d{2}-\d{2}[)\]]?|\s?[-–—(,]\s?\w+ \d{1,2},? \d{4}\)?)?|"
+    r"(?:version|release) \d{1,4}"
+)
+
+
+_VERSION = re.compile(r"v?\d[\w.\-]*")
+
+
+def release_of(title: str) -> str | None:
+    """The version that a heading names; None if it is no heading of a release."""
+    if _RELEASE.fullmatch(title.lower().strip()) is None:
+        return None
+    found = _VERSION.search(title)
+    return found.group() if found else None
+
+
 def kind_of(title: str) -> Kind:
     words = title.lower().replace("’", "'").strip(" :.!✅❗⚠️📝🚀")
     words = words.replace("&", "and")
     for candidate in (words, _TAIL.sub("", words), _FILLER.sub("", _TAIL.sub("", words))):
         if candidate in _KINDS:
             return _KINDS[candidate]
-    return Kind.PLAIN
+    if release_of(words):
+        return Kind.CHANGE
+    return Kind.ASIDE if _CRITERIA.search(words) else Kind.PLAIN

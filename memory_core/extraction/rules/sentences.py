@@ -4,6 +4,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from memory_core.extraction.rules import speech
+
 # Every cue looks at one sentence, so this bounds the cost of any match.
 MAX_SENTENCE = 600
 # Shorter pieces between semicolons are items of a list.
@@ -36,12 +38,15 @@ class Sentence:
         """Source span of `words[begin:end]`."""
         if begin >= len(self.offsets):
             return self.end, self.end
-        stop = self.offsets[end - 1] + 1 if 0 < end <= len(self.offsets) else self.end
-        return self.offsets[begin], max(stop, self.offsets[begin])
+        start = self.offsets[begin] if begin else self.start
+        stop = self.offsets[end - 1] + 1 if 0 < end < len(self.offsets) else self.end
+        return start, max(stop, start)
 
     def clauses(self) -> list["Sentence"]:
         """The parts between semicolons, which are sentences of their own."""
         cuts = [i + 1 for i, c in enumerate(self.words) if c == ";"]
+        if not cuts:
+            return [self]
         parts = []
         for begin, end in zip([0, *cuts], [*cuts, len(self.words)], strict=True):
             while begin < end and self.words[begin] == " ":
@@ -54,16 +59,24 @@ class Sentence:
         return parts
 
 
-def read(masked: str, start: int, end: int) -> Sentence:
+def read(masked: str, start: int, end: int, spoken: bool = False) -> Sentence:
+    """`spoken`: without the fillers and repetitions of speech."""
     kept: list[int] = []
     pieces: list[str] = []
     for match in _WORDS.finditer(masked, start, end):
-        if kept:
+        token = match.group()
+        if spoken and (speech.is_filler(token) or _is_repeated(token, pieces)):
+            continue
+        if kept and not (spoken and speech.is_joined(token)):
             pieces.append(" ")
             kept.append(match.start() - 1)
-        pieces.append(match.group())
+        pieces.append(token)
         kept.extend(range(match.start(), match.end()))
     return Sentence(start, end, "".join(pieces), tuple(kept))
+
+
+def _is_repeated(token: str, pieces: list[str]) -> bool:
+    return bool(pieces) and token.isalpha() and token.lower() == pieces[-1].lower()
 
 
 def split(
@@ -96,7 +109,9 @@ def _ends(
     following = match.end()
     while following < end and masked[following].isspace():
         following += 1
-    return following >= end or loose or not masked[following].islower()
+    # What begins with code is a run of x.
+    muted = masked.startswith("xxx", following)
+    return following >= end or loose or muted or not masked[following].islower()
 
 
 def _bounded(masked: str, begin: int, end: int) -> Iterator[tuple[int, int]]:

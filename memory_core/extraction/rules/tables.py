@@ -4,9 +4,10 @@ import re
 from collections.abc import Iterator
 
 from memory_core.extraction.model import ActorRole, Category
-from memory_core.extraction.rules import confidence, guards, labels
+from memory_core.extraction.rules import confidence, labels
 from memory_core.extraction.rules.blocks import Table
 from memory_core.extraction.rules.drafts import Draft, role_of
+from memory_core.extraction.rules.entries import status_category
 from memory_core.extraction.rules.markup import plain
 from memory_core.extraction.rules.people import Roster, is_name, listed
 
@@ -124,8 +125,9 @@ def _field(text: str, row: Cells, roster: Roster) -> Iterator[Draft]:
     label = plain(text[slice(*row[0])])
     span = (row[0][0], row[1][1])
     value = text[slice(*row[1])]
-    if label.lower() == "status" and not guards.is_question(value):
-        yield Draft(Category.DECISION, confidence.SECTION, *span, span, style="status", body=value)
+    if label.lower() == "status":
+        if category := status_category(value):
+            yield Draft(category, confidence.SECTION, *span, span, style="status", body=value)
         return
     role = labels.role_label(label + ":")
     if role is None:

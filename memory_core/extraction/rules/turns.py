@@ -9,23 +9,31 @@ from memory_core.extraction.rules.lines import Line
 from memory_core.extraction.rules.patterns import LETTER
 from memory_core.extraction.rules.people import Roster, is_name, tidy
 
-_CLOCK = r"\d{1,2}[:.]\d{2}(?:[:.]\d{2}(?:[.,]\d{1,3})?)?(?:\s?[AaPp]\.?[Mm]\.?)?"
+_CLOCK = r"\d{1,2}:\d{2}(?::\d{2}(?:[.,]\d{1,3})?)?(?:\s?[AaPp]\.?[Mm]\.?)?"
 _DAY = r"(?P<day>\d{4}-\d{2}-\d{2}|\d{1,2}[./]\d{1,2}[./]\d{2,4})"
-_STAMP = rf"(?:{_DAY}[,T ]{{1,2}}\s?)?{_CLOCK}"
+_STAMP = rf"(?:{_DAY}[,T ]{{1,2}}\s?)?{_CLOCK}(?:Z|[+-]\d{{2}}:?\d{{2}})?"
+_NICK = r"[A-Za-z_\[\]\\`^{}|][\w\-\[\]\\`^{}|.]{0,30}"
 _WHO = rf"(?P<who>[@+~]?{LETTER}[^:\[\]<>()\n!?;,]{{0,40}}?)"
 
 # In order of certainty; all are anchored at the words of a line.
 _CLOCKED = rf"[\[(]?{_STAMP}[\])]?(?:\s?-)?\s{{1,3}}"
+_STAMPED_IRC = re.compile(rf"{_CLOCKED}<[ @+%~&]?(?P<who>{_NICK})>(?:\s|$)")
 _STAMPED = re.compile(rf"{_CLOCKED}\*{{0,2}}{_WHO}\*{{0,2}}:\*{{0,2}}(?:\s|$)")
-_STAMPED_IRC = re.compile(rf"{_CLOCKED}<[ @+]?{_WHO}>(?:\s|$)")
-_IRC = re.compile(r"<[ @+]?(?P<who>[A-Za-z_][\w\-\[\]|]{0,30})>\s")
 _TIMED = re.compile(rf"\*{{0,2}}{_WHO}\*{{0,2}}\s{{1,3}}[(\[]{_STAMP}[)\]]\*{{0,2}}\s?(?::|$)")
 _ALONE = re.compile(rf"\*{{0,2}}{_WHO}\*{{0,2}}\s{{1,4}}{_CLOCK}\s*$")
+_IRC = re.compile(rf"<[ @+%~&]?(?P<who>{_NICK})>\s")
 _BOLD = re.compile(rf"\*\*{_WHO}(?::\*\*|\*\*\s?:)(?:\s|$)")
-_PLAIN = re.compile(rf"{_WHO}:(?:\s|$)")
+# "[ann] I'd be happy to review": minutes that say who brought something up.
+_BRACKETED = re.compile(r"\\?\[(?P<who>@?[^\W\d_][\w .\-]{1,30})\\?\]:?\s")
+_PLAIN = re.compile(rf"{_WHO}(?:\s?\([^()\n]{{1,60}}\))?:(?:\s|$)")
+# What a chat program says itself: "=== ann is now known as bob", "* ann waves".
+_NOISE = re.compile(rf"(?:{_CLOCKED})?(?:===|\*\*\*|-!-|-->|<--|[*•])\s")
 
-_CERTAIN = (_STAMPED, _STAMPED_IRC, _TIMED, _ALONE)
-_MAX_WORDS = 4
+_CERTAIN = (_STAMPED_IRC, _STAMPED, _TIMED, _ALONE)
+_HONORIFIC = re.compile(
+    r"(?:(?:right |rt\.? )?hon|mr|mrs|ms|mme|dr)(?:\.\s?|\s)(?=\S+\s\S)", re.IGNORECASE
+)
+_MAX_WORDS = 5
 # A prefix that returns is a speaker; one that stands once may be any word with a colon.
 _MIN_RETURNS = 2
 
@@ -40,60 +48,73 @@ class Turn:
 
 def find(
     text: str, lines: list[Line], skip: set[int], roster: Roster, kind: str
-) -> dict[int, Turn]:
-    """Turns by line. A bare "X:" counts in chats and transcripts, for people on the roster, and
-    where at least two such prefixes take turns."""
+) -> tuple[dict[int, Turn], set[int]]:
+    """Turns by line, and the lines of the chat program. A bare "X:" counts in chats and
+    transcripts, for people on the roster, and where at least two such prefixes take turns."""
     talk = kind in ("chat", "transcript")
     margin: int | None = None
     certain: dict[int, Turn] = {}
     possible: dict[int, Turn] = {}
+    is_log = False
     for i, line in enumerate(lines):
         if i in skip or line.blank:
             continue
         if talk and margin is not None and line.indent > margin:
             continue  # further words of a turn, whatever they look like
-        turn = _certain(text, line, talk)
+        turn, logged = _certain(text, line, talk)
         if turn is not None:
             certain[i] = turn
             margin = line.indent
-        elif (turn := _possible(text, line, talk)) is not None:
+            is_log = is_log or logged
+        elif (turn := _possible(text, line)) is not None:
             possible[i] = turn
-    speakers = _recurring(possible)
+    recurring = _recurring(possible)
     for i, turn in possible.items():
-        if (talk and not lines[i].bullet) or roster.knows(turn.speaker) or turn.speaker in speakers:
+        if _takes_turns(
+            turn.speaker, talk and not lines[i].bullet, turn.speaker in recurring, roster
+        ):
             certain[i] = turn
-    return dict(sorted(certain.items()))
+    noise = {i for i, n in enumerate(lines) if is_log and _NOISE.match(text, n.start, n.end)}
+    return dict(sorted(certain.items())), noise - certain.keys()
 
 
-def _certain(text: str, line: Line, talk: bool) -> Turn | None:
-    for pattern in (*_CERTAIN, *((_IRC,) if talk else ())):
+def _takes_turns(who: str, talk: bool, recurs: bool, roster: Roster) -> bool:
+    if labels.is_event_label(who):
+        return False
+    if labels.is_label(who):
+        # Transcripts name their speakers by what they are: "Project Manager: …".
+        return talk and (recurs or who in roster.names)
+    if talk and (is_name(who) or len(who) == 1 or who in roster.names):
+        return True
+    return recurs if talk else is_name(who) and (recurs or roster.knows(who))
+
+
+def _certain(text: str, line: Line, talk: bool) -> tuple[Turn | None, bool]:
+    """The turn of a line with a clock, and whether the line is from a chat log."""
+    for pattern in _CERTAIN:
         match = pattern.match(text, line.body, line.end)
-        if match and (who := _speaker(match["who"], talk)):
+        if match is None:
+            continue
+        logged = pattern is _STAMPED_IRC
+        who = match["who"] if logged else _speaker(match["who"])
+        if who and not labels.is_event_label(who) and (talk or logged or is_name(who)):
             day = match.groupdict().get("day")
-            return Turn(who, _skip_space(text, match.end(), line.end), day)
+            turn = Turn(who, _skip_space(text, match.end(), line.end), day)
+            return turn, logged
+    return None, False
+
+
+def _possible(text: str, line: Line) -> Turn | None:
+    for pattern in (_IRC, _BOLD, _PLAIN, _BRACKETED):
+        match = pattern.match(text, line.body, line.end)
+        if match and (who := _speaker(match["who"])):
+            return Turn(who, _skip_space(text, match.end(), line.end))
     return None
 
 
-def _possible(text: str, line: Line, talk: bool) -> Turn | None:
-    match = _BOLD.match(text, line.body, line.end) or _PLAIN.match(text, line.body, line.end)
-    if match is None:
-        return None
-    who = _speaker(match["who"], talk)
-    if who is None or not (is_name(who) or len(who) == 1):
-        return None
-    return Turn(who, _skip_space(text, match.end(), line.end))
-
-
-def _speaker(raw: str, talk: bool) -> str | None:
-    who = tidy(raw)
-    if not talk and not is_name(who):
-        return None
-    # Transcripts call their speakers A, B, C; elsewhere "A:" answers "Q:".
-    if talk and len(who) == 1 and who.isupper():
-        return who
-    if not who or len(who.split()) > _MAX_WORDS or labels.is_label(who):
-        return None
-    return who
+def _speaker(raw: str) -> str | None:
+    who = _HONORIFIC.sub("", tidy(raw), count=1)
+    return who if who and len(who.split()) <= _MAX_WORDS else None
 
 
 def _skip_space(text: str, start: int, end: int) -> int:

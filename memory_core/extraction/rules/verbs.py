@@ -72,7 +72,9 @@ CHANGED_STRONG = """
 CONDUCT = """
     show give go put get take use tell let find try keep call start walk do pass bring turn move
     come stop begin read explain answer speak ask discuss talk meet help make run add set
-    continue cut pick present pull push list describe
+    continue cut pick present pull push list describe remind repeat remember change pivot proceed
+    return allow quote draw load think join volunteer state confirm check watch clear report decide
+    propose plan define
 """
 
 # First words of an imperative task ("Send the report"): promises and a few more.

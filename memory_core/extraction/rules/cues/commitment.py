@@ -24,28 +24,32 @@ cue = partial(build, Category.COMMITMENT)
 CUES = (
     cue(
         EXPLICIT,
-        rf"(?P<who>{NAMES}|I\b|(?i:we)|(?i:she|he))(?: \([^()]{{1,20}}\))?{AUX} "
+        rf"(?P<who>{NAMES}|I\b|(?i:she|he))(?: \([^()]{{1,20}}\))?{AUX} "
         r"(?i:agreed to|promised(?: to| that)?|committed to|volunteered to|offered to|"
-        r"pledged to|undertook to|takes? (?:on )?the action)\b",
+        r"pledged to|undertook to|takes? (?:on )?the action|signed up to)\b(?! the\b)",
         person=True,
+        speech=True,
     ),
     cue(
         STRONG,
-        r"(?P<who>I|i)(?:'ll|(?i: will| shall| am going to)|'m(?i: going to| "
-        rf"gonna)){SOON} (?!(?i:{_SMALL_TALK})\b)(?P<verb>(?i:[a-z]{{2,20}}))\b",
+        r"\b(?P<who>I|i)(?:'ll|(?i: will| shall| am going to|'m going to|'m gonna| plan to))"
+        rf"{SOON} (?i:be (?=\w+ing\b))?(?!(?i:{_SMALL_TALK})\b)(?P<verb>(?i:[a-z]{{2,20}}))\b",
         voiced=True,
         promise=True,
+        speech=True,
     ),
     cue(
         STRONG,
-        r"(?P<who>I|i)(?:'ll|(?i: will))(?i: have [^,.;]{3,100})",
+        r"\b(?P<who>I|i)(?:'ll|(?i: will))(?i: have (?=\w))",
         voiced=True,
         dated=True,
+        speech=True,
     ),
     cue(
         STRONG,
-        rf"{PERSON}(?:{WILL}|(?i: is to| are to)){SOON} (?i:{PROMISE})\b",
+        rf"{PERSON}(?:{WILL}|(?i: is to| are to)){SOON} (?i:(?:be )?{PROMISE}(?:ing)?)\b",
         person=True,
+        speech=True,
     ),
     cue(
         STRONG,
@@ -54,43 +58,37 @@ CUES = (
         listed=True,
     ),
     cue(
-        STRONG,
+        CLEAR,
         rf"(?P<who>{GROUP}){WILL}{SOON} (?i:{DELIVER}|have)\b",
         dated=True,
     ),
     cue(
         CLEAR,
         rf"^(?i:(?:ok|okay|yes|yeah|no|sure|and|then)\W{{1,4}}|\W{{0,3}})(?i:will)(?: "
-        rf"(?i:also|then|just))? (?i:{PROMISE})\b",
+        rf"(?i:also|then|just))? (?P<verb>(?i:{PROMISE}))\b",
         voiced=True,
         talk_only=True,
+        promise=True,
     ),
     cue(
         CLEAR,
         r"(?i:\b(?:deadline|due date|target date|delivery date|code freeze|launch "
         r"date)\b[^,.;]{0,40} (?:is|are|:|remains|stays|set (?:to|for))\b|\b(?:is|are) "
-        r"due (?:by|on|at|in|before)?\b)",
+        r"due (?:by|on|at|in|before)\b)",
         dated=True,
-    ),
-    cue(
-        LIKELY,
-        r"(?i:\b(?:must|has to|have to|needs? to|is to|are to|will) be (?:delivered|"
-        r"done|finished|completed|signed|ready|shipped|submitted|published|sent|closed|"
-        r"in place) (?:by|before|on|no later than)\b)",
-        dated=True,
-        modal=True,
     ),
     cue(
         LIKELY,
         rf"(?P<who>{GROUP}){WILL}{SOON} (?i:{DELIVER})\b",
         talk_only=True,
     ),
+    # What a chair hands out, to somebody the transcript does not name.
     cue(
         LIKELY,
-        r"(?P<who>I|i) (?i:can|could|am happy to|'m happy to) (?i:take|do|handle|own|"
-        r"pick up|write|look into|draft) (?i:this|that|it|the|those|these|care)\b",
+        r"(?P<who>(?i:you))(?:'ll|'re (?i:going to|gonna)| (?i:will|are (?:going to|gonna)))"
+        rf"{SOON} "
+        rf"(?i:(?:be )?(?:{PROMISE}|think)(?:ing)?)\b",
         voiced=True,
         talk_only=True,
-        modal=True,
     ),
 )

@@ -14,24 +14,26 @@ GROUP = (
 )
 # "Ann Lee (AL) has agreed": an aside may follow a name.
 PERSON = rf"(?P<who>{NAMES})(?: \([^()]{{1,20}}\))?"
-ANYONE = rf"(?P<who>{NAMES}|{GROUP}|I\b|i(?='|\s))"
+ANYONE = rf"\b(?P<who>{NAMES}|{GROUP}|I\b|i(?='|\s))"
 # Words that may stand between a subject and its verb.
 AUX = (
     r"(?:(?:'ve|'s|'d)?\s(?i:also|just|already|now|then|finally|recently|successfully|therefore|"
-    r"jointly|unanimously|both|all|have|has|had|formally|later|have been|together|again|even|"
-    r"kindly|since|both of us)){0,3}(?:'ve|'s)?"
+    r"jointly|unanimously|both|all|have|has|had|formally|later|together|again|sort of|kind of|"
+    r"actually|basically|since)){0,3}(?:'ve|'s)?"
 )
 WILL = (
     r"(?:'ll|\s(?i:will|shall|(?:is|are|am) (?:going to|gonna))|"
     r"'(?:m|re|s)\s(?i:going to|gonna))"
 )
-SOON = r"(?:\s(?i:also|then|now|just|definitely|personally|both|go ahead and|be the one to)){0,2}"
+SOON = (
+    r"(?:\s(?i:also|then|now|just|[a-z]+ly|both|go ahead and|be the one to|go and|go|try to|try "
+    r"and|at least|hopefully)){0,2}"
+)
 PROMISE = words(verbs.PROMISE)
 DELIVER = words(verbs.DELIVER)
 DONE = words(verbs.DONE)
 DONE_STRONG = words(verbs.DONE_STRONG)
 CHANGED = words(verbs.CHANGED)
-CHANGED_STRONG = words(verbs.CHANGED_STRONG)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,19 +43,21 @@ class Cue:
     source: str
     # What stands behind the subject. Looked for first, because subjects are everywhere.
     tail: re.Pattern[str]
-    # The named subject must be able to be a person: "Ann will send", not "Cache will send".
+    # The named subject must be a person: "Ann will send", not "Cache will send".
     person: bool = False
     # Only from somebody's mouth or pen: meaningless without a speaker or author.
     voiced: bool = False
-    # In specifications and other prose documents the phrase describes, it does not report.
+    # In specifications the phrase describes, it does not report.
     talk_only: bool = False
+    # Also sure enough in free speech, where most phrases only pass by.
+    speech: bool = False
     # "We fear that X may fail" is no less a fear for its "may".
     modal: bool = False
     # The cue carries its own negation ("does not work").
     negative: bool = False
     # The sentence must also state a date.
     dated: bool = False
-    # A first-person promise, of which speech is full: without a date it needs a real object.
+    # A first-person promise, of which speech is full: it needs a real object.
     promise: bool = False
     # Only in a list, or of somebody on the roster: "Ann to send" has the shape of any words.
     listed: bool = False

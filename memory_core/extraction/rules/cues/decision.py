@@ -3,12 +3,9 @@
 from functools import partial
 
 from memory_core.extraction.model import Category
-from memory_core.extraction.rules import verbs
-from memory_core.extraction.rules.confidence import CLEAR, EXPLICIT, LIKELY, STRONG, WEAK
-from memory_core.extraction.rules.cues.cue import ANYONE, AUX, GROUP, SOON, build
-from memory_core.extraction.rules.patterns import NAME, words
-
-_CHOOSE = words(verbs.CHOOSE)
+from memory_core.extraction.rules.confidence import CLEAR, EXPLICIT, LIKELY, STRONG
+from memory_core.extraction.rules.cues.cue import ANYONE, AUX, GROUP, build
+from memory_core.extraction.rules.patterns import NAME
 
 cue = partial(build, Category.DECISION)
 
@@ -17,22 +14,31 @@ CUES = (
         EXPLICIT,
         rf"(?P<who>{GROUP}|I\b)(?:'m|'re| (?i:am|are))? (?i:revers(?:ing|ed)|overturn(?:ing|ed)) "
         r"(?i:the|our|my|that)(?: [\w\-]+){0,2} (?i:decision)\b",
+        speech=True,
     ),
     cue(STRONG, r"(?i:\bthis (?:reverses|overturns|replaces) (?:the|our)(?: \w+)? decision\b)"),
     # "Agreed, existing customers keep their price": what was agreed stands behind the comma.
-    cue(CLEAR, r"^(?i:agreed|decided)[,:] (?=(?:\S+ ){3})", voiced=True, talk_only=True),
+    cue(
+        CLEAR,
+        r"^(?i:agreed|decided)[,:] (?=(?:\S+ ){3})",
+        voiced=True,
+        talk_only=True,
+        speech=True,
+    ),
     cue(
         EXPLICIT,
-        rf"{ANYONE}{AUX} (?i:decided|resolved to|resolved that|opted|elected to|voted "
-        r"to|chose(?:n)? (?:to|not)|concluded that|settled on|ruled out|signed off|"
-        r"ratified|approved|rejected)\b",
+        rf"{ANYONE}{AUX} (?i:decided (?!by\b|how\b|what\b|when\b|where\b|which\b|who\b)|"
+        r"resolved to|resolved that|opted (?:to|for|not)|elected to|voted to|chosen? (?:to|not)|"
+        r"settled on|ruled out|signed off on|ratified|approved)\b",
         person=True,
+        speech=True,
     ),
     cue(
         EXPLICIT,
         rf"(?P<who>{GROUP}|{NAME}(?:,? (?:and|&) {NAME})+){AUX} (?i:agreed (?:to|that|"
-        r"on|not|upon)|chose|accepted the|preferred)\b",
+        r"on|not|upon)|rejected|chose)\b(?! with\b)",
         person=True,
+        speech=True,
     ),
     cue(
         EXPLICIT,
@@ -49,40 +55,36 @@ CUES = (
         STRONG,
         r"(?P<who>(?i:we|I))(?i:'re|'m| are| am)(?: (?i:definitely|now|all|just)){0,2} "
         r"(?i:going (?:with|for|ahead with)|sticking (?:with|to))\b",
+        talk_only=True,
     ),
     cue(
         STRONG,
         r"(?P<who>(?i:we))(?i:'ll| will)(?: (?i:definitely|just|then|therefore)){0,2} "
         r"(?i:go with|go for|stick with|stick to|settle (?:for|on))\b",
+        talk_only=True,
     ),
     cue(
         STRONG,
         rf"(?P<who>(?i:we)|{NAME}){AUX} (?i:went with|settled on|picked)\b",
         person=True,
+        talk_only=True,
     ),
     cue(
-        CLEAR,
+        STRONG,
         r"^(?i:(?:ok|okay|so|right|alright|fine|then)[.,]? )?(?i:going with|decided "
-        r"(?:to|on|not|that|against)|agreed (?:to|on|that|not)|approved|resolved to|"
-        r"settled on)\b",
+        r"(?:to|on|not|that|against)|agreed (?:to|on|that|not)|resolved to|settled on)\b",
         talk_only=True,
     ),
     cue(
         CLEAR,
         r"(?i:\b(?:proposal|design|plan|budget|request|rfc|pep|kep|adr|pr|change|draft|"
-        r"contract|spec|feature|initiative)\b[^,.;]{0,40} (?:was|were|has been|have "
-        r"been|is now|got) (?:\w+ly )?(?:approved|accepted|rejected|ratified|adopted|"
-        r"declined|withdrawn|merged into the plan|signed off)\b)",
+        r"contract|spec|feature|initiative|motion|agreement)\b[^,.;]{0,40} (?:was|were|has been|"
+        r"have been|is now|got) (?:\w+ly )?(?:approved|accepted|rejected|ratified|adopted|"
+        r"declined|withdrawn|signed off)\b)",
     ),
     cue(
         LIKELY,
-        rf"(?P<who>(?i:we))(?:(?i:'ll| will|'re going to| are going to)){SOON} "
-        rf"(?i:{_CHOOSE})\b",
-        talk_only=True,
-    ),
-    cue(
-        WEAK,
-        r"(?i:\blet's (?:go with|stick with|use|keep|drop|settle on)\b)",
+        r"(?i:\blet's (?:go with|stick with|settle on)\b)",
         talk_only=True,
         voiced=True,
     ),

@@ -6,41 +6,37 @@ from memory_core.extraction.model import Category
 from memory_core.extraction.rules.confidence import CLEAR, STRONG
 from memory_core.extraction.rules.cues.cue import ANYONE, AUX, DONE, DONE_STRONG, build
 
+_NOW = r"(?: (?:now|just|already|finally|successfully|also))?"
+
 cue = partial(build, Category.EXECUTION)
 
 CUES = (
     cue(
         STRONG,
         rf"{ANYONE}{AUX} (?i:{DONE}|set up|rolled out|rolled back|wrapped up|handed in|"
-        r"cut over|turned (?:on|off)|switched (?:on|off)|put together|kicked "
+        r"cut over|switched (?:on|off)|put together|kicked "
         rf"off)\b(?! down\b|[^,.;]{{0,20}} that\b)",
         person=True,
     ),
     cue(
         CLEAR,
-        rf"^(?:\W{{0,3}})(?i:(?:just|finally|successfully|already|also|we've|"
-        rf"I've)\s)?(?i:{DONE_STRONG}|rolled out|rolled back|set up)\b(?! (?i:by|in|on|"
-        r"with|as|for|when)\b)",
+        rf"^(?:\W{{0,3}})(?i:(?:just|finally|successfully|already|also)\s)?"
+        rf"(?i:{DONE_STRONG}|rolled out|rolled back)\b(?! (?i:by|in|on|with|as|for|when)\b)",
         talk_only=True,
     ),
     cue(
         CLEAR,
-        r"(?i:\b(?:is|are|has|have|was|were|got)(?: (?:now|just|already|finally|"
-        rf"successfully|also))?(?: been)? (?:now )?(?:{DONE_STRONG}|rolled out|rolled "
-        r"back))\b(?! (?i:by default|as|with|when)\b)",
+        rf"(?i:\b(?:is|are|has|have|was|were|got){_NOW}(?: been)? (?:now )?(?:{DONE_STRONG}|rolled "
+        r"out|rolled back))\b(?! (?i:by default|as|with|when|via|using|through)\b)",
         talk_only=True,
     ),
     cue(
         CLEAR,
         r"(?i:(?:\bis|\bare|\bwent|'s)(?: now| finally| already)? (?:in production|on "
-        r"staging|up and running|complete|feature[- ]complete|finished|code "
-        r"complete)\b)",
+        r"staging|up and running|feature[- ]complete|code complete|live)\b)",
         talk_only=True,
     ),
-    cue(
-        CLEAR,
-        r"(?i:\b(?:is|are|went)(?: now| finally)? live\b)",
-    ),
+    cue(CLEAR, r"(?i:\b(?:is|are|went)(?: now| finally)? live(?= (?:for|as of|since|today)\b))"),
     cue(
         CLEAR,
         rf"(?i:\b(?:was|were|has been|have been) (?:{DONE_STRONG}|rolled out|rolled "

@@ -17,11 +17,9 @@ _AUDIENCE = (
 )
 _OPINED = (
     r"(?i:reported|said|told (?:us|me)|complained|asked (?:for|whether|why|if)|requested|"
-    r"loved?|likes?|liked|"
-    r"dislikes?|disliked|hated?|preferred|praised|suggested|mentioned|felt|feel|wanted|"
-    r"struggled?|thought|noticed|commented|were confused|are confused|"
-    r"are happy|were happy|"
-    r"expected|could not find|couldn't find|got lost|didn't understand|found (?:it|that|the|our))"
+    r"loved|liked|disliked|hated|preferred|praised|suggested|mentioned|felt|"
+    r"struggled|thought|noticed|commented|were confused|are confused|are happy|were happy|"
+    r"could not find|couldn't find|got lost|didn't understand|found (?:it|that|the|our))"
 )
 
 cue = partial(build, Category.FEEDBACK)
@@ -32,18 +30,25 @@ CUES = (
         rf"(?P<aud>{_AUDIENCE})(?: (?i:also|have|has|often|really|mostly|all|both|"
         rf"still|already|us)){{0,2}} {_OPINED}\b",
         negative=True,
+        speech=True,
+    ),
+    cue(
+        CLEAR,
+        r"(?i:\b(?:the|my|our|most) [a-z]{3,20}s(?: really| all)? (?:love|hate|complain|"
+        r"struggle)\b)",
+        talk_only=True,
+        speech=True,
     ),
     cue(
         STRONG,
-        r"(?i:\b(?:got|received|had|heard|gathered|collected|there (?:was|were)|mixed|"
-        r"positive|negative|good|great|useful|early|strong)\b(?: [\w\-]+){0,3} "
-        r"(?:feedback|complaints?|praise|compliments?)\b)",
+        r"(?i:\b(?:got|received|had|heard|gathered|collected)\b(?: [\w\-]+){0,3} "
+        r"(?:feedback|complaints?|praise|compliments?) (?:from|on|about|that|for)\b)",
+        talk_only=True,
     ),
     cue(
-        STRONG,
+        CLEAR,
         r"(?i:\b(?:feedback|complaints?) (?:from [^,.;]{1,60}?(?:was|is|were|:|said|"
-        r"shows?|suggests?)|was|were|is that|so far|included?|shows?|says|said|"
-        r"about)\b)",
+        r"shows?|suggests?)|was|were|is that|so far|shows?|says|said)\b)",
         talk_only=True,
     ),
     cue(
@@ -59,46 +64,38 @@ CUES = (
         CLEAR,
         rf"{PERSON}{AUX} (?i:suggested|recommended|commented|pointed out|complained|"
         r"praised|criticised|criticized|liked|loved|disliked|objected|requested|asked "
-        r"for|argued|felt|likes|loves|prefers|preferred) (?!(?i:by|to)\b)(?=\w)",
+        r"for|likes|loves|prefers|preferred) (?!(?i:by|to)\b)(?=\w)",
         person=True,
         talk_only=True,
     ),
     cue(
-        LIKELY,
-        r"(?P<who>I)(?: (?i:really|quite|also|do|absolutely)){0,2} (?i:like|love|hate|"
-        r"dislike|prefer|don't like|do not like) (?i:the|this|that|your|how|where|what|"
-        r"these|those) (?=\w)",
+        CLEAR,
+        r"\b(?P<who>I)(?: (?i:really|quite|also|absolutely)){0,2} (?i:hate|dislike|don't like|"
+        r"do not like) (?i:the|this|your|how|where|these|those) (?=\w)",
         voiced=True,
         talk_only=True,
         negative=True,
+        speech=True,
     ),
     cue(
         CLEAR,
-        r"(?i:\b(?:the|my|our|most) [a-z]{3,20}s(?: really| all| absolutely)? (?:love|"
-        r"hate|like|complain|prefer|struggle)\b)",
-        talk_only=True,
-    ),
-    cue(
-        LIKELY,
-        r"(?i:\b(?:complain(?:ed|s) (?:that|about)|asked for (?:a|an|the|more)|(?:love|"
-        r"hate|like|find|prefer)s the)\b)",
-        talk_only=True,
-    ),
-    cue(
-        LIKELY,
-        r"(?i:\b(?:is|are|feels?|looks?) (?:far |much |way |just )?too (?:small|big|"
-        r"slow|hard|complicated|expensive|difficult|long|short|late|cluttered|"
-        r"confusing)\b)",
+        r"(?i:^(?:the|this|your|that)(?: [\w\-]+){1,3} (?:is|are|feels?|looks?) (?:far |much |way "
+        r"|just )?too (?:small|big|slow|hard|complicated|expensive|difficult|confusing)\b)",
         voiced=True,
         talk_only=True,
+        speech=True,
+    ),
+    # "Noa Levi, Gan Studio: loves the buttons": notes of who said what.
+    cue(
+        CLEAR,
+        r"(?i:^[^:.]{3,80}: (?:loves|hates|dislikes|finds|complains|complained|praised|asked for)"
+        r" (?=\w))",
+        talk_only=True,
     ),
     cue(
         LIKELY,
-        r"(?i:\b(?:i think|i find|i found)\b[^,.;?]{0,60}? (?:is|are|was|were|looks?|"
-        r"feels?) (?:too |very |really |quite |a bit |pretty |so |much )?(?:confusing|"
-        r"unclear|ugly|slow|clunky|great|good|nice|lovely|hard to|difficult to|easy to|"
-        r"annoying|intuitive|complicated|cluttered|better|worse|useful|cool|clear|"
-        r"bad)\b)",
+        r"\b(?P<who>I)(?: (?i:really|quite|also|do|absolutely)){0,2} (?i:like|love|prefer) "
+        r"(?i:the|this|your|how|these|those) (?=\w)",
         voiced=True,
         talk_only=True,
     ),

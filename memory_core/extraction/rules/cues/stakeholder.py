@@ -9,8 +9,8 @@ from memory_core.extraction.rules.cues.cue import PERSON, build
 _ROLE = (
     r"(?i:owner|lead|leader|manager|reviewer|approver|sponsor|maintainer|liaison|chair|co-chair|"
     r"facilitator|coordinator|champion|point of contact|poc|contact|scribe|architect|designer|"
-    r"engineer|director|head|ceo|cto|cfo|coo|counsel|stakeholder|shepherd|driver|approver|"
-    r"product owner|scrum master|tech lead|secretary|representative|delegate|dri|mentor|analyst)"
+    r"engineer|director|head|ceo|cto|cfo|coo|counsel|stakeholder|shepherd|secretary|"
+    r"representative|delegate|dri|mentor|analyst)"
 )
 
 cue = partial(build, Category.STAKEHOLDER)
@@ -33,7 +33,7 @@ CUES = (
         STRONG,
         rf"{PERSON}(?: (?i:is|are|will be|becomes?|became|was (?:named|appointed|made)|"
         r"acts as|serves as|will act as|will serve as|remains|stays|is now)|'s)(?: "
-        rf"(?i:the|our|a|an|your|new|now)){{0,2}}(?: [\w\-]+){{0,3}}? {_ROLE}\b(?! "
+        rf"(?i:the|our|a|an|your|new|now)){{1,2}}(?: [\w\-]+){{0,3}}? {_ROLE}\b(?! "
         r"(?i:to)\b)",
         person=True,
     ),
@@ -48,6 +48,7 @@ CUES = (
         r"(?P<who>I)(?: am|'m)? (?i:take over|taking over|took over|will take over|own|"
         r"lead) (?i:the|this|that|from)\b",
         voiced=True,
+        talk_only=True,
     ),
     cue(
         STRONG,
@@ -66,20 +67,9 @@ CUES = (
     ),
     cue(
         CLEAR,
-        rf"(?i:\b(?:owned|led|maintained|sponsored|chaired|coordinated) by) {PERSON}",
+        r"(?i:\b(?:owned|led|maintained|sponsored|chaired|coordinated) by|\b(?:owner|lead|reviewer|"
+        r"approver|point of contact|sponsor|liaison|chair)(?: (?:of|for) [^,.;]{1,40})? (?:is|will "
+        rf"be)) {PERSON}",
         person=True,
-    ),
-    cue(
-        CLEAR,
-        r"(?i:\b(?:owner|lead|reviewer|approver|point of contact|sponsor|liaison|"
-        rf"chair)(?: (?:of|for) [^,.;]{{1,40}})? (?:is|will be)) {PERSON}",
-        person=True,
-    ),
-    cue(
-        CLEAR,
-        rf"{PERSON},? (?i:(?:our|the) (?:new )?(?:[\w\-]+ ){{0,2}}){_ROLE}\b(?=[,.;)]|"
-        r"$)",
-        person=True,
-        talk_only=True,
     ),
 )

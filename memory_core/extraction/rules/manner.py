@@ -1,0 +1,48 @@
+"""The manner of a text: whether it reports, describes or is spoken."""
+
+import re
+from dataclasses import dataclass
+
+from memory_core.extraction.model import DocumentContext
+from memory_core.extraction.rules.headings import Heading
+
+TALK = ("chat", "transcript")
+# A first-person sentence in these is the author's own unless a turn says otherwise.
+AUTHORED = ("email", "note")
+
+# What specifications, proposals and decision records have as headings, and minutes do not.
+_SPECIFICATION = re.compile(
+    r"(?:motivation|rationale|context|consequences|specification|abstract|alternatives|"
+    r"alternatives considered|"
+    r"non-goals|prior art|unresolved questions|drawbacks|backwards compatibility|design details|"
+    r"detailed design|user stories|graduation criteria|guide-level explanation|considered options|"
+    r"decision drivers|decision outcome|reference implementation|proposal|test plan|"
+    r"implementation (?:history|details)|risks and mitigations|upgrade / downgrade strategy|"
+    r"installation|usage|getting started|configuration|summary)",
+    re.IGNORECASE,
+)
+_TITLE = re.compile(r"\b(?:rfc|pep|kep|adr)\b|\bproposal\b|\bspecification\b", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Manner:
+    # Phrases describe more often than they report, and capitalised words are things.
+    describes: bool
+    # Somebody wrote it, so "I" is a person even where nothing says who.
+    authored: bool
+    # Free speech: what is said passes by unless it is said clearly.
+    speech: bool
+    # What it tells of happened on the day it was written.
+    reports: bool
+
+
+def of(context: DocumentContext, headings: list[Heading]) -> Manner:
+    kind = context.artifact_type
+    describes = kind == "doc" or (kind == "note" and _is_specification(context.title, headings))
+    return Manner(describes, kind in AUTHORED, kind == "transcript", not describes)
+
+
+def _is_specification(title: str | None, headings: list[Heading]) -> bool:
+    if title and (_TITLE.search(title) or _SPECIFICATION.fullmatch(title.strip())):
+        return True
+    return any(_SPECIFICATION.fullmatch(heading.title) for heading in headings)

@@ -62,7 +62,7 @@ class AccessServer:
 
     def ask(self, path: str, token: str | None = None, **headers: str) -> httpx.Response:
         """One request to a route, as its clients make it."""
-        method, body = ROUTES[path]
+        method, body = ROUTES.get(path, ("GET", None))
         if token is not None:
             headers["authorization"] = f"Bearer {token}"
         if path == "/mcp":

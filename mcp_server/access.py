@@ -7,11 +7,16 @@ from mcp.server.auth.routes import build_resource_metadata_url
 from mcp.server.auth.settings import AuthSettings
 from pydantic import AnyHttpUrl
 
-from memory_core.access.credential import Credential, Verifier
+from mcp_server.authentication import Authentication, access_token
+from mcp_server.rates import Rates
+from memory_core.access.calls_at_once import CallsAtOnce
+from memory_core.access.credential import Verifier
 from memory_core.access.key_verifier import KeyVerifier
+from memory_core.access.rate_limits import RateLimiter
 from memory_core.kernel.database import Database
 from memory_core.kernel.settings import Settings
 from memory_core.runtime import Runtime
+from memory_core.web.guard import Application
 
 _CONNECTIONS = 2
 
@@ -39,30 +44,62 @@ class AccessDatabase:
             self._database = None
 
 
-def verifier_of(settings: Settings, database: AccessDatabase) -> Verifier | None:
-    """None where every client is the user of this machine."""
-    if settings.auth == "keys":
-        return KeyVerifier(database)
-    if settings.auth == "oauth":
-        from memory_core.access.oauth import OAuthVerifier
+class Access:
+    """Of one server: how its clients prove who they are, and how much they may ask."""
 
-        assert settings.oauth_issuer is not None
-        assert settings.oauth_audience is not None
-        return OAuthVerifier(database, settings.oauth_issuer, settings.oauth_audience)
-    return None
+    def __init__(self, settings: Settings, runtime: Runtime, *, stdio: bool = False) -> None:
+        self._settings = settings
+        self._database = AccessDatabase(runtime)
+        # None where every client is the user of this machine.
+        self.verifier = None if stdio else self._make_verifier()
+        self.limiter: RateLimiter | None = None
+        if settings.calls_per_minute or settings.tenant_calls_per_minute:
+            self.limiter = RateLimiter(
+                self._database,
+                of_user=settings.calls_per_minute,
+                of_tenant=settings.tenant_calls_per_minute,
+            )
 
+    def guarded(self, app: Application) -> Application:
+        """The application behind what asks its clients who they are, and how often they asked."""
+        if self.limiter is not None or self.verifier is not None:
+            many = CallsAtOnce(self._settings.rate_calls_at_once) if self.verifier else None
+            app = Rates(app, self.limiter, many)
+        if self.verifier is not None:
+            app = Authentication(app, self.verifier, metadata_url=metadata_url(self._settings))
+        return app
 
-def sdk_options(settings: Settings, verifier: Verifier | None) -> dict[str, Any]:
-    """With AUTH=oauth the SDK tells clients which issuer gives out tokens (RFC 9728), and looks at
-    those that come to `/mcp` itself."""
-    if settings.auth != "oauth" or verifier is None:
-        return {}
-    auth = AuthSettings(
-        issuer_url=AnyHttpUrl(settings.oauth_issuer or ""),
-        resource_server_url=AnyHttpUrl(settings.oauth_audience or ""),
-        validate_token_resource=False,  # our verifier checks the audience
-    )
-    return {"auth": auth, "token_verifier": SdkVerifier(verifier)}
+    async def close(self) -> None:
+        if self.verifier is not None:
+            await self.verifier.close()
+        if self.limiter is not None:
+            await self.limiter.close()
+        await self._database.close()
+
+    def sdk_options(self) -> dict[str, Any]:
+        """With AUTH=oauth the SDK tells clients which issuer gives out tokens (RFC 9728), and looks
+        at those that come to `/mcp` itself."""
+        settings = self._settings
+        if settings.auth != "oauth" or self.verifier is None:
+            return {}
+        auth = AuthSettings(
+            issuer_url=AnyHttpUrl(settings.oauth_issuer or ""),
+            resource_server_url=AnyHttpUrl(settings.oauth_audience or ""),
+            validate_token_resource=False,  # our verifier checks the audience
+        )
+        return {"auth": auth, "token_verifier": SdkVerifier(self.verifier)}
+
+    def _make_verifier(self) -> Verifier | None:
+        settings = self._settings
+        if settings.auth == "keys":
+            return KeyVerifier(self._database)
+        if settings.auth == "oauth":
+            from memory_core.access.oauth import OAuthVerifier
+
+            assert settings.oauth_issuer is not None
+            assert settings.oauth_audience is not None
+            return OAuthVerifier(self._database, settings.oauth_issuer, settings.oauth_audience)
+        return None
 
 
 def metadata_url(settings: Settings) -> str | None:
@@ -80,16 +117,3 @@ class SdkVerifier:
     async def verify_token(self, token: str) -> AccessToken | None:
         credential = await self._verifier.verify(token, "")
         return access_token(credential) if credential is not None else None
-
-
-def access_token(credential: Credential) -> AccessToken:
-    """What the SDK compares: a session can only be used by the credential that opened it. It is not
-    given the token itself."""
-    principal = credential.principal
-    return AccessToken(
-        token="",
-        client_id=credential.client,
-        scopes=sorted(principal.scopes),
-        subject=f"{principal.tenant_id}/{principal.user}",
-        claims={"iss": credential.issuer} if credential.issuer else None,
-    )

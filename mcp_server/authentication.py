@@ -5,16 +5,15 @@ Without AUTH there is nothing to ask: the server listens on this machine alone, 
 
 import asyncio
 import contextlib
-import json
 import re
-from collections.abc import Mapping
 from typing import Any
 
 import anyio
 from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
+from mcp.server.auth.provider import AccessToken
 
-from mcp_server.access import access_token
-from memory_core.access.credential import Credential, RateLimited, Verifier, require
+from mcp_server.answers import refuse
+from memory_core.access.credential import Credential, Verifier, require
 from memory_core.kernel.errors import ErrorCode, MemoryFault
 from memory_core.kernel.principal import Principal, asking
 from memory_core.log.origin import acting
@@ -31,11 +30,6 @@ CHECK_SECONDS = 0.5
 # Whoever asks for /health without a key.
 _STRANGER = Principal(user="", scopes=frozenset())
 _BEARER = re.compile(r"bearer +([A-Za-z0-9._~+/=-]{1,8192})", re.IGNORECASE | re.ASCII)
-_STATUS = {
-    ErrorCode.UNAUTHENTICATED: 401,
-    ErrorCode.FORBIDDEN: 403,
-    ErrorCode.RATE_LIMITED: 429,
-}
 
 
 class Unauthenticated(MemoryFault):
@@ -61,10 +55,7 @@ class Authentication:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
-            try:
-                await self._app(scope, receive, send)
-            finally:
-                await self._verifier.close()
+            await self._app(scope, receive, send)
             return
         if scope["type"] != "http":
             await send({"type": "websocket.close", "code": 1008, "reason": "Not here."})
@@ -127,15 +118,8 @@ class Authentication:
         return await self._verifier.verify(token, client[0] if client else "")
 
     async def _refuse(self, fault: MemoryFault, send: Send) -> None:
-        if fault.code not in _STATUS:  # what is wrong inside is no business of a stranger
-            fault = MemoryFault("The memory cannot be reached now. Try again.", code=fault.code)
-        body = {"error": fault.message, "error_code": fault.code.value, "details": fault.details}
-        headers = {"content-type": "application/json", "cache-control": "no-store"}
-        if isinstance(fault, Unauthenticated):
-            headers["www-authenticate"] = self._challenge
-        if isinstance(fault, RateLimited):
-            headers["retry-after"] = str(fault.retry_after)
-        await respond(_STATUS.get(fault.code, 503), headers, json.dumps(body).encode(), send)
+        is_unknown = isinstance(fault, Unauthenticated)
+        await refuse(fault, send, {"www-authenticate": self._challenge} if is_unknown else None)
 
     @property
     def _challenge(self) -> str:
@@ -156,13 +140,6 @@ class _Answer:
         await self._send({"type": "http.response.body", "body": b"", "more_body": False})
 
 
-async def respond(status: int, headers: Mapping[str, str], body: bytes, send: Send) -> None:
-    listed = [(name.encode(), value.encode("latin-1")) for name, value in headers.items()]
-    listed.append((b"content-length", str(len(body)).encode()))
-    await send({"type": "http.response.start", "status": status, "headers": listed})
-    await send({"type": "http.response.body", "body": body})
-
-
 def _token(scope: Scope) -> str | None:
     """Of exactly one Authorization header. A token in the address would end up in logs."""
     sent = [value for name, value in scope["headers"] if name.lower() == b"authorization"]
@@ -170,3 +147,16 @@ def _token(scope: Scope) -> str | None:
         return None
     found = _BEARER.fullmatch(sent[0].decode("latin-1").strip())
     return found[1] if found else None
+
+
+def access_token(credential: Credential) -> AccessToken:
+    """What the SDK compares: a session can only be used by the credential that opened it. It is not
+    given the token itself."""
+    principal = credential.principal
+    return AccessToken(
+        token="",
+        client_id=credential.client,
+        scopes=sorted(principal.scopes),
+        subject=f"{principal.tenant_id}/{principal.user}",
+        claims={"iss": credential.issuer} if credential.issuer else None,
+    )

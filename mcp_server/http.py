@@ -2,8 +2,6 @@
 
 from mcp.server.transport_security import TransportSecuritySettings
 
-from mcp_server.access import metadata_url
-from mcp_server.authentication import Authentication
 from mcp_server.http_requests import RecordedRequests
 from mcp_server.tool import MemoryServer
 from memory_core.kernel.settings import Settings
@@ -25,8 +23,5 @@ def application(server: MemoryServer, settings: Settings) -> Application:
         ),
     )
     paths = frozenset(str(getattr(route, "path", "")) for route in routes.routes)
-    app: Application = RecordedRequests(routes, server.recorder, paths)
-    if server.verifier is not None:
-        known = metadata_url(settings)
-        app = Authentication(app, server.verifier, metadata_url=known)
-    return Guard(app, admission, max_body_bytes=MAX_REQUEST_BYTES)
+    app = RecordedRequests(routes, server.recorder, paths)
+    return Guard(server.access.guarded(app), admission, max_body_bytes=MAX_REQUEST_BYTES)

@@ -9,7 +9,7 @@ from mcp.server.mcpserver import MCPServer
 from mcp.server.mcpserver.tools import Tool
 
 from mcp_server import health_route, prompts, resources
-from mcp_server.access import AccessDatabase, sdk_options, verifier_of
+from mcp_server.access import Access
 from mcp_server.changes import ChangeStreams
 from mcp_server.notifications import ResourceNotifications, Subscribers
 from mcp_server.recording import Recorder
@@ -84,8 +84,7 @@ def build_server(
         families.append(files)
     tools: list[Tool] = [tool.of(runtime) for family in families for tool in family.TOOLS]
 
-    access = AccessDatabase(runtime)
-    verifier = None if stdio else verifier_of(settings, access)
+    access = Access(settings, runtime, stdio=stdio)
 
     @asynccontextmanager
     async def lifespan(_: MCPServer[None]) -> AsyncIterator[None]:
@@ -109,9 +108,10 @@ def build_server(
         lifespan=lifespan,
         subscriptions=subscribers,
         tools=tools,
-        **sdk_options(settings, verifier),
+        **access.sdk_options(),
     )
-    server.verifier = verifier
+    server.access = access
+    server.counts_calls = stdio
     resources.register(server, runtime)
     prompts.register(server, frozenset(tool.name for tool in tools))
     health_route.register(server, runtime)

@@ -26,6 +26,7 @@ from mcp_types import Tool as ListedTool
 from pydantic import AnyUrl, BaseModel, ValidationError
 
 from mcp_server import schemas
+from mcp_server.access import Access
 from mcp_server.arguments import (
     Arguments,
     describe,
@@ -35,7 +36,7 @@ from mcp_server.arguments import (
 )
 from mcp_server.failures import error_in, failed_call, protocol_error
 from mcp_server.recording import Recorder
-from memory_core.access.credential import Verifier, require
+from memory_core.access.credential import require
 from memory_core.kernel.errors import ErrorCode, InvalidInput, MemoryFault, NotFound
 from memory_core.kernel.principal import current
 from memory_core.log.origin import acting
@@ -127,8 +128,9 @@ class MemoryServer(MCPServer[None]):
     """An MCP server whose tools fail in one shape: {"error", "error_code", "details"}."""
 
     streams: tuple[Stream, ...] = ()
-    # How clients over HTTP prove who they are; None where they need not.
-    verifier: Verifier | None = None
+    access: Access
+    # Over HTTP every request is counted before it comes here.
+    counts_calls = False
 
     def serve(
         self, method: str, params: type[RequestParams], answer: Callable[..., Awaitable[BaseModel]]
@@ -202,6 +204,8 @@ class MemoryServer(MCPServer[None]):
                 f"There is no tool {shorten(name)}.", ErrorCode.NOT_FOUND, {"allowed": known}
             )
         try:
+            if self.counts_calls and self.access.limiter is not None:
+                await self.access.limiter.admit(current())
             require(current(), scope_of(tool), name)
             refuse_what_validation_lets_pass(tool, arguments)
             with acting(source=f"tool {name}"):

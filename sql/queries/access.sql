@@ -51,3 +51,25 @@ WHERE prefix = %(prefix)s
 -- By name or by id.
 SELECT tenant_id, name, status FROM tenant
 WHERE name = %(name)s OR tenant_id::text = %(name)s;
+
+-- name: database_seconds
+-- The one clock by which all servers count.
+SELECT extract(epoch FROM clock_timestamp())::float8 AS seconds;
+
+-- name: add_calls
+-- What a server has let in since it last told, of all its users at once. In one order, so that two
+-- servers never wait for each other.
+INSERT INTO rate_window AS w (tenant_id, user_id, slot, calls)
+SELECT * FROM unnest(%(tenants)s::uuid[], %(users)s::text[], %(slots)s::bigint[], %(calls)s::bigint[])
+    AS told (tenant_id, user_id, slot, calls)
+ORDER BY tenant_id, user_id, slot
+ON CONFLICT (tenant_id, user_id, slot) DO UPDATE SET calls = w.calls + excluded.calls;
+
+-- name: calls_of_all_servers
+SELECT w.tenant_id, w.user_id, w.slot, w.calls
+FROM unnest(%(tenants)s::uuid[], %(users)s::text[]) AS asked (tenant_id, user_id)
+JOIN rate_window w USING (tenant_id, user_id)
+WHERE w.slot >= %(since)s;
+
+-- name: forget_calls
+DELETE FROM rate_window WHERE slot < %(before)s;

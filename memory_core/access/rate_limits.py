@@ -1,0 +1,193 @@
+"""How many calls a user, and a tenant, made in the last 60 seconds, over all servers together.
+
+Each server counts by itself, in slots of six seconds, and once a second adds its counts to
+Postgres and reads those of the others: a call costs no statement. So several servers together may
+let in what they get within that second beyond the limit; one server alone lets in nothing beyond.
+"""
+
+import asyncio
+import logging
+import math
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from uuid import UUID
+
+from memory_core.access.credential import RateLimited
+from memory_core.kernel.database import Database
+from memory_core.kernel.errors import MemoryFault
+from memory_core.kernel.principal import Principal
+
+log = logging.getLogger(__name__)
+
+WINDOW_SECONDS = 60
+SLOT_SECONDS = 6
+_SLOTS = WINDOW_SECONDS // SLOT_SECONDS
+TELL_SECONDS = 1.0
+_FORGET_SECONDS = 60.0
+
+# A tenant and its user; without a user, all of the tenant's.
+Subject = tuple[UUID, str]
+
+
+@dataclass(slots=True)
+class Window:
+    """The calls of one subject, by slot."""
+
+    own: dict[int, int] = field(default_factory=dict)
+    told: dict[int, int] = field(default_factory=dict)  # of own, what Postgres has
+    others: dict[int, int] = field(default_factory=dict)
+
+    def calls(self, now: float) -> int:
+        """In the last 60 seconds, and in the rest of the slot in which they began."""
+        last = int(now // SLOT_SECONDS)
+        return sum(
+            self.own.get(slot, 0) + self.others.get(slot, 0)
+            for slot in range(last - _SLOTS, last + 1)
+        )
+
+    def seconds_until(self, limit: int, now: float) -> int:
+        """Until a further call is within the limit."""
+        for seconds in range(1, WINDOW_SECONDS + SLOT_SECONDS):
+            if self.calls(now + seconds) + 1 <= limit:
+                return seconds
+        return WINDOW_SECONDS
+
+    def count(self, now: float) -> None:
+        slot = int(now // SLOT_SECONDS)
+        self.own[slot] = self.own.get(slot, 0) + 1
+
+    def untold(self) -> dict[int, int]:
+        return {
+            slot: calls - self.told.get(slot, 0)
+            for slot, calls in self.own.items()
+            if calls > self.told.get(slot, 0)
+        }
+
+    def forget(self, before: int) -> None:
+        for counts in (self.own, self.told, self.others):
+            for slot in [slot for slot in counts if slot < before]:
+                del counts[slot]
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.own and not self.others
+
+
+class RateLimiter:
+    def __init__(
+        self,
+        database: Callable[[], Awaitable[Database]],
+        *,
+        of_user: int,
+        of_tenant: int,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        """Limits in calls per minute; 0: none. `clock`: seconds, set right by that of Postgres."""
+        self._database = database
+        self._of_user, self._of_tenant = of_user, of_tenant
+        self._clock = clock
+        self._ahead = 0.0  # Postgres' clock before ours
+        self._windows: dict[Subject, Window] = {}
+        self._forgot_at = -math.inf
+        self._exchanging = asyncio.Lock()
+        self._telling: asyncio.Task[None] | None = None
+
+    async def admit(self, principal: Principal) -> None:
+        """Count a call, or raise RateLimited."""
+        limits = self._limits(principal)
+        if not limits:
+            return
+        new = [subject for subject, _, _ in limits if subject not in self._windows]
+        if new:
+            await self.exchange(new)  # what other servers have let in before we knew the user
+        now = self._clock() + self._ahead
+        for subject, limit, whose in limits:
+            window = self._windows.setdefault(subject, Window())
+            if window.calls(now) + 1 > limit:
+                raise RateLimited(
+                    f"{whose} {limit} calls a minute are used up. Try again later.",
+                    window.seconds_until(limit, now),
+                )
+        for subject, _, _ in limits:
+            self._windows[subject].count(now)
+        if self._telling is None or self._telling.done():
+            self._telling = asyncio.create_task(self._exchange_soon())
+
+    async def close(self) -> None:
+        if self._telling is not None:
+            self._telling.cancel()
+            await asyncio.gather(self._telling, return_exceptions=True)
+
+    async def exchange(self, subjects: Sequence[Subject] | None = None) -> None:
+        """Tell Postgres what was let in here, and learn what was elsewhere; of all by default."""
+        try:
+            database = await self._database()
+            async with self._exchanging:
+                await self._exchange(
+                    database, list(self._windows if subjects is None else subjects)
+                )
+        except MemoryFault as fault:
+            # Each server keeps the limits by what it knows itself.
+            log.warning("calls are counted by this server alone: %s", fault.code)
+
+    def _limits(self, principal: Principal) -> list[tuple[Subject, int, str]]:
+        limits = [
+            ((principal.tenant_id, principal.user), self._of_user, "Your"),
+            ((principal.tenant_id, ""), self._of_tenant, "Your tenant's"),
+        ]
+        return [entry for entry in limits if entry[1]]
+
+    async def _exchange_soon(self) -> None:
+        await asyncio.sleep(TELL_SECONDS)
+        await self.exchange()
+
+    async def _exchange(self, database: Database, subjects: list[Subject]) -> None:
+        for subject in subjects:
+            self._windows.setdefault(subject, Window())
+        untold = [
+            (*subject, slot, calls)
+            for subject in subjects
+            for slot, calls in self._windows[subject].untold().items()
+        ]
+        async with database.session() as session:
+            row = await session.one("database_seconds")
+            assert row is not None
+            self._ahead = row["seconds"] - self._clock()
+            since = int(row["seconds"] // SLOT_SECONDS) - _SLOTS
+            if untold:
+                tenants, users, slots, calls = map(list, zip(*untold, strict=True))
+                await session.run(
+                    "add_calls", tenants=tenants, users=users, slots=slots, calls=calls
+                )
+            self._note_told(untold)
+            known = await session.all(
+                "calls_of_all_servers",
+                tenants=[tenant for tenant, _ in subjects],
+                users=[user for _, user in subjects],
+                since=since,
+            )
+            if self._clock() - self._forgot_at > _FORGET_SECONDS:
+                self._forgot_at = self._clock()
+                await session.run("forget_calls", before=since - _SLOTS)
+        self._learn(subjects, [tuple(row.values()) for row in known], since)
+
+    def _note_told(self, untold: list[tuple[UUID, str, int, int]]) -> None:
+        for tenant, user, slot, calls in untold:
+            window = self._windows.get((tenant, user))
+            if window is not None:
+                window.told[slot] = window.told.get(slot, 0) + calls
+
+    def _learn(
+        self, subjects: list[Subject], known: list[tuple[UUID, str, int, int]], since: int
+    ) -> None:
+        for subject in subjects:
+            window = self._windows[subject]
+            window.others = {}
+            window.forget(since)
+        for tenant, user, slot, calls in known:
+            window = self._windows[tenant, user]
+            window.others[slot] = max(calls - window.told.get(slot, 0), 0)
+        # Users who left; the next exchange of all comes after them.
+        for subject in [name for name, window in self._windows.items() if window.is_empty]:
+            del self._windows[subject]

@@ -230,7 +230,7 @@ async def test_deleting_a_document_takes_its_trials_along(
     await delete_artifact(new.runtime, artifact_uid=uids[0])
 
     rows = await new.rows("SELECT artifact_uid FROM prompt_trial_revision")
-    assert [row.artifact_uid for row in rows] == [uids[1]]
+    assert [row["artifact_uid"] for row in rows] == [uids[1]]
 
 
 # --- the command line -------------------------------------------------------------------------

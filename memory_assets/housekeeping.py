@@ -86,8 +86,7 @@ async def _keep_log(database: Database, settings: Settings) -> dict[str, Any]:
 @asynccontextmanager
 async def _alone(database: Database) -> AsyncIterator[None]:
     async with database.session() as session:
-        lock = await session.one("try_housekeeping_lock")
-        if lock is None or not lock["ours"]:
+        if not await session.value(bool, "try_housekeeping_lock"):
             raise dg.Failure(
                 "Another housekeeping run is at work; this one changed nothing.",
                 allow_retries=False,

@@ -15,17 +15,14 @@ async def prunable_runs(
 ) -> list[str]:
     """Finished runs that old which show nothing that must stay, oldest first."""
     async with database.session() as session:
-        tables = await session.one("history_tables_exist")
-        if tables is None or not tables["exists"]:
+        if not await session.value(bool, "history_tables_exist"):
             return []
-        rows = await session.all("prunable_runs", days=days, limit=limit, skip=list(skip))
-    return [row["run_id"] for row in rows]
+        return await session.values(str, "prunable_runs", days=days, limit=limit, skip=list(skip))
 
 
 async def prune_check_results(database: Database, days: int, limit: int) -> int:
     """Results of asset checks whose run is gone, but the latest of each check."""
     async with database.session() as session:
-        tables = await session.one("history_tables_exist")
-        if tables is None or not tables["exists"]:
+        if not await session.value(bool, "history_tables_exist"):
             return 0
         return await session.run("prune_check_results", days=days, limit=limit)

@@ -22,8 +22,7 @@ class Retired:
 async def retire(database: Database, limit: int) -> Retired:
     """Superseded revisions first, oldest first; never one with work before it or under way."""
     async with database.session() as session:
-        tables = await session.one("partition_tables_exist")
-        if tables is None or not tables["exists"]:
+        if not await session.value(bool, "partition_tables_exist"):
             return Retired(0, 0)
         live = await _live(session)
         retired = 0
@@ -43,11 +42,8 @@ async def _left(session: Session, retired: int, reason: str) -> Retired:
 
 
 async def _live(session: Session) -> int:
-    row = await session.one("count_live_partitions")
-    assert row is not None
-    return int(row["live"])
+    return await session.value(int, "count_live_partitions")
 
 
 async def _backfills(session: Session) -> bool:
-    row = await session.one("backfill_in_progress")
-    return bool(row and row["exists"])
+    return await session.value(bool, "backfill_in_progress")

@@ -93,6 +93,16 @@ def _wanted(path: str, below: str) -> bool:
     return not any(is_passed_over(part) for part in inner.split("/"))
 
 
+@dataclass(frozen=True, slots=True)
+class _Hashed:
+    """A revision that is stored."""
+
+    artifact_uid: str
+    source_id: str
+    content_hash: str
+    is_latest: bool
+
+
 class History:
     def __init__(self, runtime: Runtime, options: Options, stop: asyncio.Event) -> None:
         self._runtime, self._options, self._stop = runtime, options, stop
@@ -204,13 +214,13 @@ class History:
         if not missing:
             return
         async with self._runtime.database.session() as session:
-            rows = await session.all("revision_hashes", uids=missing)
+            rows = await session.rows(_Hashed, "revision_hashes", uids=missing)
         hashes: defaultdict[str, set[str]] = defaultdict(set)
         for row in rows:
-            hashes[row["artifact_uid"]].add(row["content_hash"])
-            self._source_ids[row["artifact_uid"]] = row["source_id"]
-            if row["is_latest"]:
-                self._latest[row["artifact_uid"]] = row["content_hash"]
+            hashes[row.artifact_uid].add(row.content_hash)
+            self._source_ids[row.artifact_uid] = row.source_id
+            if row.is_latest:
+                self._latest[row.artifact_uid] = row.content_hash
         for uid in missing:
             self._stored[uid] = hashes[uid]
 

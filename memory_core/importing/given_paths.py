@@ -79,9 +79,9 @@ async def _refuse_forgotten(runtime: Runtime, root: Root) -> None:
     from: the same folder, or another one? Only a person can tell."""
     name = root.name
     async with runtime.database.session() as session:
-        row = await session.one("is_imported", prefix=identity.address(name, "") + "/")
-    assert row is not None
-    if row["found"]:
+        prefix = identity.address(name, "") + "/"
+        is_imported = await session.value(bool, "is_imported", prefix=prefix)
+    if is_imported:
         raise Conflict(
             f"The memory has documents of a folder named {name!r}, imported with another DATA_DIR. "
             f"Nothing was imported. If {root.path} is that folder, say so with "

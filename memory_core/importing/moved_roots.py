@@ -52,8 +52,8 @@ async def likeness(runtime: Runtime, name: str, folder: Path) -> Likeness:
     """What is stored under a root's name, beside what lies in a folder."""
     async with runtime.database.session() as session:
         prefix = identity.address(name, "") + "/"
-        rows = await session.all("sample_imported", prefix=prefix, limit=_SAMPLE)
-    names = {identity.path_of(row["source_url"]) for row in rows}
+        urls = await session.values(str, "sample_imported", prefix=prefix, limit=_SAMPLE)
+    names = {identity.path_of(url) for url in urls}
     return await asyncio.to_thread(_compare, runtime.settings.data_dir, name, folder, names)
 
 

@@ -1,12 +1,13 @@
 """Pruning: artifacts whose file is gone. In doubt, an artifact stays."""
 
+from dataclasses import dataclass
+
 from memory_core.artifacts.deletion import delete_artifact
 from memory_core.importing import identity
 from memory_core.importing.file_presence import Presence
 from memory_core.importing.report import Entry
 from memory_core.importing.roots import Registry
 from memory_core.importing.run import Import, Survey
-from memory_core.kernel.database import Row
 from memory_core.kernel.errors import NotFound
 from memory_core.runtime import Runtime
 
@@ -27,13 +28,13 @@ async def gone(
             )
             continue
         for row in await _imported(runtime, scope):
-            uid = row["artifact_uid"]
-            names = [identity.path_of(url) for url in (row["source_url"], *row["addresses"])]
+            uid = row.artifact_uid
+            names = [identity.path_of(url) for url in (row.source_url, *row.addresses)]
             if uid in seen or not any(_within(name, scope) for name in names):
                 continue
             reasons = [look.gone(name) for name in names]
             if None not in reasons:
-                entries[uid] = Entry(names[0], row["source_id"], uid, reasons[0])
+                entries[uid] = Entry(names[0], row.source_id, uid, reasons[0])
     return sorted(entries.values(), key=lambda entry: entry.path), warnings
 
 
@@ -71,10 +72,18 @@ async def delete(runtime: Runtime, entries: list[Entry]) -> list[Entry]:
     return deleted
 
 
-async def _imported(runtime: Runtime, scope: str) -> list[Row]:
+@dataclass(frozen=True, slots=True)
+class _Imported:
+    artifact_uid: str
+    source_id: str
+    source_url: str
+    addresses: list[str]
+
+
+async def _imported(runtime: Runtime, scope: str) -> list[_Imported]:
     prefix = identity.address(*scope.split("/", 1)) if "/" in scope else identity.address(scope, "")
     async with runtime.database.session() as session:
-        return await session.all("list_imported", prefix=prefix)
+        return await session.rows(_Imported, "list_imported", prefix=prefix)
 
 
 def _at_or_above(name: str) -> set[str]:

@@ -14,7 +14,6 @@ from memory_core.importing.file_presence import Presence
 from memory_core.importing.file_walk import Found
 from memory_core.importing.report import Entry, Report
 from memory_core.importing.roots import Registry
-from memory_core.kernel.database import Row
 from memory_core.kernel.errors import ErrorCode, MemoryFault
 from memory_core.runtime import Runtime
 
@@ -33,26 +32,23 @@ OF_ONE_DOCUMENT = {ErrorCode.VALIDATION_ERROR, ErrorCode.OPENAI_ERROR}
 class Stored:
     """The latest revision of an artifact."""
 
-    source_id: str
+    artifact_uid: str
     content_hash: str
     artifact_type: str
-    is_mail: bool
-    addresses: tuple[str | None, ...]
+    source_system: str
+    source_id: str
+    source_url: str | None
+    addresses: list[str]
 
-    @classmethod
-    def of(cls, row: Row) -> "Stored":
-        return cls(
-            row["source_id"],
-            row["content_hash"],
-            row["artifact_type"],
-            row["source_system"] == "email",
-            (row["source_url"], *row["addresses"]),
-        )
+    @property
+    def is_mail(self) -> bool:
+        return self.source_system == "email"
 
     @property
     def names(self) -> list[str]:
         """Where imports met it, the first one first."""
-        ours = (url for url in self.addresses if url and url.startswith(identity.SCHEME))
+        urls = (self.source_url, *self.addresses)
+        ours = (url for url in urls if url and url.startswith(identity.SCHEME))
         return [identity.path_of(url) for url in ours]
 
 
@@ -92,8 +88,8 @@ class Storing:
         if not uids:
             return {}
         async with self._runtime.database.session() as session:
-            rows = await session.all("latest_hashes", uids=uids)
-        return {row["artifact_uid"]: Stored.of(row) for row in rows}
+            stored = await session.rows(Stored, "latest_hashes", uids=uids)
+        return {one.artifact_uid: one for one in stored}
 
     async def keep(
         self,

@@ -61,6 +61,12 @@ class Session:
         assert isinstance(value, kind), f"{query} gave {type(value).__name__}"
         return value
 
+    async def values(self, kind: type[R], query: str, /, **parameters: Any) -> list[R]:
+        """The values of a query of one column, which has no empty ones."""
+        async with self.connection.cursor(row_factory=scalar_row) as cursor:
+            await cursor.execute(queries.get(query), parameters)
+            return await cursor.fetchall()
+
     async def run(self, query: str, /, **parameters: Any) -> int:
         """Execute; the number of rows touched."""
         cursor = await self.connection.execute(queries.get(query), parameters)

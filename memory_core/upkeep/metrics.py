@@ -1,6 +1,6 @@
 """How the pipeline does: the figures that an operator watches over time."""
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from memory_core.kernel.database import Database
 from memory_core.kernel.prices import Price
@@ -28,26 +28,54 @@ class Metrics:
     dead_letters: int
 
 
+@dataclass(frozen=True, slots=True)
+class _Work:
+    revisions_per_day: int
+    events_per_day: int
+    p95_seconds_to_events: float | None
+    failure_rate: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Calls:
+    calls_per_day: int
+    tokens_per_day: int
+    call_failure_rate: float
+    p95_call_seconds: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Queue:
+    pending: int
+    failed: int
+    oldest_pending_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Spent:
+    model: str
+    prompt_tokens: int
+    completion_tokens: int
+
+
 async def read_metrics(database: Database, prices: dict[str, Price]) -> Metrics:
     async with database.session() as session:
-        work = await session.one("metrics_of_work")
-        calls = await session.one("metrics_of_calls")
-        spent = await session.all("tokens_by_model")
-        queue = await session.one("metrics_of_queue")
+        work = await session.row(_Work, "metrics_of_work")
+        calls = await session.row(_Calls, "metrics_of_calls")
+        spent = await session.rows(_Spent, "tokens_by_model")
+        queue = await session.row(_Queue, "metrics_of_queue")
     assert work is not None
     assert calls is not None
     assert queue is not None
-    known = [row for row in spent if row["model"] in prices]
-    costs = (
-        prices[row["model"]].of(row["prompt_tokens"], row["completion_tokens"]) for row in known
-    )
+    known = [row for row in spent if row.model in prices]
+    costs = (prices[row.model].of(row.prompt_tokens, row.completion_tokens) for row in known)
     # Where a model in use has no price, a sum would be too low: none is told.
     lags = await read_lags(database)
     cost = round(sum(costs, 0.0), 4) if prices and len(known) == len(spent) else None
     return Metrics(
-        **work,
-        **calls,
-        **queue,
+        **asdict(work),
+        **asdict(calls),
+        **asdict(queue),
         cost_per_day=cost,
         log_lag_changes=max((lag.changes for lag in lags), default=0),
         log_lag_seconds=round(max((lag.seconds for lag in lags), default=0.0), 3),
@@ -58,9 +86,9 @@ async def read_metrics(database: Database, prices: dict[str, Price]) -> Metrics:
 async def oldest_pending_seconds(database: Database) -> float:
     """How long the document waits that waits longest for its events."""
     async with database.session() as session:
-        queue = await session.one("metrics_of_queue")
+        queue = await session.row(_Queue, "metrics_of_queue")
     assert queue is not None
-    return float(queue["oldest_pending_seconds"])
+    return queue.oldest_pending_seconds
 
 
 async def any_document_is_done(database: Database) -> bool:

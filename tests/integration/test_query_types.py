@@ -18,12 +18,15 @@ import psycopg
 import pytest
 
 from memory_core.kernel import queries
+from memory_core.kernel.settings import Settings
 from tests.documented import ROOT
+from tests.integration.dagster_database import dagster_instance, own_database
 
 _PARAMETER = re.compile(r"%\((\w+)\)s")
-_TYPED = {"rows", "row", "value"}
+_TYPED = {"rows", "row", "value", "values"}
 _TYPES: dict[str, tuple[object, ...]] = {
     "text": (str,),
+    "varchar": (str,),
     "bool": (bool,),
     "int2": (int,),
     "int4": (int,),
@@ -73,14 +76,26 @@ def _calls_in(file: Path) -> Iterator[Call]:
 CALLS = list(calls())
 
 
+@pytest.fixture(scope="module")
+def schema(
+    services: Settings, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[psycopg.Connection]:
+    """Our tables and Dagster's."""
+    with own_database(services, "query_types") as dsn, pytest.MonkeyPatch.context() as patched:
+        with dagster_instance(dsn, tmp_path_factory.mktemp("dagster"), patched):
+            pass
+        with psycopg.connect(dsn, autocommit=True) as connection:
+            yield connection
+
+
 def test_there_are_typed_queries() -> None:
     assert len({call.query for call in CALLS}) >= 20
 
 
 @pytest.mark.parametrize("call", CALLS, ids=str)
-def test_the_columns_are_the_fields(call: Call, sql: psycopg.Connection) -> None:
-    columns = _columns(sql, call.query)
-    if call.method == "value":
+def test_the_columns_are_the_fields(call: Call, schema: psycopg.Connection) -> None:
+    columns = _columns(schema, call.query)
+    if call.method in {"value", "values"}:
         [type_] = columns.values()
         assert _fits(_kind(call), type_), f"{call.query} gives {type_}"
         return

@@ -82,10 +82,15 @@ class Server:
     url: str | None = None
     # Where this memory is asked, by this entry or by an earlier one.
     addresses: frozenset[str] = frozenset()
+    # What the client sends along to prove who it is.
+    key: str | None = field(default=None, repr=False)
 
     def entry(self, client: Client) -> Entry:
         if self.url is not None:
-            return {"type": "http", "url": self.url} if client.is_typed else {"url": self.url}
+            http: Entry = (
+                {"type": "http", "url": self.url} if client.is_typed else {"url": self.url}
+            )
+            return http | ({"headers": {"Authorization": f"Bearer {self.key}"}} if self.key else {})
         entry: Entry = {"type": "stdio"} if client.is_typed else {}
         entry |= {"command": self.command[0], "args": list(self.command[1:])}
         return entry | ({"env": self.env} if self.env else {})

@@ -221,6 +221,10 @@ def connect(
     file: Annotated[
         Path | None, typer.Option(help="Another file than the client's own, e.g. .vscode/mcp.json.")
     ] = None,
+    key_file: Annotated[
+        str | None,
+        typer.Option("--key-file", help="With --http: a file with a key to send; -: stdin."),
+    ] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show the change; write nothing.")
     ] = False,
@@ -230,7 +234,16 @@ def connect(
     """Put the memory into an MCP client's list of servers."""
     from mcp_server.cli.connect import run
 
-    run(client, http=http, name=name, file=file, dry_run=dry_run, undo=undo, as_json=as_json)
+    run(
+        client,
+        http=http,
+        name=name,
+        file=file,
+        key_file=key_file,
+        dry_run=dry_run,
+        undo=undo,
+        as_json=as_json,
+    )
 
 
 @app.command(rich_help_panel=_OPERATE)

@@ -4,6 +4,7 @@ import difflib
 import json
 import shlex
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from mcp_server.cli import tables
 from mcp_server.cli.configuration import read_settings
 from mcp_server.cli.safe_text import as_json as json_text
 from mcp_server.clients import CLIENTS, Change, Client, Place, Server, Unreadable
+from memory_core.access import keys
 from memory_core.kernel.errors import InvalidInput
 from memory_core.kernel.settings import Settings, default_data_dir
 from stack.memory import memory_in_use
@@ -30,12 +32,15 @@ def run(
     http: bool,
     name: str,
     file: Path | None,
+    key_file: str | None,
     dry_run: bool,
     undo: bool,
     as_json: bool,
 ) -> None:
     settings = read_settings()
-    server = _server(settings, http=http)
+    if key_file is not None and not http:
+        raise InvalidInput("A key is for --http: a server that the client starts asks for none.")
+    server = replace(_server(settings, http=http), key=_read_key(key_file))
     if which == INSPECTOR:
         return _tell_inspector(server, undo=undo, as_json=as_json)
     if which not in CLIENTS:
@@ -56,12 +61,36 @@ def run(
         raise fault
     backup = clients.write(change) if change.is_needed and not dry_run else None
     if as_json:
-        print(json_text(_as_json(client, change, backup, server, dry_run=dry_run)))
+        print(_masked(json_text(_as_json(client, change, backup, server, dry_run=dry_run))))
         return None
     _tell(client, change, backup, dry_run=dry_run, undo=undo)
     if not undo and not http:
         _warn(settings)
+    if not undo and http and settings.auth == "keys" and server.key is None:
+        print(
+            "Note: AUTH=keys is set here. Make a key with `mcp-memory keys create` and connect "
+            "again with --key-file.",
+            file=sys.stderr,
+        )
     return None
+
+
+def _read_key(key_file: str | None) -> str | None:
+    """From a file or from stdin: arguments of a command are seen by every user of the machine."""
+    if key_file is None:
+        return None
+    try:
+        text = sys.stdin.read() if key_file == "-" else Path(key_file).expanduser().read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidInput(f"{key_file} cannot be read: {type(error).__name__}.") from None
+    key = text.strip()
+    if keys.prefix_of(key) is None:
+        raise InvalidInput("What was read is no key: it must be mcpmem_… and nothing else.")
+    return key
+
+
+def _masked(text: str) -> str:
+    return keys.PATTERN.sub(r"\1_***", text)
 
 
 def _server(settings: Settings, *, http: bool) -> Server:
@@ -103,7 +132,7 @@ def _tell(
         return
     if dry_run:
         out.print(f"{change.file} would become:", soft_wrap=True, highlight=False)
-        before, after = (change.before or "").splitlines(), change.after.splitlines()
+        before, after = (_masked(text).splitlines() for text in (change.before or "", change.after))
         for line in list(difflib.unified_diff(before, after, lineterm="", n=2))[2:]:
             print(line)
         return
@@ -119,7 +148,7 @@ def _tell(
 
 def _say_what_to_paste(client: Client, name: str, server: Server) -> None:
     print(f"To connect {client.title} by hand, add this to its {client.key!r}:", file=sys.stderr)
-    print(json.dumps({name: server.entry(client)}, indent=2, ensure_ascii=False))
+    print(_masked(json.dumps({name: server.entry(client)}, indent=2, ensure_ascii=False)))
 
 
 def _warn(settings: Settings) -> None:

@@ -49,7 +49,8 @@ class Demo:
     def run(self) -> None:
         shutil.rmtree(self._data_dir, ignore_errors=True)
         offline = {"EXTRACTOR": "rules", "EMBEDDER": "local", "LOG_LEVEL": "WARNING"}
-        stack = StackProcess(self._data_dir, offline)
+        local = {"AUTH": "none", "MCP_HOST": "127.0.0.1", "DAGSTER_HOST": "127.0.0.1"}
+        stack = StackProcess(self._data_dir, {**offline, **local})
         self._heading("1. Starting Postgres, Chroma, Dagster and the MCP server")
         try:
             with self._timed("start the stack"):

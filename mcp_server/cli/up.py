@@ -62,6 +62,11 @@ class Terminal:
             soft_wrap=True,
         )
         self._console.print(client, highlight=False, markup=False, soft_wrap=True)
+        if plan.settings.auth == "keys":
+            self._console.print(
+                "Clients send a key (`Authorization: Bearer …`): `mcp-memory keys create` makes one.",
+                soft_wrap=True,
+            )
         self._console.print("\nPress Ctrl-C to stop.")
         # Called by the supervisor's loop, which goes on meanwhile.
         self._looking = asyncio.get_running_loop().create_task(self._tell_failed_jobs(plan))

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 _START = "mcpmem_"
 _NAME_CHARS, _SECRET_CHARS, _CHECKSUM_CHARS = 10, 43, 6
-_KEY = re.compile(rf"({_START}[0-9A-Za-z]{{{_NAME_CHARS}}})_([0-9A-Za-z]{{49}})", re.ASCII)
+PATTERN = re.compile(rf"({_START}[0-9A-Za-z]{{{_NAME_CHARS}}})_([0-9A-Za-z]{{49}})", re.ASCII)
 _MAX_NAME = 200
 _MAX_GROUPS = 100
 
@@ -71,7 +71,7 @@ def new_text() -> str:
 
 def prefix_of(text: str) -> str | None:
     """The part that names the key; None for what cannot be one."""
-    found = _KEY.fullmatch(text)
+    found = PATTERN.fullmatch(text)
     if found is None or checksum(text[:-_CHECKSUM_CHARS]) != text[-_CHECKSUM_CHARS:]:
         return None
     return found[1]

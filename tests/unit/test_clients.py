@@ -11,7 +11,8 @@ from typer.testing import CliRunner
 from mcp_server import clients
 from mcp_server.cli import app
 from mcp_server.clients import CLIENTS, Place, Server, Unreadable
-from memory_core.kernel.errors import Conflict
+from memory_core.access import keys
+from memory_core.kernel.errors import Conflict, InvalidInput
 
 STDIO = Server(command=("/opt/bin/mcp-memory", "serve", "--stdio"))
 ADDRESS = "http://127.0.0.1:3000/mcp"
@@ -300,3 +301,30 @@ def test_the_inspector_is_a_command_to_run() -> None:
     assert run("inspector").startswith("npx @modelcontextprotocol/inspector /")
     assert run("inspector").strip().endswith(" -- serve --stdio")
     assert run("inspector", "--http").strip().endswith(f"--server-url {ADDRESS}")
+
+
+def test_a_key_is_written_for_the_client_and_shown_nowhere(home: Path) -> None:
+    key = keys.new_text()
+    (home / "key").write_text(f"{key}\n")
+
+    shown = run("cursor", "--http", "--key-file", str(home / "key"), "--dry-run")
+    shown += run("cursor", "--http", "--key-file", str(home / "key"))
+
+    assert entry(home) == {"url": ADDRESS, "headers": {"Authorization": f"Bearer {key}"}}
+    assert key[18:] not in shown
+    assert f"{key[:17]}_***" in shown
+    assert stat.S_IMODE((home / ".cursor/mcp.json").stat().st_mode) == 0o600
+
+
+@pytest.mark.usefixtures("home")
+def test_with_keys_a_client_without_one_is_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AUTH", "keys")
+    assert "mcp-memory keys create" in run("cursor", "--http")
+
+
+@pytest.mark.parametrize("words", [["--key-file", "key"], ["--http", "--key-file", "nothing"]])
+def test_a_key_that_cannot_be_used_is_refused(home: Path, words: list[str]) -> None:
+    (home / "key").write_text("mcpmem_no")
+    done = CliRunner().invoke(app, ["connect", "cursor", *words])
+    assert isinstance(done.exception, InvalidInput)
+    assert not (home / ".cursor").exists()

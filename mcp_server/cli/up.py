@@ -64,7 +64,7 @@ class Terminal:
         self._console.print(client, highlight=False, markup=False, soft_wrap=True)
         if plan.settings.auth == "keys":
             self._console.print(
-                "Clients send a key (`Authorization: Bearer …`): `mcp-memory keys create` makes one.",
+                "Clients send a key (Authorization: Bearer …): `mcp-memory keys create` makes one.",
                 soft_wrap=True,
             )
         self._console.print("\nPress Ctrl-C to stop.")

@@ -31,7 +31,7 @@ from memory_core.kernel.errors import InvalidInput
 from memory_core.runtime import Runtime
 
 T = TypeVar("T")
-_LOOK_SECONDS = 1.0
+LOOK_SECONDS = 1.0
 _OPEN = frozenset({"RUNNING"})
 
 
@@ -113,7 +113,7 @@ async def _watch(runtime: Runtime, seen: Status, *, quiet: bool) -> Status:
     with Progress(*columns, disable=quiet) as progress:
         task = progress.add_task("backfill", total=seen.total, completed=seen.ended)
         while seen.backfill.status in _OPEN:
-            await asyncio.sleep(_LOOK_SECONDS)
+            await asyncio.sleep(LOOK_SECONDS)
             seen = await control.status(runtime, seen.backfill.backfill_id)
             failed = seen.progress.failed
             progress.update(

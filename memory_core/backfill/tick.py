@@ -25,7 +25,7 @@ _LAST_ENDINGS = 20
 _ENOUGH_ENDINGS = 10
 _ENDS = {"PAUSED": ChangeType.BACKFILL_PAUSED, "DONE": ChangeType.BACKFILL_FINISHED}
 # How many pages a step skips of revisions that are too large for a day.
-_PAGES = 20
+PAGES = 20
 
 _Priced = tuple[OutdatedRevision, int]  # with its tokens
 
@@ -113,7 +113,7 @@ async def _ask(step: _Step, room: int, in_queue: int, budget: Budget) -> tuple[i
         return 0, f"today's tokens do not suffice for the next one: {day}", "RUNNING"
     remaining = await step.session.value(int, "count_remaining", **step.parameters())
     # Where all of these are too large, the next step would only look at the same ones again.
-    no_end = len(found.too_large) >= room * _PAGES
+    no_end = len(found.too_large) >= room * PAGES
     all_too_large = bool(found.too_large) and remaining <= len(found.too_large)
     if (no_end or all_too_large) and not in_queue:
         reason = (
@@ -133,7 +133,7 @@ async def _choose(step: _Step, room: int, budget: Budget) -> tuple[list[_Priced]
     """Newest first; past those that would not fit into a whole day."""
     too_large: list[_Priced] = []
     estimator = Estimator(step.session, step.settings, step.scope.versions)
-    for _ in range(_PAGES):
+    for _ in range(PAGES):
         rows = await step.session.rows(
             OutdatedRevision,
             "next_revisions",

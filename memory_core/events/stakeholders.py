@@ -12,8 +12,8 @@ from memory_core.search.event_filters import EventFilters
 from memory_core.search.events import search_events
 
 # How many events are looked at: the best matches of a question, or the newest of all.
-_MATCHES_CONSIDERED = 300
-_EVENTS_CONSIDERED = 5_000
+MATCHES_CONSIDERED = 300
+EVENTS_CONSIDERED = 5_000
 _EXAMPLES = 3
 # Who was involved shows in events that are about the matter in a wider sense.
 _FARTHEST = 0.8
@@ -46,9 +46,9 @@ async def stakeholders(
 ) -> StakeholderPage:
     """Who took part, in which roles: over the events a question finds, or over all."""
     ids: list[UUID] | None = None
-    considered = _EVENTS_CONSIDERED
+    considered = EVENTS_CONSIDERED
     if query and query.strip():
-        considered = _MATCHES_CONSIDERED
+        considered = MATCHES_CONSIDERED
         found = await search_events(
             runtime, query, filters, limit=considered, include_evidence=False, farthest=_FARTHEST
         )

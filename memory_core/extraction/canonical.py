@@ -171,7 +171,7 @@ def _plausible_blocks(events: Sequence[ChunkEvent]) -> list[list[ChunkEvent]]:
         by_category.setdefault(event.category, []).append(event)
     for members in by_category.values():
         for a, b in _pairs_worth_comparing(members):
-            if a.chunk_index != b.chunk_index and _plausible(a, b):
+            if a.chunk_index != b.chunk_index and plausible(a, b):
                 blocks.join(a.id, b.id)
     return [block for block in blocks.members() if len(block) > 1]
 
@@ -194,7 +194,7 @@ def _pairs_worth_comparing(
             yield events[number], events[other]
 
 
-def _plausible(a: ChunkEvent, b: ChunkEvent) -> bool:
+def plausible(a: ChunkEvent, b: ChunkEvent) -> bool:
     if a.event_time and b.event_time and a.event_time.date() != b.event_time.date():
         return False
     bar = _ALIKE_WITH_SAME_SUBJECT if _same_subject_and_actor(a, b) else _ALIKE

@@ -15,7 +15,7 @@ HEAD_BYTES = 4_096
 # So long after a change the times of a file may still be those of that change although it was
 # changed again: file systems count them in steps, of up to two seconds; and of what is written
 # through a mapping into memory they learn when its pages go to the disk, after half a minute.
-_SETTLED_NS = 60_000_000_000
+SETTLED_NS = 60_000_000_000
 CHANGES = "changes while it is read: import it again when its writer has finished"
 
 
@@ -37,7 +37,7 @@ def stamp_of(status: os.stat_result) -> str:
 def lasting_stamp(status: os.stat_result, begun: int) -> str:
     """Of a file that was read from then on; "" as in `Content`."""
     youngest = max(status.st_mtime_ns, status.st_ctime_ns)
-    return stamp_of(status) if youngest + _SETTLED_NS < begun else ""
+    return stamp_of(status) if youngest + SETTLED_NS < begun else ""
 
 
 @contextmanager
@@ -75,10 +75,10 @@ def read(root: str, relative: str, limit: Callable[[bytes], int]) -> Content:
         begun = time.time_ns()
         with opened(root, relative) as descriptor:
             before = os.fstat(descriptor)
-            start = _read_all(descriptor, HEAD_BYTES)
+            start = read_all(descriptor, HEAD_BYTES)
             most = limit(start)
             refuse_size(before.st_size, most)
-            data = start + _read_all(descriptor, most + 1 - len(start))
+            data = start + read_all(descriptor, most + 1 - len(start))
             if same(before, os.fstat(descriptor)) and len(data) == before.st_size:
                 return Content(data, lasting_stamp(before, begun))
     raise Unusable(CHANGES)
@@ -92,7 +92,7 @@ def refuse_size(size: int, limit: int) -> None:
         )
 
 
-def _read_all(descriptor: int, limit: int) -> bytes:
+def read_all(descriptor: int, limit: int) -> bytes:
     parts: list[bytes] = []
     left = limit
     try:

@@ -80,7 +80,7 @@ class Reader:
                 for number, data in enumerate(mbox.messages(file), start=1):
                     if number > LIMITS.mailbox_messages:
                         raise Unusable("a mailbox of more messages than are read: split it")
-                    yield self._message(found, number, data)
+                    yield self.message_of(found, number, data)
                 if not files.same(before, os.fstat(descriptor)):
                     raise Unusable(files.CHANGES)
                 yield Parsed(found, stamp=files.lasting_stamp(before, begun))
@@ -90,7 +90,7 @@ class Reader:
             reason = f"cannot be read: {error.strerror}"
             yield Parsed(found, problems=[Passed(found.path, reason, "failed")])
 
-    def _message(self, found: Found, number: int, data: bytes | None) -> Parsed:
+    def message_of(self, found: Found, number: int, data: bytes | None) -> Parsed:
         name = f"{found.path}#{number}"
         try:
             if data is None:

@@ -25,7 +25,7 @@ _GROUP_FILES = 256
 _GROUP_BYTES = 16_000_000
 _MESSAGES = 64
 # Of a mailbox, if there are no more: they are kept in memory, and in a file.
-_REMEMBERED_MESSAGES = 50_000
+REMEMBERED_MESSAGES = 50_000
 # Parsed in a process of their own, so that several are parsed at once.
 _SLOW = (".pdf", ".docx")
 # What opening and closing a file costs, beside its bytes: for the estimate of the remaining time.
@@ -195,7 +195,7 @@ class Import:
             for parsed in group:
                 await self._keep(parsed, known)
                 stamp = parsed.stamp
-                if len(items) <= _REMEMBERED_MESSAGES:
+                if len(items) <= REMEMBERED_MESSAGES:
                     items += parsed.items
             size = sum(len(d.content) for one in group for d in one.documents or [])
             step = min(size, found.size - share)
@@ -203,7 +203,7 @@ class Import:
             self._advance(step)
         await asyncio.to_thread(messages.close)
         is_whole = (found.root.name, found.relative) not in self.doubtful
-        if stamp and is_whole and len(items) <= _REMEMBERED_MESSAGES:
+        if stamp and is_whole and len(items) <= REMEMBERED_MESSAGES:
             # Not by its bytes: to look for those at another place may take long.
             self._memos[found.root.name].note(found.relative, "", items, stamp)
         self._advance(found.size - share + FILE_WEIGHT)

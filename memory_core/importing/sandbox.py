@@ -22,7 +22,7 @@ _NEEDS = {"pdf": "pypdf", "docx": "python-docx"}
 def parse(kind: str, data: bytes) -> dict[str, Any]:
     """What the worker answers for this file. Blocks: call it beside the event loop."""
     with subprocess.Popen(
-        _command(kind),
+        command_of(kind),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -44,7 +44,7 @@ def parse(kind: str, data: bytes) -> dict[str, Any]:
     return _believed(kind, answer)
 
 
-def _command(kind: str) -> list[str]:
+def command_of(kind: str) -> list[str]:
     return [sys.executable, "-I", "-m", "memory_core.importing.worker", kind]
 
 

@@ -15,8 +15,8 @@ from memory_core.kernel.waiting import is_set_within
 log = logging.getLogger(__name__)
 
 # Editors write in several steps; what arrives within this time is one change.
-_DEBOUNCE_MS = 1_000
-_RETRY_FIRST, _RETRY_MOST = 2.0, 60.0
+DEBOUNCE_MS = 1_000
+RETRY_FIRST, _RETRY_MOST = 2.0, 60.0
 
 # Imports these places (None: all of them); says whether it got through.
 Sync = Callable[[list[Place] | None], Awaitable[bool]]
@@ -49,7 +49,7 @@ async def watch(
 
 
 async def _until_done(sync: Sync, wanted: list[Place] | None, stop: asyncio.Event) -> None:
-    delay = _RETRY_FIRST
+    delay = RETRY_FIRST
     while not stop.is_set() and not await sync(wanted):
         wanted = None  # what failed is unknown: look at everything
         log.warning("not all was imported; trying again in %.0f s", delay)
@@ -65,7 +65,7 @@ async def _changes(
         for place in places
     }
     async for batch in awatch(
-        *sorted(folders), debounce=_DEBOUNCE_MS, stop_event=stop, watch_filter=None,
+        *sorted(folders), debounce=DEBOUNCE_MS, stop_event=stop, watch_filter=None,
         ignore_permission_denied=True,
     ):  # fmt: skip
         changed = {path for kind, path in batch if kind is not Change.deleted}

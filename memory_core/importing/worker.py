@@ -10,7 +10,7 @@ from memory_core.importing.limits import LIMITS
 
 
 def main() -> None:
-    _confine()
+    confine()
     kind = sys.argv[1]
     data = sys.stdin.buffer.read()
     try:
@@ -22,7 +22,7 @@ def main() -> None:
     sys.stdout.write(json.dumps(answer))
 
 
-def _confine() -> None:
+def confine() -> None:
     seconds = int(LIMITS.parser_seconds) + 1
     for limit, value in (
         (resource.RLIMIT_AS, LIMITS.parser_memory),

@@ -19,7 +19,7 @@ from memory_core.kernel.settings import Settings
 from memory_core.kernel.times import as_utc
 
 T = TypeVar("T")
-_BACKOFF_FIRST_SECONDS = 0.5
+BACKOFF_FIRST_SECONDS = 0.5
 _BACKOFF_LIMIT_SECONDS = 8.0
 # Within one call we wait at most this long for a provider; longer is a matter for the job queue.
 _RETRY_AFTER_LIMIT_SECONDS = 20.0
@@ -125,5 +125,5 @@ def _pause(fault: ProviderFault, attempt: int) -> float | None:
         return None
     if fault.retry_after is not None:
         return fault.retry_after if fault.retry_after <= _RETRY_AFTER_LIMIT_SECONDS else None
-    backoff = min(_BACKOFF_FIRST_SECONDS * 2.0**attempt, _BACKOFF_LIMIT_SECONDS)
+    backoff = min(BACKOFF_FIRST_SECONDS * 2.0**attempt, _BACKOFF_LIMIT_SECONDS)
     return backoff * random.uniform(0.75, 1.25)

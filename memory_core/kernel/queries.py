@@ -25,7 +25,7 @@ def _all() -> dict[str, bytes]:
     for file in sorted(resources.files("sql").joinpath("queries").iterdir(), key=lambda f: f.name):
         if not file.name.endswith(".sql"):
             continue
-        for kind, name, text in _parse(file.read_text(encoding="utf-8")):
+        for kind, name, text in parse(file.read_text(encoding="utf-8")):
             if name in statements or name in fragments:
                 raise ValueError(f"query {name!r} is defined twice; the second is in {file.name}")
             (statements if kind == "name" else fragments)[name] = text
@@ -37,7 +37,7 @@ def _complete(text: str, fragments: dict[str, str]) -> str:
     return _INCLUDE.sub(lambda match: _complete(fragments[match[1]], fragments), text)
 
 
-def _parse(text: str) -> list[tuple[str, str, str]]:
+def parse(text: str) -> list[tuple[str, str, str]]:
     """Kind, name and text of each part of a file."""
     headers = list(_HEADER.finditer(text))
     ends = [header.start() for header in headers[1:]] + [len(text)]

@@ -105,7 +105,7 @@ async def openai_tools(
     openai_settings: Settings, index_host: IndexHost, monkeypatch: pytest.MonkeyPatch
 ) -> AsyncIterator[ToolClient]:
     """Every tool, with embeddings from the scripted provider, over empty stores."""
-    monkeypatch.setattr(provider_module, "_BACKOFF_FIRST_SECONDS", 0.01)
+    monkeypatch.setattr(provider_module, "BACKOFF_FIRST_SECONDS", 0.01)
     other = joined_runtime(openai_settings)
     await other.open()
     await index_host.serve(other)

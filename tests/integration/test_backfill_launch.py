@@ -105,7 +105,7 @@ async def test_a_filter_that_makes_no_sense_starts_nothing(deployment: Deploymen
 @pytest.fixture
 def terminal(monkeypatch: pytest.MonkeyPatch) -> Callable[[Pipeline], None]:
     """Commands with the settings of a deployment, that look again without a pause."""
-    monkeypatch.setattr(backfill_tables, "_LOOK_SECONDS", 0.0)
+    monkeypatch.setattr(backfill_tables, "LOOK_SECONDS", 0.0)
 
     def use(pipeline: Pipeline) -> None:
         monkeypatch.setattr(backfill_tables, "read_settings", lambda: pipeline.runtime.settings)

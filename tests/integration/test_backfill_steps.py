@@ -362,7 +362,7 @@ async def test_many_that_are_too_large_do_not_hide_behind_work_that_nobody_does(
     deployment: Deployment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await remember(deployment(), 5)
-    monkeypatch.setattr(steps, "_PAGES", 2)
+    monkeypatch.setattr(steps, "PAGES", 2)
     new = deployment(extract=2, backfill_tokens_per_day=1, backfill_revisions_per_tick=2)
 
     started = await begin(new)

@@ -169,7 +169,7 @@ async def test_a_file_that_changes_while_it_is_read_is_read_again_and_then_repor
 ) -> None:
     restless = folder / "restless.md"
     restless.write_text("version 0")
-    really = files._read_all
+    really = files.read_all
     writes = iter(range(1, 100))
 
     def while_reading(descriptor: int, limit: int) -> bytes:
@@ -179,12 +179,12 @@ async def test_a_file_that_changes_while_it_is_read_is_read_again_and_then_repor
                 file.write(f" and {next(writes)}")
         return data
 
-    monkeypatch.setattr(files, "_read_all", while_reading)
+    monkeypatch.setattr(files, "read_all", while_reading)
     report = await importer(folder)
 
     assert names(report, "created") == ["good.md"]
     assert "changes while it is read" in (report.failed[0].reason or "")
-    monkeypatch.setattr(files, "_read_all", really)
+    monkeypatch.setattr(files, "read_all", really)
     assert counts(await importer(folder)) == {"created": 1, "unchanged": 1}
 
 
@@ -199,14 +199,14 @@ async def test_a_mailbox_that_changes_while_it_is_read_is_reported_and_prunes_no
     ]
     box.write_bytes(b"".join(mails))
     assert counts(await importer(folder)) == {"created": 21}
-    really = Reader._message
+    really = Reader.message_of
 
     def while_reading(reader: Reader, found: Found, number: int, data: bytes | None) -> Parsed:
         if number == 1:
             os.truncate(box, box.stat().st_size // 2)
         return really(reader, found, number, data)
 
-    monkeypatch.setattr(Reader, "_message", while_reading)
+    monkeypatch.setattr(Reader, "message_of", while_reading)
     report, gone = await importer.with_gone(folder)
 
     assert names(report, "failed") == ["in.mbox"]

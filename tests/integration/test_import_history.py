@@ -475,7 +475,7 @@ async def test_what_lies_at_its_address_is_never_offered(
 async def test_the_last_files_of_a_folder_are_missed_while_watching(
     importer: Importer, runtime: Runtime, notes: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(watch, "_DEBOUNCE_MS", 50)
+    monkeypatch.setattr(watch, "DEBOUNCE_MS", 50)
     for folder in ("box/cur", "box/new", "box/.Sent/cur", "box/.Sent/new", "box/.Old/cur"):
         (notes / folder).mkdir(parents=True)
     for number, name in enumerate(("cur/1:2,S", ".Sent/cur/2:2,S", ".Old/cur/3:2,S")):
@@ -532,8 +532,8 @@ async def test_looking_for_files_ends_when_asked_to(importer: Importer, notes: P
 async def test_a_watched_folder_is_kept_in_step(
     importer: Importer, runtime: Runtime, notes: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(watch, "_DEBOUNCE_MS", 50)
-    monkeypatch.setattr(watch, "_RETRY_FIRST", 0.01)
+    monkeypatch.setattr(watch, "DEBOUNCE_MS", 50)
+    monkeypatch.setattr(watch, "RETRY_FIRST", 0.01)
     registry = Registry(importer.data_dir)
     places = await admit(runtime, registry, [notes])
     stop, synced = asyncio.Event(), asyncio.Queue[dict[str, int]]()

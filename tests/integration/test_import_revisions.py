@@ -384,7 +384,7 @@ async def test_the_revisions_are_what_the_edits_say(
                 (folder / name).write_bytes(text.encode())
             current[name] = text
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(files, "_SETTLED_NS", 20_000_000)  # this file system's clock is finer
+            patch.setattr(files, "SETTLED_NS", 20_000_000)  # this file system's clock is finer
             report = await importer(folder, source=source)
 
         for outcome, expected_names in expected.items():

@@ -273,12 +273,12 @@ async def test_a_mailbox_is_read_again(
 ) -> None:
     content = mail(1) + mail(2)
     if why == "just written":
-        monkeypatch.setattr(files, "_SETTLED_NS", 2 * _AN_HOUR)
+        monkeypatch.setattr(files, "SETTLED_NS", 2 * _AN_HOUR)
     elif why == "a bad message":
         monkeypatch.setattr(mbox, "LIMITS", replace(mbox.LIMITS, message_bytes=100))
         content += mail(3) + "too long " * 10
     else:
-        monkeypatch.setattr(run, "_REMEMBERED_MESSAGES", 1)
+        monkeypatch.setattr(run, "REMEMBERED_MESSAGES", 1)
     (notes / "in.mbox").write_text(content)
     await importer(notes)
 

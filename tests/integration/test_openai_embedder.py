@@ -43,7 +43,7 @@ async def embedder(
     openai_settings: Settings, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> AsyncIterator[OpenAIEmbedder]:
     """Patient, but with a provider that answers too late."""
-    monkeypatch.setattr(provider_module, "_BACKOFF_FIRST_SECONDS", 0.01)
+    monkeypatch.setattr(provider_module, "BACKOFF_FIRST_SECONDS", 0.01)
     parameters = getattr(getattr(request.node, "callspec", None), "params", {})
     if isinstance(parameters.get("fault"), Timeout):
         openai_settings = openai_settings.model_copy(

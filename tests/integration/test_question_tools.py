@@ -105,8 +105,8 @@ async def test_a_map_says_over_how_many_events_it_counts(
     whole = await tools("stakeholder_map", limit=1)
     assert (whole["total"], whole["events_considered"], whole["events_total"]) == (3, 3, 3)
 
-    monkeypatch.setattr(stakeholders, "_EVENTS_CONSIDERED", 1)
-    monkeypatch.setattr(stakeholders, "_MATCHES_CONSIDERED", 1)
+    monkeypatch.setattr(stakeholders, "EVENTS_CONSIDERED", 1)
+    monkeypatch.setattr(stakeholders, "MATCHES_CONSIDERED", 1)
     newest = await tools("stakeholder_map")
     best = await tools("stakeholder_map", query='"login redesign"')
 

@@ -191,14 +191,14 @@ async def test_a_long_document_does_not_compare_all_with_all(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     compared = 0
-    plausible = canonical_module._plausible
+    plausible = canonical_module.plausible
 
     def counted(a: ChunkEvent, b: ChunkEvent) -> bool:
         nonlocal compared
         compared += 1
         return plausible(a, b)
 
-    monkeypatch.setattr(canonical_module, "_plausible", counted)
+    monkeypatch.setattr(canonical_module, "plausible", counted)
     many = [
         replace(
             event(f"c{n}e0", 100 * n, 100 * n + 60, chunk=n),

@@ -215,7 +215,7 @@ def test_a_docx_whose_directory_lies_is_not_unpacked_beyond_what_it_says() -> No
 
 def test_a_parser_that_never_ends_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     endless = "import sys; sys.stdin.read(); [0 for _ in iter(int, 1)]"
-    monkeypatch.setattr(sandbox, "_command", lambda _: [sys.executable, "-I", "-c", endless])
+    monkeypatch.setattr(sandbox, "command_of", lambda _: [sys.executable, "-I", "-c", endless])
     monkeypatch.setattr(sandbox, "LIMITS", Limits(parser_seconds=2))
     with pytest.raises(Unusable, match="takes longer than 2 s"):
         sandbox.parse("pdf", b"x")
@@ -236,7 +236,7 @@ def test_a_parser_that_fails_says_how(
     program: str, reason: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     command = [sys.executable, "-I", "-c", f"import sys; sys.stdin.read()\n{program}"]
-    monkeypatch.setattr(sandbox, "_command", lambda _: command)
+    monkeypatch.setattr(sandbox, "command_of", lambda _: command)
     with pytest.raises(Unusable, match=reason):
         sandbox.parse("pdf", b"x")
 
@@ -248,7 +248,7 @@ def test_a_missing_library_is_named(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setattr(worker, "_confine", lambda: None)
+    monkeypatch.setattr(worker, "confine", lambda: None)
     monkeypatch.setattr(sys, "argv", ["worker", kind])
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(pdf("x"))))
     monkeypatch.setitem(sys.modules, library.removeprefix("python-"), None)

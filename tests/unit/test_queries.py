@@ -114,7 +114,7 @@ class TestFiles:
         assert set(INCLUDE.findall(ALL_SQL)) == set(FRAGMENTS)
 
     def test_a_name_given_twice_is_refused(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(queries, "_parse", lambda _: [("name", "same", "x")])
+        monkeypatch.setattr(queries, "parse", lambda _: [("name", "same", "x")])
         queries._all.cache_clear()
         try:
             with pytest.raises(ValueError, match="'same' is defined twice"):

@@ -37,13 +37,13 @@ class ChangeStreams:
         self._ending = asyncio.Event()
 
     def register(self, server: MemoryServer) -> None:
-        server.custom_route("/changes", methods=["GET"])(self._answer)
+        server.custom_route("/changes", methods=["GET"])(self.answer)
 
     def end(self) -> None:
         """End all streams; their clients come again with their positions."""
         self._ending.set()
 
-    async def _answer(self, request: Request) -> Response:
+    async def answer(self, request: Request) -> Response:
         try:
             types = change_types(request.query_params.get("types"))
             after = _position(request)

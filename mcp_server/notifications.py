@@ -32,7 +32,7 @@ from memory_core.kernel.database import Database
 from memory_core.kernel.errors import InvalidInput, MemoryFault
 from memory_core.kernel.principal import DEFAULT_TENANT
 from memory_core.log.change import Change, ChangeType
-from memory_core.log.following import Follower
+from memory_core.log.following import RESOURCE_NOTIFICATIONS, Follower
 from memory_core.log.reading import of_aggregate
 
 MAX_STREAMS = 1_024
@@ -75,7 +75,7 @@ class ResourceNotifications:
     def __init__(self, subscribers: Subscribers, opened: Callable[[], Awaitable[Database]]) -> None:
         self._subscribers = subscribers
         self._opened = opened
-        self._follower = Follower("resource notifications", opened, self._take)
+        self._follower = Follower(RESOURCE_NOTIFICATIONS, opened, self._take)
         self._listening = ListenHandler(subscribers, max_subscriptions=MAX_STREAMS)
         self._wanted: Counter[str] = Counter()  # addresses, over all clients
 

@@ -29,6 +29,7 @@ from memory_core import __version__
 from memory_core.kernel.database import Database
 from memory_core.kernel.settings import Settings
 from memory_core.log.feed import Feed
+from memory_core.log.following import CHANGE_STREAMS
 from memory_core.runtime import Runtime
 from memory_core.telemetry import exporting
 from memory_core.telemetry.audit import Transport
@@ -124,7 +125,7 @@ def _add_streams(server: MemoryServer, runtime: Runtime, subscribers: Subscriber
         await runtime.open()
         return runtime.database
 
-    changes = ChangeStreams(Feed("change streams", opened))
+    changes = ChangeStreams(Feed(CHANGE_STREAMS, opened))
     changes.register(server)
     notifications = ResourceNotifications(subscribers, opened)
     notifications.register(server)

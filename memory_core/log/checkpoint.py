@@ -6,7 +6,7 @@ from typing import Literal, Self
 
 from memory_core.kernel.database import Row, Session
 from memory_core.kernel.errors import MemoryFault, NotFound
-from memory_core.log.change import Change, Position
+from memory_core.log.change import START, Change, Position
 
 Status = Literal["running", "paused", "rebuilding"]
 
@@ -42,6 +42,11 @@ class Checkpoint:
             fault_code=row["fault_code"],
             fault_since=row["fault_since"],
         )
+
+    @classmethod
+    def without_one(cls, name: str) -> Self:
+        """Of what is derived from the log and keeps no position in it."""
+        return cls(name, START, "running", 0, None, None, None, None, 0, None, None, None)
 
 
 async def load(session: Session, name: str) -> Checkpoint | None:

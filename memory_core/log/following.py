@@ -18,6 +18,10 @@ from memory_core.log.reading import end, read
 
 log = logging.getLogger(__name__)
 
+# What follows the log in each server, as long as it has such clients.
+CHANGE_STREAMS, RESOURCE_NOTIFICATIONS = "change streams", "resource notifications"
+FOLLOWERS = (CHANGE_STREAMS, RESOURCE_NOTIFICATIONS)
+
 Connection = psycopg.AsyncConnection[Any]
 _PAGE = 200
 # Without a notification, too: a pooler may not pass them on.

@@ -1,11 +1,13 @@
 """How far each projection is behind the log, and why."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from memory_core.kernel.database import Database
+from memory_core.kernel.database import Database, Row
 from memory_core.log import reading
+from memory_core.log.change import START, Position
 from memory_core.log.checkpoint import Checkpoint
+from memory_core.log.following import FOLLOWERS
 from memory_core.log.reading import Holder
 
 # From here on, a projection counts as behind.
@@ -21,6 +23,7 @@ class Lag:
     dead_letters: int  # unresolved
     is_led: bool
     holder: Holder | None  # of the horizon, when changes are committed that cannot be read yet
+    note: str | None = None  # what else there is to say
 
     @property
     def is_late(self) -> bool:
@@ -47,7 +50,7 @@ class Lag:
         return {
             "projection": self.point.name,
             "status": self.point.status,
-            "position": str(self.point.position),
+            "position": str(self.point.position) if self.point.position != START else None,
             "processed": self.point.processed,
             "lag_changes": self.changes,
             "lag_seconds": round(self.seconds, 3),
@@ -55,23 +58,54 @@ class Lag:
             "is_led": self.is_led,
             "leader": self.point.leader if self.is_led else None,
             "last_processed_at": self.point.last_processed_at,
-            "reason": self.reason if self.changes or self.point.status != "running" else None,
+            "reason": self.reason or self.note
+            if self.changes or self.point.status != "running"
+            else self.note,
         }
 
 
 async def read_lags(database: Database) -> list[Lag]:
+    """Of projections, of webhooks, and of what follows the log for clients."""
     async with database.session() as session:
         rows = await session.all("projection_lags")
-        held = any(row["unreadable"] for row in rows)
+        followers = await session.all("follower_lags")
+        webhooks = await session.one("webhook_lag")
+        held = any(row["unreadable"] for row in [*rows, *followers])
         holder = await reading.holder(session) if held else None
-    return [
-        Lag(
-            point=Checkpoint.of(row),
-            changes=row["changes"],
-            seconds=row["seconds"] or 0.0,
-            dead_letters=row["dead_letters"],
-            is_led=row["is_led"],
-            holder=holder if row["unreadable"] else None,
-        )
-        for row in rows
+    assert webhooks is not None
+    found = [
+        _lag(Checkpoint.of(row), row, holder, row["is_led"], row["dead_letters"]) for row in rows
     ]
+    found.append(_of_webhooks(webhooks))
+    found += [_of_follower(name, followers, holder) for name in FOLLOWERS]
+    return found
+
+
+def _lag(
+    point: Checkpoint, row: Row, holder: Holder | None, is_led: bool, dead_letters: int = 0
+) -> Lag:
+    return Lag(
+        point=point,
+        changes=row["changes"],
+        seconds=row["seconds"] or 0.0,
+        dead_letters=dead_letters,
+        is_led=is_led,
+        holder=holder if row.get("unreadable") else None,
+    )
+
+
+def _of_webhooks(row: Row) -> Lag:
+    lag = _lag(Checkpoint.without_one("webhooks"), row, None, row["is_led"])
+    put_off = row["put_off"]
+    note = f"{put_off} messages wait for receivers that failed" if put_off else None
+    return replace(lag, note=note)
+
+
+def _of_follower(name: str, rows: list[Row], holder: Holder | None) -> Lag:
+    """The one that is farthest behind, of all servers."""
+    mine = [row for row in rows if row["name"] == name]
+    if not mine:
+        point = Checkpoint.without_one(name)
+        return Lag(point, 0, 0.0, 0, False, None, note="no client is subscribed")
+    point = replace(Checkpoint.without_one(name), position=Position.of(mine[0]))
+    return _lag(point, mine[0], holder, True)

@@ -314,6 +314,40 @@ CROSS JOIN LATERAL (
 ) lag
 ORDER BY projection_name;
 
+-- name: webhook_lag
+-- Messages that are due and not ended. Those that wait for a receiver that failed are not.
+SELECT count(*) FILTER (WHERE due_at <= now()) AS changes,
+       extract(epoch FROM now() - min(due_at) FILTER (WHERE due_at <= now()))::float8 AS seconds,
+       count(*) FILTER (WHERE due_at > now()) AS put_off,
+       EXISTS (SELECT 1 FROM pg_locks l
+               WHERE l.locktype = 'advisory' AND l.objsubid = 2 AND l.granted
+                 AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
+                 AND l.classid = (hashtext('mcp-memory projection')::bigint & 4294967295)::oid
+                 AND l.objid = (hashtext('webhooks')::bigint & 4294967295)::oid) AS is_led
+FROM (SELECT greatest(o.next_attempt_at, s.not_before) AS due_at
+      FROM log.event_outbox o JOIN log.webhook_subscriptions s USING (subscription_id)
+      WHERE s.status = 'active' LIMIT 10000) o;
+
+-- name: follower_lags
+-- Processes that follow the log without a checkpoint: their connections have their positions.
+SELECT f.name, f.transaction_id::text, f.sequence_number, lag.changes, lag.unreadable,
+       extract(epoch FROM clock_timestamp() - lag.oldest)::float8 AS seconds
+FROM (
+    SELECT part[1] AS name, part[2]::xid8 AS transaction_id, part[3]::bigint AS sequence_number
+    FROM pg_stat_activity,
+         regexp_match(application_name, '^mcp-memory (\D+) (\d{1,19}):(\d{1,18})$') AS part
+    WHERE datname = current_database() AND part IS NOT NULL
+) f
+CROSS JOIN LATERAL (
+    SELECT count(*) AS changes, min(waiting.timestamp) AS oldest,
+           coalesce(bool_or(waiting.tid >= pg_snapshot_xmin(pg_current_snapshot())), false)
+               AS unreadable
+    FROM (SELECT e.timestamp, e.transaction_id AS tid FROM log.events e
+          WHERE (e.transaction_id, e.sequence_number) > (f.transaction_id, f.sequence_number)
+          ORDER BY e.transaction_id, e.sequence_number LIMIT 10000) waiting
+) lag
+ORDER BY f.name, f.transaction_id, f.sequence_number;
+
 -- name: before_last_changes
 SELECT transaction_id::text, sequence_number FROM log.events
 WHERE transaction_id < pg_snapshot_xmin(pg_current_snapshot())

@@ -11,15 +11,17 @@ import httpx
 import psycopg
 import pytest
 import uvicorn
+from starlette.applications import Starlette
+from starlette.routing import Route
 
 from mcp_server import changes as changes_module
 from mcp_server.changes import ChangeStreams
-from mcp_server.tool import MemoryServer
 from memory_core.kernel.database import Database
 from memory_core.kernel.settings import Settings
 from memory_core.log.appending import append
 from memory_core.log.change import ChangeType, NewChange, of_artifact, of_memory
 from memory_core.log.feed import Feed
+from memory_core.log.lag import read_lags
 from memory_core.web.connections import BoundedConnection
 from stack import ports
 from tests.serving import HttpServer
@@ -198,8 +200,12 @@ async def test_the_log_is_followed_once_for_all_clients_and_not_without_one(
         await change(database, stored("mem_1"))
         assert names(await take(some, 1)) == names(await take(others, 1)) == ["mem_1"]
         assert followers(sql) == 1
+        lags = {lag.point.name: lag for lag in await read_lags(database)}
+        assert lags["change streams"].is_led
 
     await until_none_follows(sql)
+    [lag] = [lag for lag in await read_lags(database) if lag.point.name == "change streams"]
+    assert lag.as_json()["reason"] == "no client is subscribed"
 
 
 async def test_a_client_that_vanishes_without_a_word_is_forgotten(
@@ -224,13 +230,10 @@ async def served_here(database: Database, heartbeat: float) -> AsyncIterator[str
     async def opened() -> Database:
         return database
 
-    server = MemoryServer("test")
     streams = ChangeStreams(Feed("change streams", opened), heartbeat=heartbeat)
-    streams.register(server)
+    app = Starlette(routes=[Route("/changes", streams.answer)])
     port = ports.free_port()
-    config = uvicorn.Config(
-        server.streamable_http_app(), port=port, http=Impatient, log_level="warning"
-    )
+    config = uvicorn.Config(app, port=port, http=Impatient, log_level="warning")
     serving = uvicorn.Server(config)
     task = asyncio.create_task(serving.serve())
     async with asyncio.timeout(SECONDS):

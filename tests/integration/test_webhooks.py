@@ -17,6 +17,7 @@ from memory_core.kernel.database import Database
 from memory_core.kernel.errors import InvalidInput
 from memory_core.log.appending import append
 from memory_core.log.change import ChangeType, NewChange, of_artifact, of_conversation, of_memory
+from memory_core.log.lag import Lag, read_lags
 from memory_core.log.worker import Worker
 from memory_core.runtime import Runtime
 from memory_core.webhooks import subscriptions
@@ -477,3 +478,27 @@ class TestTellMeWhenAlicePromisesSomething:
         [proof] = data["evidence"]
         assert self.TEXT[proof["start_char"] : proof["end_char"]] == proof["quote"]
         assert "draft" in data["narrative"]
+
+
+class TestLag:
+    async def lag(self, database: Database) -> Lag:
+        [lag] = [lag for lag in await read_lags(database) if lag.point.name == "webhooks"]
+        return lag
+
+    async def test_counts_what_is_due_and_says_why_it_waits(
+        self, database: Database, receiver: Receiver, sql: psycopg.Connection
+    ) -> None:
+        await subscribe(database, receiver.url)
+        await change(database, stored("mem_1"), stored("mem_2"))
+        waits = await self.lag(database)
+        assert (waits.changes, waits.is_led) == (2, False)
+        assert waits.reason is not None
+        assert "no worker runs" in waits.reason
+
+        receiver.decide = lambda _: Answer(status=500)
+        async with delivering(database):
+            await until(lambda: put_off(sql)[0] == 1)
+            failing = await self.lag(database)
+        assert failing.is_led
+        assert failing.note is not None
+        assert "wait for receivers that failed" in failing.note

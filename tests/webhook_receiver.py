@@ -1,5 +1,6 @@
 """A receiver of webhooks as a stranger would write it: it verifies with the published package."""
 
+import ssl
 import threading
 from collections import Counter, deque
 from collections.abc import Callable
@@ -38,13 +39,16 @@ class Answer:
 class Receiver:
     """Answers 200, or what `answers` says next, or what `decide` says of a request."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, tls: ssl.SSLContext | None = None) -> None:
         self.received: list[Received] = []
         self.answers: deque[Answer] = deque()
         self.decide: Callable[[Received], Answer] | None = None
         self._released = threading.Event()
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
         self._server.daemon_threads = True
+        self._server.handle_error = lambda *_: None  # a sender that was killed
+        if tls is not None:
+            self._server.socket = tls.wrap_socket(self._server.socket, server_side=True)
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,))
 
     @property

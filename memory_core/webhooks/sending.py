@@ -94,8 +94,8 @@ class Sender:
     async def send(self, url: str, headers: dict[str, str], body: bytes) -> Answer:
         target = parse_url(url, allow_private=self._allow_private)
         try:
-            async with asyncio.timeout(self._seconds):
-                return await self._post(target, headers, body)
+            async with asyncio.timeout(self._seconds) as limit:
+                return await self._post(target, headers, body, limit)
         except (TimeoutError, httpcore.TimeoutException):
             raise SendFault(f"the receiver did not answer within {self._seconds:g} s") from None
         except (AddressRefused, NameUnknown) as refused:
@@ -112,7 +112,9 @@ class Sender:
             await self._pool.aclose()
             self._pool = None
 
-    async def _post(self, url: httpx.URL, headers: dict[str, str], body: bytes) -> Answer:
+    async def _post(
+        self, url: httpx.URL, headers: dict[str, str], body: bytes, limit: asyncio.Timeout
+    ) -> Answer:
         if self._pool is None:
             self._pool = httpcore.AsyncConnectionPool(
                 ssl_context=httpx.create_ssl_context(),
@@ -130,6 +132,7 @@ class Sender:
             extensions={"timeout": timeouts},
         ) as response:
             answer = Answer(response.status, _retry_after(response.headers))
+            limit.reschedule(None)  # it has answered, however long the rest takes
             await _discard(response)
             return answer
 

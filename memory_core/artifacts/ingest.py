@@ -8,8 +8,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 
-from memory_core.artifacts import known_content as known_content
-from memory_core.artifacts import result
+from memory_core.artifacts import known_content, result
 from memory_core.artifacts.columns import chunk_columns, revision_columns, text_columns
 from memory_core.artifacts.document import Document
 from memory_core.artifacts.known_content import Known
@@ -64,7 +63,7 @@ async def ingest_many(
         drafts = [
             Draft(Revision.of(document, uid)) for document, uid in zip(documents, uids, strict=True)
         ]
-        known = await _known(session, drafts)
+        known, _ = await _known(session, drafts)
     times = Counter(draft.uid for draft in drafts)
     results: dict[int, IngestResult] = {}
     fresh: dict[tuple[str, str], Draft] = {}
@@ -107,13 +106,17 @@ async def _prepare(runtime: Runtime, drafts: list[Draft], progress: Progress) ->
     await progress(chunks, chunks, "storing")
 
 
-async def _known(session: Session, drafts: list[Draft]) -> dict[tuple[str, str], Row]:
+async def _known(
+    session: Session, drafts: list[Draft]
+) -> tuple[dict[tuple[str, str], Row], set[str]]:
+    """The stored revisions among these, and the artifacts that have any."""
     rows = await session.all(
         "find_revisions",
         uids=[draft.revision.uid for draft in drafts],
         revisions=[draft.revision.id for draft in drafts],
     )
-    return {(row["artifact_uid"], row["revision_id"]): row for row in rows}
+    known = {(row["uid"], row["revision_id"]): row for row in rows if row["revision_id"]}
+    return known, {row["uid"] for row in rows if row["has_latest"]}
 
 
 async def _store(
@@ -124,9 +127,7 @@ async def _store(
     uids = [draft.uid for draft in drafts]
     async with runtime.database.transaction() as session:
         await session.run("lock_artifacts", uids=uids)
-        rows = await _known(session, drafts)
-        latest = await session.all("find_latest_revisions", uids=uids)
-        superseded = {row["artifact_uid"] for row in latest}
+        rows, superseded = await _known(session, drafts)
         known = [
             Known.of(draft, rows[draft.key], relabel=relabel)
             for draft in drafts

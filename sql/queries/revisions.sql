@@ -10,8 +10,9 @@ FROM (SELECT DISTINCT hashtextextended(uid, 0) AS key FROM unnest(%(uids)s::text
       ORDER BY key) AS keys;
 
 -- name: find_revisions
--- Revisions by their content, with their labels, their jobs and the ids of their chunks.
-SELECT r.artifact_uid, r.revision_id, r.artifact_id, r.is_latest, r.is_chunked, r.chunk_count,
+-- Revisions by their content, with their labels, their jobs and the ids of their chunks. Of an
+-- artifact without that content: whether it has another.
+SELECT wanted.uid, l.revision_id IS NOT NULL AS has_latest, r.artifact_uid, r.revision_id, r.artifact_id, r.is_latest, r.is_chunked, r.chunk_count,
        r.artifact_type, r.source_ts, r.source_url, r.title, r.author, r.participants,
        r.sensitivity, r.visibility_scope, r.retention_policy, r.ingested_at,
        j.job_id, j.status AS job_status,
@@ -21,13 +22,10 @@ SELECT r.artifact_uid, r.revision_id, r.artifact_id, r.is_latest, r.is_chunked, 
              WHERE c.artifact_uid = r.artifact_uid AND c.revision_id = r.revision_id
              ORDER BY c.chunk_index) AS chunk_ids
 FROM unnest(%(uids)s::text[], %(revisions)s::text[]) AS wanted (uid, revision)
-JOIN artifact_revision r ON r.artifact_uid = wanted.uid AND r.revision_id = wanted.revision
+LEFT JOIN artifact_revision l ON l.artifact_uid = wanted.uid AND l.is_latest
+LEFT JOIN artifact_revision r ON r.artifact_uid = wanted.uid AND r.revision_id = wanted.revision
 LEFT JOIN event_jobs j ON j.artifact_uid = r.artifact_uid AND j.revision_id = r.revision_id
                       AND j.job_type = 'extract_events';
-
--- name: find_latest_revisions
-SELECT r.artifact_uid, r.revision_id FROM artifact_revision r
-WHERE r.artifact_uid = ANY (%(uids)s::text[]) AND r.is_latest;
 
 -- name: supersede_revisions
 UPDATE artifact_revision SET is_latest = false

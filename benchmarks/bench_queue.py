@@ -34,10 +34,11 @@ SELECT 'uid_' || n, 'rev_' || n, 'art_' || n, 'note', 'bench', n::text, n::text,
        'note ' || n
 FROM generate_series(%(first)s::int, %(last)s::int) n"""
 _JOBS = """
-INSERT INTO event_jobs (artifact_uid, revision_id, status, next_run_at, created_at)
+INSERT INTO event_jobs (artifact_uid, revision_id, status, next_run_at, created_at, finished_at)
 SELECT 'uid_' || n, 'rev_' || n, CASE WHEN n %% 10 = 0 THEN 'PENDING' ELSE 'DONE' END,
        now() + CASE WHEN n %% 100 = 0 THEN interval '1 hour' ELSE interval '-1 hour' END,
-       now() - interval '1 day' + n * interval '1 millisecond'
+       now() - interval '1 day' + n * interval '1 millisecond',
+       CASE WHEN n %% 10 <> 0 THEN now() END
 FROM generate_series(%(first)s::int, %(last)s::int) n"""
 
 

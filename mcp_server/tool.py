@@ -115,7 +115,9 @@ def scope_of(tool: Tool) -> str:
 _SPELLS_OUT_EVENTS = "event_search"
 _EVENTS = frozenset({"EventOut", "EvidenceInContext", "Candidate"})
 # Parts of an answer that no schema spells out: docs/tools.md shows them.
-_DETAILS = frozenset({"ChunkInfo", "ExtractedWith", "ImportedItem", "Neighbor"})
+_DETAILS = frozenset(
+    {"ChunkInfo", "ExtractedWith", "ImportedItem", "JobRow", "Neighbor", "Transition"}
+)
 
 
 class Stream(Protocol):

@@ -1,5 +1,6 @@
 """Runs that died without a word: found by their silence, and what they did is still shown."""
 
+import logging
 import time
 from collections.abc import Iterable
 
@@ -9,6 +10,8 @@ from memory_assets.specs import DEPENDENCIES, code_versions, stages_made
 from memory_core.extraction.pipeline import STAGES
 from memory_core.kernel.database import Row
 from memory_core.kernel.settings import load_settings
+
+log = logging.getLogger(__name__)
 
 # A run claims within seconds of its start and then shows signs of life as its leases ask for.
 SUSPECT_SECONDS = 120.0
@@ -45,6 +48,19 @@ def bury(instance: dg.DagsterInstance, run_ids: Iterable[str], reason: str) -> N
         run = instance.get_run_by_id(run_id)
         if run is not None and not run.is_finished:
             instance.report_run_failed(run, message=reason)
+
+
+def end(instance: dg.DagsterInstance, run_id: str, reason: str) -> None:
+    """Stop the process of a run that is alive, and say why."""
+    run = instance.get_run_by_id(run_id)
+    if run is None or run.is_finished:
+        return
+    instance.report_run_failed(run, message=reason)
+    try:
+        instance.run_launcher.terminate(run_id)
+    except Exception as error:
+        # Without its leases it stops by itself at its next heartbeat.
+        log.warning("run %s could not be stopped at once: %s", run_id, error)
 
 
 def show_what_was_stored(

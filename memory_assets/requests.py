@@ -1,6 +1,8 @@
 """Which jobs still need a run, and how they are cut into runs."""
 
+import time
 from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
 
 import dagster as dg
 
@@ -14,6 +16,12 @@ SUSPECTS_PER_RUN = 25
 # A request this young is on its way; its run may not exist yet.
 YOUNG_SECONDS = 20.0
 LANE_TAG = "lane"
+PRIORITY_TAG = "dagster/priority"
+BACKFILL_PRIORITY = -10
+# Above every priority that a job can have.
+FRONT = 1000
+QUEUED_SECONDS = 900.0
+RUNS_AGED_AT_ONCE = 10
 
 
 def still_wanted(row: Row, instance: dg.DagsterInstance, over: dict[str, bool]) -> bool:
@@ -64,8 +72,27 @@ def lane_tags(batch: Sequence[Row]) -> dict[str, str]:
     time: places stay free for fresh work, and no two of them ask about the same passage at once."""
     backfill = batch[0]["backfill_id"]
     if backfill is None:
-        return {}
-    return {LANE_TAG: "backfill", "backfill": str(backfill), "dagster/priority": "-10"}
+        highest = max(row["priority"] for row in batch)
+        return {PRIORITY_TAG: str(highest)} if highest else {}
+    return {LANE_TAG: "backfill", "backfill": str(backfill), PRIORITY_TAG: str(BACKFILL_PRIORITY)}
+
+
+def let_old_runs_pass(instance: dg.DagsterInstance) -> list[str]:
+    """A run that has waited in Dagster's queue for too long goes before all others, whatever its
+    priority was. Returns which."""
+    oldest = datetime.fromtimestamp(time.time() - QUEUED_SECONDS, tz=UTC)
+    waiting = instance.get_run_records(
+        dg.RunsFilter(statuses=[dg.DagsterRunStatus.QUEUED], created_before=oldest),
+        limit=RUNS_AGED_AT_ONCE,
+        ascending=True,
+    )
+    passed = []
+    for record in waiting:
+        run = record.dagster_run
+        if run.tags.get(PRIORITY_TAG) != str(FRONT):
+            instance.add_run_tags(run.run_id, {PRIORITY_TAG: str(FRONT)})
+            passed.append(run.run_id)
+    return passed
 
 
 def batches(due: Sequence[Row], places: Iterable[Row]) -> list[list[Row]]:

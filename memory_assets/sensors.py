@@ -8,7 +8,14 @@ import dagster as dg
 from memory_assets import dead_runs, unclaimed
 from memory_assets.events import EVIDENCE_CHECK_KEY, extract_revisions
 from memory_assets.partitions import REVISIONS
-from memory_assets.requests import batches, lane_tags, lanes, still_wanted, worth_a_run
+from memory_assets.requests import (
+    batches,
+    lane_tags,
+    lanes,
+    let_old_runs_pass,
+    still_wanted,
+    worth_a_run,
+)
 from memory_assets.resources import MemoryResource
 from memory_assets.tags import FROM_QUEUE, describe
 from memory_core.extraction.versions import current
@@ -52,6 +59,8 @@ async def _look(
 ) -> dg.SensorResult | dg.SkipReason:
     async with memory.database() as database:
         await _bury_silent_runs(context, database)
+        await _end_stuck_runs(context, database, memory.settings.stuck_run_minutes)
+        let_old_runs_pass(context.instance)
         due = await _due(context.instance, database, memory)
         if not due:
             return dg.SkipReason("no pending jobs")
@@ -77,6 +86,20 @@ async def _bury_silent_runs(context: dg.SensorEvaluationContext, database: Datab
     if suspected := dead_runs.suspects(context.instance):
         silent = await jobs.silent_runs(database, suspected)
         dead_runs.bury(context.instance, silent, "It gave no sign of life for too long.")
+
+
+async def _end_stuck_runs(
+    context: dg.SensorEvaluationContext, database: Database, minutes: float
+) -> None:
+    for row in await jobs.stuck_runs(database, minutes):
+        reason = (
+            f"Run {row['run_id']} was alive and got on with none of its {row['jobs']} documents "
+            f"for {row['seconds'] / 60:.0f} minutes (STUCK_RUN_MINUTES={minutes:g}); it was ended."
+        )
+        context.log.warning(reason)
+        # First its leases: whatever becomes of the process, it stores nothing more.
+        await jobs.release_run(database, row["run_id"], reason, code=jobs.RUN_STUCK)
+        dead_runs.end(context.instance, row["run_id"], reason)
 
 
 async def _due(

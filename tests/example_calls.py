@@ -119,6 +119,10 @@ def _events() -> Story:
     unknown = {"artifact_uid": UNKNOWN_UID}
     yield Example("event_list_for_revision", document, unknown, "NOT_FOUND")
     yield Example("job_status", document, unknown, "NOT_FOUND")
+    yield Example("job_list", {"status": "DONE", "limit": 1}, {"cursor": "the next one"})
+    waiting = yield Example("event_reextract", {**document, "force": True}, {})
+    job = {"job_id": waiting["job_id"]}
+    yield Example("job_cancel", job, {"job_id": "job_abc123"}, "NOT_FOUND")
     yield Example("event_reextract", document, unknown, "NOT_FOUND")
     scope = yield Example("artifact_search", {"query": "Lantern beta scope", "limit": 1}, {})
     yield Example(

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from mcp_server.cli import backfill, command_record, events, keys, log, search, webhooks
+from mcp_server.cli import backfill, command_record, events, jobs, keys, log, search, webhooks
 from mcp_server.cli.search import Json
 from memory_core import __version__
 from memory_core.kernel.errors import FULL_DISK, ConfigurationFault, MemoryFault
@@ -52,6 +52,7 @@ app.command(rich_help_panel=_READ)(search.people)
 app.add_typer(search.documents, name="documents", rich_help_panel=_READ)
 app.add_typer(events.app, name="events", rich_help_panel=_READ)
 app.add_typer(backfill.app, name="backfill", rich_help_panel=_OPERATE)
+app.add_typer(jobs.app, name="jobs", rich_help_panel=_OPERATE)
 app.add_typer(log.log, name="log", rich_help_panel=_OPERATE)
 app.add_typer(log.projections, name="projections", rich_help_panel=_OPERATE)
 app.add_typer(log.deadletters, name="deadletters", rich_help_panel=_OPERATE)
@@ -244,23 +245,6 @@ def connect(
         undo=undo,
         as_json=as_json,
     )
-
-
-@app.command(rich_help_panel=_OPERATE)
-def jobs(
-    status: Annotated[
-        str | None, typer.Option(help="Only PENDING, PROCESSING, DONE or FAILED jobs.")
-    ] = None,
-    limit: Annotated[int, typer.Option(min=1, max=1000, help="How many.")] = 20,
-    watch: Annotated[
-        bool, typer.Option("--watch", help="Stay until nothing waits, with a progress bar.")
-    ] = False,
-    as_json: Json = False,
-) -> None:
-    """The extraction queue: how many jobs in which state, and the latest of them."""
-    from mcp_server.cli.jobs import run
-
-    run(status, limit, watch=watch, as_json=as_json)
 
 
 @app.command(rich_help_panel=_OPERATE)

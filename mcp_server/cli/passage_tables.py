@@ -174,9 +174,12 @@ def _show_document(found: Answer, revisions: list[Answer], events: Answer, *, fu
 
 def _state(row: Any) -> str:
     """What stands in place of a number of events that is not known yet."""
-    return {"FAILED": "[red]failed[/]", "PROCESSING": "[dim]at work[/]"}.get(
-        row["job_status"] or "", "[dim]waiting[/]"
-    )
+    states = {
+        "FAILED": "[red]failed[/]",
+        "CANCELED": "[dim]canceled[/]",
+        "PROCESSING": "[dim]at work[/]",
+    }
+    return states.get(row["job_status"] or "", "[dim]waiting[/]")
 
 
 def _name(hit: Answer) -> str:

@@ -3,11 +3,17 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
+from uuid import UUID
 
 from mcp_server.cli.command_record import opened
 from mcp_server.cli.configuration import read_settings
 from memory_core.kernel.errors import ErrorCode, MemoryFault
-from memory_core.kernel.short_ids import find_artifact_uid, find_event_id, find_revision_id
+from memory_core.kernel.short_ids import (
+    find_artifact_uid,
+    find_event_id,
+    find_job_id,
+    find_revision_id,
+)
 from memory_core.runtime import Runtime
 
 T = TypeVar("T")
@@ -51,6 +57,10 @@ class Memory:
     async def event(self, text: str) -> str:
         async with self.runtime.database.session() as session:
             return await find_event_id(session, text)
+
+    async def job(self, text: str) -> UUID:
+        async with self.runtime.database.session() as session:
+            return await find_job_id(session, text)
 
 
 def with_memory(work: Callable[[Memory], Awaitable[T]]) -> T:

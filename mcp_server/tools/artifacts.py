@@ -18,6 +18,7 @@ from mcp_server.tools.parameters import (
     OptionalArtifactUid,
     OptionalRevisionId,
     OptionalSourceSystem,
+    Priority,
     Query,
     TimeFrom,
     TimeTo,
@@ -198,6 +199,15 @@ async def artifact_ingest(
     retention_policy: Annotated[
         RetentionPolicy | None, Field(description="A label. Else forever.")
     ] = None,
+    priority: Priority = 0,
+    idempotency_key: Annotated[
+        str | None,
+        Field(
+            min_length=1,
+            max_length=255,
+            description="Of your own: sent again with it, this stores nothing more.",
+        ),
+    ] = None,
 ) -> ArtifactIngested:
     """Remember a whole document: email, doc, chat, transcript or note. Its text is kept
     exactly; events (decisions, promises …) are extracted in the background. Give source_id
@@ -222,7 +232,13 @@ async def artifact_ingest(
         retention_policy=retention_policy,
     )
     await runtime.open()
-    result = await ingest(runtime, document, ctx.report_progress)
+    result = await ingest(
+        runtime,
+        document,
+        ctx.report_progress,
+        priority=priority,
+        idempotency_key=idempotency_key,
+    )
     return ArtifactIngested(**asdict(result), indexed=await runtime.indexed(result.position))
 
 

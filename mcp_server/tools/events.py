@@ -115,6 +115,7 @@ _EXPLANATIONS = {
     "PENDING": "Not extracted yet: the job is waiting. Ask again in a moment.",
     "PROCESSING": "Not extracted yet: the job is running. Ask again in a moment.",
     "FAILED": "Extraction failed; job_status says why, event_reextract tries again.",
+    "CANCELED": "Extraction was canceled; event_reextract asks for it again.",
 }
 
 

@@ -1,16 +1,18 @@
-"""job_status, event_reextract: how an extraction goes, and asking for it again."""
+"""How extractions go, ending one, and asking for it again."""
 
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import BaseModel, Field
 
 from mcp_server.arguments import AN_ID
 from mcp_server.tool import read_tool, write_tool
-from mcp_server.tools.parameters import ArtifactUid, OptionalRevisionId
+from mcp_server.tools.parameters import ArtifactUid, OptionalRevisionId, Priority
 from memory_core.events import reextraction
 from memory_core.kernel import ids
 from memory_core.kernel.errors import InvalidInput
+from memory_core.queue.cancel import cancel
+from memory_core.queue.listing import JobState, history_of, page_of_jobs
 from memory_core.runtime import Runtime
 
 
@@ -25,11 +27,19 @@ class ExtractedWith(BaseModel):
     events: int
 
 
+class Transition(BaseModel):
+    ts: datetime
+    prev_status: str | None
+    next_status: str
+    # run, attempt, generation, origin, error, message, due, who
+    detail: dict[str, Any]
+
+
 class JobStatus(BaseModel):
     job_id: str
     artifact_uid: str
     revision_id: str
-    status: str = Field(description="PENDING, PROCESSING, DONE or FAILED.")
+    status: str = Field(description="PENDING, PROCESSING, DONE, FAILED or CANCELED.")
     attempts: int
     max_attempts: int
     created_at: datetime
@@ -39,13 +49,52 @@ class JobStatus(BaseModel):
     last_error_code: str | None
     last_error_message: str | None
     next_run_at: datetime | None
-    # Who or what asked last: ingest, tool, ui, backfill, schedule or repair.
-    requested_by: str
+    # What asked last: ingest, tool, ui, backfill, schedule or repair; and who, where that is known.
+    origin: str
+    requested_by: str | None
+    priority: int
+    backoff_policy: str
+    idempotency_key: str | None
+    started_at: datetime | None
+    finished_at: datetime | None
+    # A run works on it, and will stop.
+    cancel_requested_at: datetime | None
+    trace_id: str | None
     # 1 for the first request, raised by each later one.
     generation: int
     backfill_id: str | None
     # How the events that are there now were made; they stay until newer ones replace them.
     extracted: ExtractedWith | None
+    # Every transition, oldest first; the last 50 of them.
+    history: list[Transition]
+
+
+class JobRow(BaseModel):
+    job_id: str
+    artifact_uid: str
+    revision_id: str
+    title: str | None
+    status: str
+    attempts: int
+    max_attempts: int
+    priority: int
+    origin: str
+    requested_by: str | None
+    created_at: datetime
+    finished_at: datetime | None
+    last_error_code: str | None
+    last_error_message: str | None
+
+
+class JobsListed(BaseModel):
+    jobs: list[JobRow]
+    next_cursor: str | None
+
+
+class JobCanceled(BaseModel):
+    job_id: str
+    status: str
+    message: str
 
 
 class Reextracted(BaseModel):
@@ -88,10 +137,42 @@ async def job_status(
         **row,
         "job_id": str(row["job_id"]),
         "backfill_id": str(backfill) if backfill else None,
+        "history": await history_of(runtime.database, row["job_id"]),
     }
     if row["status"] != "PENDING":
         shown["next_run_at"] = None
     return JobStatus(**shown)
+
+
+async def job_list(
+    runtime: Runtime,
+    status: JobState | None = None,
+    limit: Annotated[int, Field(ge=1, le=100)] = 20,
+    cursor: Annotated[
+        str | None, Field(max_length=200, description="next_cursor of the page before.")
+    ] = None,
+) -> JobsListed:
+    """Extraction jobs, newest first. Example: job_list(status="FAILED")"""
+    await runtime.open()
+    page = await page_of_jobs(runtime.database, status=status, limit=limit, cursor=cursor)
+    return JobsListed(
+        jobs=[JobRow(**{**row, "job_id": str(row["job_id"])}) for row in page.jobs],
+        next_cursor=page.next_cursor,
+    )
+
+
+async def job_cancel(
+    runtime: Runtime,
+    job_id: Annotated[str, Field(min_length=1, description="Of job_list or job_status."), AN_ID],
+) -> JobCanceled:
+    """Stop an extraction: at once while it waits, else at its run's next safe point. Stored events
+    stay. Example: job_cancel(job_id="job_01234567-89ab-cdef-0123-456789abcdef")
+    """
+    await runtime.open()
+    done = await cancel(runtime.database, ids.parse_uuid("job_id", job_id))
+    return JobCanceled(
+        job_id=str(done.job["job_id"]), status=done.job["status"], message=done.message
+    )
 
 
 async def event_reextract(
@@ -101,13 +182,16 @@ async def event_reextract(
     force: Annotated[
         bool, Field(description="Also when done or under way; asks the model again.")
     ] = False,
+    priority: Priority = 0,
 ) -> Reextracted:
     """Extract the events of a revision again: when extraction failed, or with force=true. Old
     events stay until new ones replace them; job_status shows how it goes. Example:
     event_reextract(artifact_uid="uid_0123456789abcdef", force=true)
     """
     await runtime.open()
-    result = await reextraction.reextract(runtime, artifact_uid, revision_id, force=force)
+    result = await reextraction.reextract(
+        runtime, artifact_uid, revision_id, force=force, priority=priority
+    )
     return Reextracted(
         job_id=str(result.job["job_id"]),
         artifact_uid=result.job["artifact_uid"],
@@ -119,6 +203,8 @@ async def event_reextract(
 
 TOOLS = (
     read_tool("Status of an extraction", job_status),
+    read_tool("Extraction jobs", job_list),
+    write_tool("Cancel an extraction", job_cancel),
     # With force, each call starts it over.
     write_tool("Extract events again", event_reextract, repeatable=False),
 )

@@ -7,9 +7,16 @@ from pydantic import Field
 from mcp_server.arguments import AN_ID
 from memory_core.artifacts.document import ArtifactType
 from memory_core.extraction.model import Category
+from memory_core.queue.asking import HIGHEST, LOWEST
 
 INDEXED = "false: found by its words now, by its meaning soon."
 
+Priority = Annotated[
+    int,
+    Field(
+        ge=LOWEST, le=HIGHEST, description="Higher is sooner; a point is worth a minute of waiting."
+    ),
+]
 Query = Annotated[
     str,
     Field(

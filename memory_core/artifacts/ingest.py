@@ -6,11 +6,13 @@ One document is a batch of one.
 
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import Any
 
 from memory_core.artifacts import known_content, result
 from memory_core.artifacts.columns import chunk_columns, revision_columns, text_columns
 from memory_core.artifacts.document import Document
+from memory_core.artifacts.idempotency import KeyedRequest
 from memory_core.artifacts.known_content import Known
 from memory_core.artifacts.result import IngestResult
 from memory_core.artifacts.revision import Draft, Revision, cut
@@ -19,6 +21,7 @@ from memory_core.kernel.database import Row, Session
 from memory_core.kernel.settings import Settings
 from memory_core.log.appending import append
 from memory_core.log.change import ChangeType, of_artifact
+from memory_core.queue.asking import asked_under
 from memory_core.runtime import Runtime
 
 # Called with how far it is, out of how much, and what is being done.
@@ -35,11 +38,38 @@ async def _silent(_done: float, _total: float, _what: str) -> None:
     return None
 
 
+@dataclass(frozen=True, slots=True)
+class Request:
+    """How an ingest was asked for."""
+
+    priority: int = 0
+    keyed: KeyedRequest | None = None  # of one document
+
+    def columns(self, settings: Settings) -> dict[str, Any]:
+        """Of the jobs that it makes."""
+        return {
+            **asked_under(settings, "ingest", priority=self.priority),
+            "idempotency_key": self.keyed.key if self.keyed else None,
+        }
+
+
 async def ingest(
-    runtime: Runtime, document: Document, progress: Progress = _silent
+    runtime: Runtime,
+    document: Document,
+    progress: Progress = _silent,
+    *,
+    priority: int = 0,
+    idempotency_key: str | None = None,
 ) -> IngestResult:
-    [stored] = await ingest_many(runtime, [document], progress)
+    """A request with the key of an earlier one gets that one's answer, and stores nothing."""
+    keyed = KeyedRequest.of(idempotency_key, document, priority) if idempotency_key else None
+    [stored] = await ingest_many(
+        runtime, [document], progress, request=Request(priority=priority, keyed=keyed)
+    )
     return stored
+
+
+_UNHURRIED = Request()
 
 
 async def ingest_many(
@@ -48,6 +78,7 @@ async def ingest_many(
     progress: Progress = _silent,
     *,
     relabel: bool = True,
+    request: Request = _UNHURRIED,
 ) -> list[IngestResult]:
     """Results in the order of the documents; one transaction for all that differ in their artifact.
 
@@ -74,14 +105,14 @@ async def ingest_many(
             continue
         stored = Known.of(draft, row, relabel=relabel)
         # Of several revisions of one artifact an earlier one decides what "unchanged" means.
-        if stored.status == "unchanged" and times[draft.uid] == 1:
+        if stored.status == "unchanged" and times[draft.uid] == 1 and not request.keyed:
             results[index] = result.of_known(stored)
         elif not stored.is_whole:
             fresh.setdefault(draft.key, draft)
     await _prepare(runtime, list(fresh.values()), progress)
     left = {index: draft for index, draft in enumerate(drafts) if index not in results}
     for wave in _waves(left):
-        done = await _store(runtime, list(wave.values()), relabel=relabel)
+        done = await _store(runtime, list(wave.values()), request, relabel=relabel)
         results.update({index: done[draft.uid] for index, draft in wave.items()})
     return [results[index] for index in range(len(drafts))]
 
@@ -120,12 +151,14 @@ async def _known(
 
 
 async def _store(
-    runtime: Runtime, drafts: list[Draft], *, relabel: bool
+    runtime: Runtime, drafts: list[Draft], request: Request, *, relabel: bool
 ) -> dict[str, IngestResult]:
     """The one transaction, of different artifacts. Everybody who writes one of them does so one
     after the other."""
     uids = [draft.uid for draft in drafts]
     async with runtime.database.transaction() as session:
+        if request.keyed and (first := await request.keyed.first_answer(session)):
+            return {uids[0]: first}
         await session.run("lock_artifacts", uids=uids)
         rows, superseded = await _known(session, drafts)
         known = [
@@ -137,10 +170,13 @@ async def _store(
         written = [*new, *(one.draft for one in known if not one.is_whole)]
         # Deleted or lost since we looked: start over with the full work.
         await _prepare(runtime, [draft for draft in written if not draft.pieces], _silent)
-        jobs = await known_content.store_known(session, known, runtime.settings)
+        columns = request.columns(runtime.settings)
+        jobs = await known_content.store_known(session, known, columns)
         results = {one.draft.uid: result.of_known(one, jobs.get(one.draft.uid)) for one in known}
-        results |= await _insert(session, new, runtime.settings, superseded=superseded)
+        results |= await _insert(session, new, columns, superseded=superseded)
         results |= await _append(session, results)
+        if request.keyed:
+            await request.keyed.keep(session, results[uids[0]])
     return results
 
 
@@ -161,7 +197,7 @@ async def _append(session: Session, results: dict[str, IngestResult]) -> dict[st
 
 
 async def _insert(
-    session: Session, drafts: list[Draft], settings: Settings, *, superseded: set[str]
+    session: Session, drafts: list[Draft], job_columns: dict[str, Any], *, superseded: set[str]
 ) -> dict[str, IngestResult]:
     """`superseded`: the artifacts that have a revision already."""
     if not drafts:
@@ -177,8 +213,7 @@ async def _insert(
         "insert_jobs",
         uids=[revision.uid for revision in revisions],
         revisions=[revision.id for revision in revisions],
-        max_attempts=settings.event_max_attempts,
-        requested_by="ingest",
+        **job_columns,
     )
     job_ids = {row["artifact_uid"]: str(row["job_id"]) for row in jobs}
     return {

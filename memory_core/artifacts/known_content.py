@@ -6,13 +6,12 @@ stored ones; or nothing has changed.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
 from memory_core.artifacts import labels
 from memory_core.artifacts.columns import chunk_columns, label_columns, size_columns, text_columns
 from memory_core.artifacts.revision import Draft
 from memory_core.kernel.database import Row, Session
-from memory_core.kernel.settings import Settings
 
 KnownStatus = Literal["restored", "relabelled", "unchanged"]
 
@@ -49,9 +48,10 @@ class Known:
 
 
 async def store_known(
-    session: Session, known: Sequence[Known], settings: Settings
+    session: Session, known: Sequence[Known], job_columns: dict[str, Any]
 ) -> dict[str, Row]:
-    """Bring the stored revisions up to date; returns the jobs that this takes, by artifact."""
+    """Bring the stored revisions up to date; returns the jobs that this takes, by artifact.
+    `job_columns`: how they are asked for."""
     await _heal(session, [one for one in known if not one.is_whole])
     await _restore(session, [one.row for one in known if not one.row["is_latest"]])
     await _relabel(session, [one for one in known if one.changed])
@@ -61,8 +61,7 @@ async def store_known(
     jobs = await session.all(
         "request_extraction",
         **_named(again),
-        max_attempts=settings.event_max_attempts,
-        requested_by="ingest",
+        **job_columns,
     )
     return {row["artifact_uid"]: row for row in jobs}
 

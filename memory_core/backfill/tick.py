@@ -15,6 +15,7 @@ from memory_core.backfill.scope import Scope
 from memory_core.extraction.versions import Versions, current
 from memory_core.kernel.database import Session
 from memory_core.kernel.settings import Settings
+from memory_core.log import origin
 from memory_core.log.appending import append
 from memory_core.log.change import ChangeType, of_backfill
 from memory_core.queue.jobs import LEASE_SECONDS, reach
@@ -106,6 +107,8 @@ async def _ask(step: _Step, room: int, in_queue: int, budget: Budget) -> tuple[i
             needs_model=step.scope.versions.model if step.scope.other_models else None,
             extract=step.scope.versions.extract_number,
             merge=step.scope.versions.merge_number,
+            requested_by=step.backfill["requested_by"],
+            trace_id=origin.current().trace_id,
         )
         return len(chosen), f"asked for {len(chosen)} revisions", "RUNNING"
     if found.exhausted:

@@ -189,7 +189,7 @@ def _job(trial_id: UUID, row: OutdatedRevision) -> Job:
         attempts=1,
         max_attempts=1,
         generation=0,
-        requested_by="trial",
+        origin="trial",
         bypass_cache=False,
         run_id=str(trial_id),
     )

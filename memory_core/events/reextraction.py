@@ -8,6 +8,7 @@ from memory_core.kernel.database import Row, Session
 from memory_core.kernel.errors import NotFound
 from memory_core.log.appending import append
 from memory_core.log.change import ChangeType, of_artifact
+from memory_core.queue.asking import asked, asked_under
 from memory_core.runtime import Runtime
 
 
@@ -18,9 +19,15 @@ class Reextraction:
 
 
 async def reextract(
-    runtime: Runtime, artifact_uid: str, revision_id: str | None, *, force: bool
+    runtime: Runtime,
+    artifact_uid: str,
+    revision_id: str | None,
+    *,
+    force: bool,
+    priority: int = 0,
 ) -> Reextraction:
     """Events stay readable until the new ones replace them, also with force."""
+    request = asked_under(runtime.settings, "tool", priority=priority)
     async with runtime.database.transaction() as session:
         revision = await session.one("get_revision", uid=artifact_uid, revision=revision_id)
         if revision is None:
@@ -28,12 +35,8 @@ async def reextract(
         key = {"uid": revision["artifact_uid"], "revision": revision["revision_id"]}
         job = await session.one("lock_job_of_revision", **key)
         if job is None:
-            await session.one(
-                "insert_job",
-                **key,
-                max_attempts=runtime.settings.event_max_attempts,
-                requested_by="tool",
-            )
+            named = {"uids": [key["uid"]], "revisions": [key["revision"]]}
+            await session.run("ensure_jobs_of_revisions", **named, **request)
             job = await session.one("lock_job_of_revision", **key)
             assert job is not None
             await _append(session, job)
@@ -49,13 +52,12 @@ async def reextract(
         reset = await session.one(
             "reset_job",
             job_id=job["job_id"],
-            max_attempts=runtime.settings.event_max_attempts,
-            requested_by="tool",
             bypass_cache=force,
+            **request,
         )
         assert reset is not None
         await _append(session, reset)
-    why = "forced" if force else "it had failed"
+    why = "forced" if force else f"it was {job['status']}"
     return Reextraction(reset, f"The job was reset and enqueued again ({why}).")
 
 
@@ -63,7 +65,7 @@ async def reextract_failed(runtime: Runtime, code: str | None, *, fresh: bool) -
     """Enqueue every failed job again, or those that failed with this code. Returns how many."""
     async with runtime.database.transaction() as session:
         jobs = await session.all(
-            "reset_failed_jobs", code=code, requested_by="tool", bypass_cache=fresh
+            "reset_failed_jobs", code=code, bypass_cache=fresh, **asked("tool")
         )
         await _append(session, *jobs)
     return len(jobs)

@@ -128,7 +128,7 @@ async def _record(session: Session, engine: "Engine", extraction: "Extraction") 
         job_id=job.job_id,
         generation=job.generation,
         run_id=job.run_id,
-        requested_by=job.requested_by,
+        requested_by=job.origin,
         extractor=engine.extractor.name,
         model=extraction.model,
         extract_version=extraction.extract_version,

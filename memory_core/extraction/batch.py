@@ -18,7 +18,7 @@ from memory_core.extraction.pipeline import (
 )
 from memory_core.kernel.errors import ErrorCode, MemoryFault, PostgresUnavailable
 from memory_core.queue import jobs
-from memory_core.queue.jobs import Failure, Job, LeaseLost
+from memory_core.queue.jobs import Failure, Job, JobCanceled, LeaseLost
 from memory_core.runtime import Runtime
 
 log = logging.getLogger(__name__)
@@ -30,11 +30,13 @@ _TOKENS_AT_ONCE = 5_000_000
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of one claimed job. Neither extraction nor failure: its lease was lost."""
+    """What became of one claimed job. Neither extraction nor failure, and not canceled: its lease
+    was lost."""
 
     job: Job
     extraction: Extraction | None = None
     failure: Failure | None = None
+    canceled: bool = False
 
 
 async def process(
@@ -47,11 +49,10 @@ async def process(
 ) -> list[Outcome]:
     """`reuse`: what follows from the stored extractions is made again, not they themselves."""
     slots, room = asyncio.Semaphore(_DOCUMENTS_AT_ONCE), _Room(_TOKENS_AT_ONCE)
-    storing: set[UUID] = set()
+    heart = _Heart(runtime, claimed)
 
     def observed(stage: str, extraction: Extraction) -> None:
-        if stage == CANONICAL_EVENTS:
-            storing.add(extraction.job.job_id)
+        heart.saw(stage, extraction)
         observe(stage, extraction)
 
     async def one(job: Job) -> Outcome:
@@ -59,15 +60,15 @@ async def process(
             return await _process_one(runtime, engine, job, observed, reuse=reuse)
 
     tasks = {job.job_id: asyncio.create_task(one(job)) for job in claimed}
-    heart = asyncio.create_task(_beat(runtime, claimed, tasks, storing))
+    beating = asyncio.create_task(heart.beat(tasks))
     try:
         results = await asyncio.gather(*tasks.values(), return_exceptions=True)
     finally:
-        heart.cancel()
+        beating.cancel()
         with contextlib.suppress(asyncio.CancelledError):
-            await heart
+            await beating
     return [
-        result if isinstance(result, Outcome) else _lost(job, result)
+        result if isinstance(result, Outcome) else await _stopped(runtime, job, result)
         for job, result in zip(claimed, results, strict=True)
     ]
 
@@ -101,6 +102,8 @@ async def _process_one(
         outcome = Outcome(job, extraction=extraction)
     except LeaseLost:
         outcome = Outcome(job)
+    except JobCanceled:
+        outcome = Outcome(job, canceled=await jobs.cancel_held(runtime.database, job))
     except Exception as error:
         outcome = await fail(runtime, job, _as_fault(error))
     _tell(outcome, round((time.perf_counter() - begun) * 1000))
@@ -121,6 +124,8 @@ def _tell(outcome: Outcome, milliseconds: int) -> None:
         )
     elif failure is not None:
         log.warning("failed %s code=%s status=%s", of, failure.code, failure.status)
+    elif outcome.canceled:
+        log.info("canceled %s: nothing of it was written", of)
     else:
         log.warning("left %s: its lease was lost, nothing of it was written", of)
 
@@ -135,32 +140,55 @@ async def fail(runtime: Runtime, job: Job, fault: MemoryFault) -> Outcome:
     return Outcome(job, failure=recorded or Failure("LOST", fault.code.value, fault.message))
 
 
-async def _beat(
-    runtime: Runtime,
-    claimed: Sequence[Job],
-    tasks: dict[UUID, "asyncio.Task[Outcome]"],
-    storing: set[UUID],
-) -> None:
-    """Keep the leases alive; ask no more about what is no longer ours.
+class _Heart:
+    """Keeps the leases of a run alive, and notes which of its jobs get on."""
 
-    What is being stored is left alone: storing checks the lease itself, and a job that has just
-    become DONE is not held any more either.
-    """
-    if not claimed:
-        return
-    run_id = claimed[0].run_id
-    while True:
-        await asyncio.sleep(jobs.HEARTBEAT_SECONDS)
-        open_ids = [id_ for id_, task in tasks.items() if not task.done()]
-        try:
-            held = await jobs.heartbeat(runtime.database, run_id, open_ids)
-        except Exception as error:
-            # The next one may succeed; a heart that stops loses every lease of the run.
-            log.warning("heartbeat missed: %s", error)
-            continue
-        for id_ in open_ids:
-            if id_ not in held and id_ not in storing and not tasks[id_].done():
-                tasks[id_].cancel()
+    def __init__(self, runtime: Runtime, claimed: Sequence[Job]) -> None:
+        self._runtime, self._claimed = runtime, claimed
+        self._storing: set[UUID] = set()
+        self._seen: dict[UUID, Extraction] = {}
+        self._marks: dict[UUID, object] = {}
+
+    def saw(self, stage: str, extraction: Extraction) -> None:
+        id_ = extraction.job.job_id
+        if stage == CANONICAL_EVENTS:
+            self._storing.add(id_)
+        self._seen[id_] = extraction
+
+    async def beat(self, tasks: dict[UUID, "asyncio.Task[Outcome]"]) -> None:
+        """Stops work on what is no longer ours, and on what was canceled.
+
+        What is being stored is left alone: storing checks the lease itself, and a job that has just
+        become DONE is not held any more either.
+        """
+        if not self._claimed:
+            return
+        run_id = self._claimed[0].run_id
+        while True:
+            await asyncio.sleep(jobs.HEARTBEAT_SECONDS)
+            open_ids = [id_ for id_, task in tasks.items() if not task.done()]
+            try:
+                held = await jobs.heartbeat(
+                    self._runtime.database, run_id, open_ids, self._progressed(open_ids)
+                )
+            except Exception as error:
+                # The next one may succeed; a heart that stops loses every lease of the run.
+                log.warning("heartbeat missed: %s", error)
+                continue
+            for id_ in open_ids:
+                mine = id_ in held.jobs and id_ not in held.canceled
+                if not mine and id_ not in self._storing and not tasks[id_].done():
+                    tasks[id_].cancel()
+
+    def _progressed(self, open_ids: Sequence[UUID]) -> list[UUID]:
+        """Jobs that ended a stage or a call since the last heartbeat."""
+        marks = {
+            id_: (len(seen.seconds), len(seen.calls), seen.cache_hits)
+            for id_, seen in self._seen.items()
+        }
+        progressed = [id_ for id_ in open_ids if marks.get(id_) != self._marks.get(id_)]
+        self._marks = dict(marks)
+        return progressed
 
 
 def _as_fault(error: Exception) -> MemoryFault:
@@ -174,7 +202,11 @@ def _as_fault(error: Exception) -> MemoryFault:
     return MemoryFault(f"{type(error).__name__}: {error}", code=ErrorCode.INTERNAL_ERROR)
 
 
-def _lost(job: Job, error: BaseException) -> Outcome:
-    if isinstance(error, asyncio.CancelledError):
-        return Outcome(job)
-    raise error
+async def _stopped(runtime: Runtime, job: Job, error: BaseException) -> Outcome:
+    """The task was stopped by the heartbeat: its lease is lost, or the job was canceled."""
+    if not isinstance(error, asyncio.CancelledError):
+        raise error
+    canceled = await jobs.cancel_held(runtime.database, job)
+    outcome = Outcome(job, canceled=canceled)
+    _tell(outcome, 0)
+    return outcome

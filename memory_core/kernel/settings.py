@@ -89,6 +89,10 @@ class Settings(BaseSettings):
 
     # Jobs and pipeline
     event_max_attempts: Annotated[int, Field(ge=1, le=100)] = 5
+    # How long a new job waits after a failed attempt: not at all, 30 s, or 30 s doubling to 600 s.
+    event_backoff: Literal["none", "fixed", "exp"] = "exp"
+    # A run whose documents do not get on for so long is ended, although its heart beats.
+    stuck_run_minutes: Annotated[float, Field(gt=0, le=10_080, allow_inf_nan=False)] = 30.0
     max_live_partitions: Annotated[int, Field(ge=1, le=100_000)] = 50_000
 
     # Backfills after a change of prompt

@@ -59,6 +59,20 @@ async def find_event_id(session: Session, text: str) -> str:
     return str(row["id"])
 
 
+async def find_job_id(session: Session, text: str) -> UUID:
+    _, digits = _read(text, "job", "job", full=_UUID_DIGITS)
+    if digits is None:
+        return ids.parse_uuid("job_id", text.strip())
+    rows = await session.all(
+        "jobs_by_prefix",
+        low=UUID(digits.ljust(_UUID_DIGITS, "0")),
+        high=UUID(digits.ljust(_UUID_DIGITS, "f")),
+        limit=_CANDIDATES + 1,
+    )
+    row = _only(rows, text, what="job", by="mcp-memory jobs list")
+    return UUID(str(row["id"]))
+
+
 def _read(text: str, *kinds: str, full: int = ids.DIGITS) -> tuple[str | None, str | None]:
     """Kind and digits of the beginning of an id; no digits where it is whole, or no id of ours."""
     match = _PART.fullmatch(text.strip())

@@ -1,12 +1,12 @@
 """The queue: `event_jobs`. Claim, heartbeat, complete, fail with back-off, release.
 
 A run holds a job by a lease: `locked_by` is the run, `locked_at` is refreshed by its heartbeat.
-Whoever lost the lease (it expired, was revoked by a forced re-extraction, or the artifact was
+A run that lost the lease (it expired, was revoked by a forced re-extraction, or the artifact was
 deleted) must not write: the final transaction checks that it still holds it.
 """
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -15,6 +15,7 @@ from uuid import UUID
 from memory_core.extraction.versions import Versions
 from memory_core.kernel.database import Database, Row, Session
 from memory_core.kernel.errors import ErrorCode, MemoryFault, ProviderFault
+from memory_core.queue.asking import asked
 from memory_core.text.printable import printable
 
 log = logging.getLogger(__name__)
@@ -28,6 +29,7 @@ RETRY_AFTER_LIMIT_SECONDS = 86_400.0
 _MESSAGE_LIMIT = 2_000
 
 RUN_DIED = "RUN_DIED"
+RUN_STUCK = "RUN_STUCK"
 PERMANENT = frozenset(
     {
         ErrorCode.OPENAI_INVALID_MODEL,
@@ -42,6 +44,10 @@ class LeaseLost(Exception):
     """The job is no longer ours; nothing of it may be written."""
 
 
+class JobCanceled(Exception):
+    """The job is ours still, and is to end here without a result."""
+
+
 @dataclass(frozen=True, slots=True)
 class Job:
     """A claimed job, with what the pipeline needs to know of its revision."""
@@ -53,11 +59,13 @@ class Job:
     attempts: int
     max_attempts: int
     generation: int
-    requested_by: str
+    origin: str  # what asked
     bypass_cache: bool
     run_id: str
     token_count: int = 0
     requested_at: datetime | None = None
+    backoff_policy: str = "exp"
+    trace_id: str | None = None  # of the call that asked
     dead_run_id: str | None = None  # whose lease had expired
 
     @property
@@ -75,9 +83,13 @@ class Failure:
     message: str
 
 
-def backoff_seconds(attempts: int, retry_after: float | None = None) -> float:
-    """30 s, 60 s, 120 s … at most 600 s; longer when the provider asks for it."""
-    own = min(BACKOFF_FIRST_SECONDS * 2 ** (max(attempts, 1) - 1), BACKOFF_LIMIT_SECONDS)
+def backoff_seconds(attempts: int, retry_after: float | None = None, policy: str = "exp") -> float:
+    """exp: 30 s, 60 s, 120 s … at most 600 s; fixed: 30 s; none: 0. Longer when the provider asks
+    for it."""
+    doublings = max(attempts, 1) - 1 if policy == "exp" else 0
+    own = (
+        0 if policy == "none" else min(BACKOFF_FIRST_SECONDS * 2**doublings, BACKOFF_LIMIT_SECONDS)
+    )
     return max(float(own), min(retry_after or 0.0, RETRY_AFTER_LIMIT_SECONDS))
 
 
@@ -105,14 +117,9 @@ async def claim(
             await session.run(
                 "limit_attempts", keys=keys, max_attempts=max_attempts, lease=LEASE_SECONDS
             )
-        await session.run("fail_exhausted_jobs", keys=keys, lease=LEASE_SECONDS)
+        await session.run("end_hopeless_jobs", keys=keys, lease=LEASE_SECONDS)
         if redo_as is not None:
-            await session.run(
-                "ensure_jobs", keys=keys, max_attempts=max_attempts, requested_by=redo_as
-            )
-            await session.run(
-                "reopen_jobs", keys=keys, requested_by=redo_as, fresh=fresh, lease=LEASE_SECONDS
-            )
+            await _reopen(session, keys, redo_as, fresh=fresh, max_attempts=max_attempts)
         rows = await session.all(
             "claim_jobs",
             keys=keys,
@@ -126,20 +133,52 @@ async def claim(
     return [Job(**row, run_id=run_id) for row in rows]
 
 
-async def heartbeat(database: Database, run_id: str, job_ids: Sequence[UUID]) -> set[UUID]:
-    """Refresh the leases; returns those still held, as far as can be told without waiting."""
+async def _reopen(
+    session: Session, keys: list[str], what: str, *, fresh: bool, max_attempts: int | None
+) -> None:
+    request = asked(what)
+    await session.run("ensure_jobs", keys=keys, max_attempts=max_attempts, **request)
+    await session.run("reopen_jobs", keys=keys, fresh=fresh, lease=LEASE_SECONDS, **request)
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """What a heartbeat found out."""
+
+    jobs: frozenset[UUID]  # still held, as far as can be told without waiting
+    canceled: frozenset[UUID]  # of these, those that are to end here
+
+
+async def heartbeat(
+    database: Database,
+    run_id: str,
+    job_ids: Sequence[UUID],
+    progressed: Collection[UUID] = (),
+) -> Held:
+    """Refresh the leases. `progressed`: jobs that got on since the last heartbeat."""
     async with database.session() as session:
-        rows = await session.all("heartbeat_jobs", run_id=run_id, job_ids=list(job_ids))
-    return {row["job_id"] for row in rows}
+        rows = await session.all(
+            "heartbeat_jobs",
+            run_id=run_id,
+            job_ids=list(job_ids),
+            progressed=list(progressed),
+        )
+    return Held(
+        frozenset(row["job_id"] for row in rows),
+        frozenset(row["job_id"] for row in rows if row["canceled"]),
+    )
 
 
 async def hold(session: Session, job: Job) -> None:
-    """Lock the job's row for the final transaction; raises LeaseLost when it is not ours."""
+    """Lock the job's row for the final transaction; raises LeaseLost when it is not ours, and
+    JobCanceled when it is to end without a result."""
     held = await session.one(
         "hold_job", job_id=job.job_id, run_id=job.run_id, generation=job.generation
     )
     if held is None:
         raise LeaseLost(f"job {job.job_id} is no longer held by run {job.run_id}")
+    if held["canceled"]:
+        raise JobCanceled(f"job {job.job_id} was canceled")
 
 
 async def complete(session: Session, job: Job) -> None:
@@ -163,20 +202,31 @@ async def fail(database: Database, job: Job, error: MemoryFault) -> Failure | No
             run_id=job.run_id,
             generation=job.generation,
             status="FAILED" if permanent or exhausted else "PENDING",
-            wait=backoff_seconds(job.attempts, retry_after),
+            wait=backoff_seconds(job.attempts, retry_after, job.backoff_policy),
             code=code,
             message=printable(message, _MESSAGE_LIMIT),
         )
     return None if row is None else Failure(row["status"], code, message)
 
 
-async def release_run(database: Database, run_id: str, reason: str) -> list[Row]:
+async def cancel_held(database: Database, job: Job) -> bool:
+    """End a job that is to be canceled, once nothing works on it any more."""
+    async with database.session() as session:
+        row = await session.one(
+            "cancel_held_job", job_id=job.job_id, run_id=job.run_id, generation=job.generation
+        )
+    return row is not None
+
+
+async def release_run(
+    database: Database, run_id: str, reason: str, code: str = RUN_DIED
+) -> list[Row]:
     """Give back at once what a dead run held."""
     async with database.session() as session:
         return await session.all(
             "release_jobs",
             run_id=run_id,
-            code=RUN_DIED,
+            code=code,
             message=printable(reason, _MESSAGE_LIMIT),
         )
 
@@ -188,6 +238,12 @@ async def silent_runs(database: Database, run_ids: Sequence[str]) -> set[str]:
     return {row["run_id"] for row in rows}
 
 
+async def stuck_runs(database: Database, minutes: float) -> list[Row]:
+    """Runs that are alive and have not got on with any of their jobs for so long."""
+    async with database.session() as session:
+        return await session.all("stuck_runs", seconds=minutes * 60, lease=LEASE_SECONDS)
+
+
 async def stored_by(database: Database, run_id: str) -> list[Row]:
     """Revisions whose events a run stored, by partition key."""
     async with database.session() as session:
@@ -195,14 +251,31 @@ async def stored_by(database: Database, run_id: str) -> list[Row]:
 
 
 async def claimable(
-    database: Database, limit: int, *, versions: Versions | None = None
+    database: Database,
+    limit: int,
+    *,
+    versions: Versions | None = None,
+    now: datetime | None = None,
 ) -> list[Row]:
-    """What the sensor may request runs for: oldest first, those of backfills last. With the run
-    that was asked for it, and how long ago, where one was."""
+    """What the sensor may request runs for, in the order in which it is worked on (docs/jobs.md has
+    the rule). With the run that was asked for it, and how long ago, where one was. `now`: another
+    moment than the present one."""
     async with database.session() as session:
+        tenants = [row["tenant_id"] for row in await session.all("tenants_in_queue")]
         return await session.all(
-            "claimable_jobs", lease=LEASE_SECONDS, limit=limit, **reach(versions)
+            "claimable_jobs",
+            lease=LEASE_SECONDS,
+            limit=limit,
+            tenants=tenants,
+            share=_share(limit, len(tenants)),
+            now=now,
+            **reach(versions),
         )
+
+
+def _share(limit: int, tenants: int) -> int:
+    """How many jobs of a tenant are looked at: more than its part, since others may have fewer."""
+    return limit if tenants <= 1 else min(limit, -(-4 * limit // tenants))
 
 
 async def remember_requests(database: Database, asked: Sequence[tuple[Row, str]]) -> None:

@@ -13,6 +13,7 @@ from memory_core.log.appending import append
 from memory_core.log.change import ChangeType, of_artifact
 from memory_core.log.lag import read_lags
 from memory_core.queue import jobs
+from memory_core.queue.asking import asked_under
 from memory_core.runtime import Runtime
 
 OFFENDERS_SHOWN = 20
@@ -130,10 +131,7 @@ async def _extract_again(runtime: Runtime) -> Repair:
         lost = await session.all("revisions_without_text", **_named(broken))
         for row in lost:
             broken.pop((row["artifact_uid"], row["revision_id"]), None)
-        request = {
-            "max_attempts": runtime.settings.event_max_attempts,
-            "requested_by": "repair",
-        }
+        request = asked_under(runtime.settings, "repair")
         await session.run(
             "ensure_jobs_of_revisions",
             **_named(broken),

@@ -60,7 +60,7 @@ FROM extraction x
 JOIN artifact_revision r USING (artifact_uid, revision_id)
 JOIN event_jobs j ON j.artifact_uid = r.artifact_uid AND j.revision_id = r.revision_id
                  AND j.job_type = 'extract_events'
-WHERE j.status IN ('DONE', 'FAILED') AND j.job_id <> ALL(%(without)s::uuid[])
+WHERE j.status IN ('DONE', 'FAILED', 'CANCELED') AND j.job_id <> ALL(%(without)s::uuid[])
   AND
 -- include: outdated
   AND
@@ -68,81 +68,6 @@ WHERE j.status IN ('DONE', 'FAILED') AND j.job_id <> ALL(%(without)s::uuid[])
 ORDER BY r.is_latest DESC, r.ingested_at DESC, r.artifact_uid, r.revision_id
 LIMIT %(limit)s
 FOR UPDATE OF j SKIP LOCKED;
-
--- name: ask_again
--- In the order given: who is due earlier goes first. Behind everything fresh in any case.
-WITH wanted AS (
-    SELECT * FROM unnest(%(job_ids)s::uuid[], %(tokens)s::bigint[]) WITH ORDINALITY
-        AS w (job_id, tokens, position)
-), asked AS (
-    UPDATE event_jobs j
-    SET status = 'PENDING', attempts = 0, generation = j.generation + 1, locked_at = NULL,
-        locked_by = NULL, last_error_code = NULL, last_error_message = NULL, bypass_cache = false,
-        requested_by = 'backfill', backfill_id = %(backfill_id)s, needs_extractor = %(extractor)s,
-        needs_model = %(needs_model)s, needs_extract = %(extract)s, needs_merge = %(merge)s,
-        next_run_at = now() - make_interval(
-            secs => (cardinality(%(job_ids)s::uuid[]) - w.position) * 0.001)
-    FROM wanted w
-    -- As it was before this statement: the update itself sees no other.
-    JOIN event_jobs before ON before.job_id = w.job_id
-    WHERE j.job_id = w.job_id AND j.status IN ('DONE', 'FAILED')
-    RETURNING j.job_id, j.artifact_uid, j.revision_id, j.generation, w.tokens,
-              jsonb_build_object(
-                  'status', before.status, 'attempts', before.attempts,
-                  'requested_by', before.requested_by, 'locked_by', before.locked_by,
-                  'last_error_code', before.last_error_code,
-                  'last_error_message', before.last_error_message) AS job_before
-)
-INSERT INTO backfill_item (backfill_id, artifact_uid, revision_id, job_id, generation,
-                           estimated_tokens, job_before)
-SELECT %(backfill_id)s, artifact_uid, revision_id, job_id, generation, tokens, job_before
-FROM asked;
-
--- fragment: held_by_nobody
-      (j.status = 'PENDING'
-       OR (j.status = 'PROCESSING' AND j.locked_at < now() - make_interval(secs => %(lease)s)))
-
--- name: withdraw_waiting
--- What backfills that were stopped still have in the queue goes back to how it stood before. What a
--- live run holds is left to it: it is paid for.
-WITH waiting AS (
-    SELECT i.backfill_id, i.job_id, i.job_before
-    FROM event_jobs j
-    JOIN backfill b ON b.backfill_id = j.backfill_id
-    JOIN backfill_item i ON i.backfill_id = j.backfill_id AND i.artifact_uid = j.artifact_uid
-                        AND i.revision_id = j.revision_id AND i.generation = j.generation
-    WHERE b.status IN ('PAUSED', 'CANCELLED')
-      AND
-    -- include: held_by_nobody
-    ORDER BY j.job_id
-    FOR UPDATE OF j
-), put_back AS (
-    UPDATE event_jobs j
-    SET status = w.job_before ->> 'status', attempts = (w.job_before ->> 'attempts')::int,
-        requested_by = w.job_before ->> 'requested_by', locked_at = NULL,
-        locked_by = w.job_before ->> 'locked_by',
-        last_error_code = w.job_before ->> 'last_error_code',
-        last_error_message = w.job_before ->> 'last_error_message',
-        backfill_id = NULL, needs_extractor = NULL, needs_model = NULL, needs_extract = 0,
-        needs_merge = 0
-    FROM waiting w WHERE j.job_id = w.job_id
-    RETURNING w.backfill_id, j.job_id
-)
-DELETE FROM backfill_item i USING put_back p
-WHERE i.backfill_id = p.backfill_id AND i.job_id = p.job_id;
-
--- name: forget_failed
--- What failed may be asked for once more.
-WITH failed AS (
-    SELECT i.job_id, i.generation FROM backfill_item i
-    JOIN event_jobs j ON j.job_id = i.job_id AND j.generation = i.generation
-    WHERE i.backfill_id = %(backfill_id)s AND j.status = 'FAILED'
-    FOR UPDATE OF j
-), freed AS (
-    UPDATE event_jobs j SET backfill_id = NULL FROM failed f WHERE j.job_id = f.job_id
-)
-DELETE FROM backfill_item i USING failed f
-WHERE i.backfill_id = %(backfill_id)s AND i.job_id = f.job_id;
 
 -- name: fresh_jobs_waiting
 -- A user waits for these, and this deployment could do them. One that failed and waits for its next try does
@@ -180,7 +105,7 @@ SELECT i.backfill_id, coalesce(x.finished_at, j.updated_at) AS ended_at,
                  AND x.extract_number >= version_number(b.extract_version)
                  AND x.merge_number >= version_number(b.merge_version) THEN 'done'
             WHEN j.generation IS DISTINCT FROM i.generation THEN 'overtaken'
-            WHEN j.status = 'FAILED' THEN 'failed'
+            WHEN j.status IN ('FAILED', 'CANCELED') THEN 'failed'
             WHEN j.status = 'PROCESSING' THEN 'working'
             ELSE 'waiting' END AS state
 FROM backfill_item i

@@ -186,11 +186,6 @@ WHERE status = 'PROCESSING'
   AND (locked_at IS NULL OR locked_at < now() - make_interval(secs => %(lease)s))
 LIMIT %(limit)s;
 
--- name: release_abandoned_jobs
-UPDATE event_jobs SET status = 'PENDING', locked_at = NULL, next_run_at = now()
-WHERE status = 'PROCESSING'
-  AND (locked_at IS NULL OR locked_at < now() - make_interval(secs => %(lease)s));
-
 -- name: find_revisions_without_text
 -- Nor are they whole without their chunks.
 SELECT r.artifact_uid, r.revision_id, r.source_system, r.source_id, count(*) OVER () AS total
@@ -208,21 +203,3 @@ FROM unnest(%(uids)s::text[], %(revisions)s::text[]) AS w (artifact_uid, revisio
 JOIN artifact_revision r USING (artifact_uid, revision_id)
 WHERE NOT EXISTS (SELECT 1 FROM revision_text t
                   WHERE t.artifact_uid = w.artifact_uid AND t.revision_id = w.revision_id);
-
--- name: ensure_jobs_of_revisions
--- Without a job they could not be extracted again.
-INSERT INTO event_jobs (artifact_uid, revision_id, max_attempts, requested_by)
-SELECT w.artifact_uid, w.revision_id, %(max_attempts)s, %(requested_by)s
-FROM unnest(%(uids)s::text[], %(revisions)s::text[]) AS w (artifact_uid, revision_id)
-ON CONFLICT (artifact_uid, revision_id, job_type) DO NOTHING;
-
--- name: reenqueue_revisions
--- What waits or is at work already will replace the events anyway. Answers are reused: it is not
--- they that are broken.
-UPDATE event_jobs j
-SET status = 'PENDING', attempts = 0, max_attempts = %(max_attempts)s,
-    generation = j.generation + 1, next_run_at = now(), locked_at = NULL, locked_by = NULL,
-    requested_by = %(requested_by)s, bypass_cache = false
-FROM unnest(%(uids)s::text[], %(revisions)s::text[]) AS w (artifact_uid, revision_id)
-WHERE j.artifact_uid = w.artifact_uid AND j.revision_id = w.revision_id
-  AND j.job_type = 'extract_events' AND j.status IN ('DONE', 'FAILED');

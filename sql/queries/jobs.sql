@@ -1,64 +1,137 @@
--- fragment: within_reach
--- What may be worked on here. A job of a backfill is for deployments that are new enough, of its
--- model where it names one, and due only while the backfill goes on: what a dead run gives back
--- after a pause is nobody's. What a newer prompt made is left to whoever has that prompt, unless a
--- person asked this very deployment. Nothing is known of ours: all are.
-      (%(extractor)s::text IS NULL OR (
-           (j.needs_extractor IS NULL
-            OR (j.needs_extractor = %(extractor)s AND j.needs_extract <= %(extract)s
-                AND j.needs_merge <= %(merge)s))
-       AND (j.needs_model IS NULL OR j.needs_model = %(model)s)
-       AND (%(by_hand)s OR NOT EXISTS (
-               SELECT 1 FROM extraction x
-               WHERE x.artifact_uid = j.artifact_uid AND x.revision_id = j.revision_id
-                 AND x.extractor = %(extractor)s
-                 AND (x.extract_number > %(extract)s OR x.merge_number > %(merge)s)))))
-  AND NOT EXISTS (SELECT 1 FROM backfill b
-                  WHERE b.backfill_id = j.backfill_id AND b.status IN ('PAUSED', 'CANCELLED'))
+-- Every statement that changes a job. Reading is in job_reading.sql. What the database allows, and
+-- writes into the ledger, is in the view job_transition; docs/jobs.md draws it.
 
--- fragment: in_working_order
--- The order in which jobs are worked on; those of backfills are kept apart by their callers.
-ORDER BY j.next_run_at, j.created_at, j.job_id
-LIMIT %(limit)s
+-- fragment: as_a_new_request
+-- A run in flight loses its lease, since the generation moves on.
+    status = 'PENDING', attempts = 0, generation = j.generation + 1, next_run_at = now(),
+    locked_at = NULL, locked_by = NULL, last_error_code = NULL, last_error_message = NULL,
+    origin = %(origin)s, requested_by = %(requested_by)s, trace_id = %(trace_id)s,
+    priority = %(priority)s
 
--- name: claimable_jobs
--- Due jobs, and jobs whose run has not shown a sign of life for a whole lease; those of backfills
--- after all others, with the run that was asked for this very attempt, if one was. Reads only. Each
--- part stops at the limit, by an index in that order: the length of the queue does not matter.
-WITH due AS (
-    (SELECT j.* FROM event_jobs j
-     WHERE j.job_type = 'extract_events' AND j.status = 'PENDING' AND j.next_run_at <= now()
-       AND j.backfill_id IS NULL
-       AND
--- include: within_reach
--- include: in_working_order
-    )
-    UNION ALL
-    (SELECT j.* FROM event_jobs j
-     WHERE j.job_type = 'extract_events' AND j.status = 'PENDING' AND j.next_run_at <= now()
-       AND j.backfill_id IS NOT NULL
-       AND
--- include: within_reach
--- include: in_working_order
-    )
-    UNION ALL
-    (SELECT j.* FROM event_jobs j
-     WHERE j.job_type = 'extract_events' AND j.status = 'PROCESSING'
-       AND j.locked_at < now() - make_interval(secs => %(lease)s)
-       AND
--- include: within_reach
--- include: in_working_order
-    )
+-- fragment: lease_expired
+      (j.status = 'PROCESSING' AND j.locked_at < now() - make_interval(secs => %(lease)s))
+
+-- fragment: held_by_nobody
+      (j.status = 'PENDING' OR
+-- include: lease_expired
+      )
+
+-- name: insert_jobs
+INSERT INTO event_jobs (artifact_uid, revision_id, max_attempts, backoff_policy, origin,
+                        requested_by, trace_id, priority, idempotency_key)
+SELECT n.uid, n.revision, %(max_attempts)s, %(backoff_policy)s, %(origin)s, %(requested_by)s,
+       %(trace_id)s, %(priority)s, %(idempotency_key)s
+FROM unnest(%(uids)s::text[], %(revisions)s::text[]) AS n (uid, revision)
+RETURNING artifact_uid, job_id;
+
+-- name: ensure_jobs
+-- A revision without a job (there should be none) gets one when its events are asked for.
+INSERT INTO event_jobs (artifact_uid, revision_id, max_attempts, origin, requested_by, trace_id,
+                        priority)
+SELECT artifact_uid, revision_id, coalesce(%(max_attempts)s::int, 5), %(origin)s,
+       %(requested_by)s, %(trace_id)s, %(priority)s
+FROM artifact_revision
+WHERE partition_key = ANY(%(keys)s)
+ON CONFLICT (artifact_uid, revision_id, job_type) DO NOTHING;
+
+-- name: ensure_jobs_of_revisions
+-- Without a job they could never be extracted again.
+INSERT INTO event_jobs (artifact_uid, revision_id, max_attempts, backoff_policy, origin,
+                        requested_by, trace_id, priority)
+SELECT w.artifact_uid, w.revision_id, %(max_attempts)s, %(backoff_policy)s, %(origin)s,
+       %(requested_by)s, %(trace_id)s, %(priority)s
+FROM unnest(%(uids)s::text[], %(revisions)s::text[]) AS w (artifact_uid, revision_id)
+ON CONFLICT (artifact_uid, revision_id, job_type) DO NOTHING;
+
+-- name: request_extraction
+-- A new request, whatever became of the last: a run in flight read what is out of date now.
+INSERT INTO event_jobs AS j (artifact_uid, revision_id, max_attempts, backoff_policy, origin,
+                             requested_by, trace_id, priority, idempotency_key)
+SELECT n.uid, n.revision, %(max_attempts)s, %(backoff_policy)s, %(origin)s, %(requested_by)s,
+       %(trace_id)s, %(priority)s, %(idempotency_key)s
+FROM unnest(%(uids)s::text[], %(revisions)s::text[]) AS n (uid, revision)
+ORDER BY n.uid, n.revision
+ON CONFLICT (artifact_uid, revision_id, job_type) DO UPDATE
+SET
+-- include: as_a_new_request
+  , max_attempts = excluded.max_attempts, bypass_cache = false,
+    idempotency_key = coalesce(excluded.idempotency_key, j.idempotency_key)
+RETURNING artifact_uid, job_id, status AS job_status;
+
+-- name: reset_job
+UPDATE event_jobs j
+SET
+-- include: as_a_new_request
+  , max_attempts = %(max_attempts)s, bypass_cache = %(bypass_cache)s
+WHERE j.job_id = %(job_id)s
+RETURNING *;
+
+-- name: reset_failed_jobs
+-- The same for all that failed, or that failed for one reason.
+UPDATE event_jobs j
+SET
+-- include: as_a_new_request
+  , bypass_cache = %(bypass_cache)s
+WHERE j.status = 'FAILED' AND j.job_type = 'extract_events' AND j.tenant_id = current_tenant()
+  AND (%(code)s::text IS NULL OR j.last_error_code = %(code)s
+       OR starts_with(substring(j.last_error_message FROM 'Last cause: (.*)'), %(code)s || ':'))
+RETURNING j.job_id, j.artifact_uid, j.revision_id;
+
+-- name: reenqueue_revisions
+-- What waits or is at work already will replace the events anyway. Answers are reused: it is not
+-- they that are broken.
+UPDATE event_jobs j
+SET
+-- include: as_a_new_request
+  , max_attempts = %(max_attempts)s, bypass_cache = false
+FROM unnest(%(uids)s::text[], %(revisions)s::text[]) AS w (artifact_uid, revision_id)
+WHERE j.artifact_uid = w.artifact_uid AND j.revision_id = w.revision_id
+  AND j.job_type = 'extract_events' AND j.status IN ('DONE', 'FAILED', 'CANCELED');
+
+-- name: reopen_jobs
+-- A person or a Dagster backfill asked for these again: a new request, whatever became of the last.
+-- What a live run works on is left alone.
+UPDATE event_jobs j
+SET
+-- include: as_a_new_request
+  , bypass_cache = %(fresh)s
+FROM artifact_revision r
+WHERE r.artifact_uid = j.artifact_uid AND r.revision_id = j.revision_id
+  AND r.partition_key = ANY(%(keys)s) AND j.job_type = 'extract_events'
+  AND (j.status <> 'PROCESSING' OR
+-- include: lease_expired
+  );
+
+-- name: ask_again
+-- A backfill's requests, in the order given: an earlier one is due earlier.
+WITH wanted AS (
+    SELECT * FROM unnest(%(job_ids)s::uuid[], %(tokens)s::bigint[]) WITH ORDINALITY
+        AS w (job_id, tokens, position)
+), asked AS (
+    UPDATE event_jobs j
+    SET status = 'PENDING', attempts = 0, generation = j.generation + 1, locked_at = NULL,
+        locked_by = NULL, last_error_code = NULL, last_error_message = NULL, bypass_cache = false,
+        origin = 'backfill', requested_by = %(requested_by)s, trace_id = %(trace_id)s,
+        priority = 0, backfill_id = %(backfill_id)s, needs_extractor = %(extractor)s,
+        needs_model = %(needs_model)s, needs_extract = %(extract)s, needs_merge = %(merge)s,
+        next_run_at = now() - make_interval(
+            secs => (cardinality(%(job_ids)s::uuid[]) - w.position) * 0.001)
+    FROM wanted w
+    -- As it was before this statement: the update itself sees no other.
+    JOIN event_jobs before ON before.job_id = w.job_id
+    WHERE j.job_id = w.job_id AND j.status IN ('DONE', 'FAILED', 'CANCELED')
+    RETURNING j.job_id, j.artifact_uid, j.revision_id, j.generation, w.tokens,
+              jsonb_build_object(
+                  'status', before.status, 'attempts', before.attempts,
+                  'origin', before.origin, 'requested_by', before.requested_by,
+                  'locked_by', before.locked_by, 'finished_at', before.finished_at,
+                  'last_error_code', before.last_error_code,
+                  'last_error_message', before.last_error_message) AS job_before
 )
-SELECT j.job_id, j.generation, j.attempts, j.last_error_code, r.partition_key,
-       r.artifact_uid, r.revision_id, j.next_run_at, j.backfill_id,
-       q.run_key, extract(epoch FROM now() - q.requested_at)::float8 AS requested_seconds_ago
-FROM due j
-JOIN artifact_revision r USING (artifact_uid, revision_id)
-LEFT JOIN job_request q ON q.job_id = j.job_id AND q.generation = j.generation
-                       AND q.attempts = j.attempts
-ORDER BY j.backfill_id IS NOT NULL, j.next_run_at, j.created_at, j.job_id
-LIMIT %(limit)s;
+INSERT INTO backfill_item (backfill_id, artifact_uid, revision_id, job_id, generation,
+                           estimated_tokens, job_before)
+SELECT %(backfill_id)s, artifact_uid, revision_id, job_id, generation, tokens, job_before
+FROM asked;
 
 -- name: limit_attempts
 -- What the settings say now counts also for jobs from before. What a live run works on keeps the
@@ -68,81 +141,30 @@ FROM artifact_revision r
 WHERE r.artifact_uid = j.artifact_uid AND r.revision_id = j.revision_id
   AND r.partition_key = ANY(%(keys)s) AND j.job_type = 'extract_events'
   AND j.max_attempts <> %(max_attempts)s
-  AND NOT (j.status = 'PROCESSING'
-           AND j.locked_at >= now() - make_interval(secs => %(lease)s));
+  AND (j.status <> 'PROCESSING' OR
+-- include: lease_expired
+  );
 
--- name: remember_requests
--- Which run was asked for which attempt. A job that is gone meanwhile is left out, and none goes
--- while this is written.
-INSERT INTO job_request (job_id, generation, attempts, run_key)
-SELECT j.job_id, asked.generation, asked.attempts, asked.run_key
-FROM unnest(%(job_ids)s::uuid[], %(generations)s::int[], %(attempts)s::int[], %(run_keys)s::text[])
-     AS asked (job_id, generation, attempts, run_key)
-JOIN event_jobs j ON j.job_id = asked.job_id
-FOR KEY SHARE OF j
-ON CONFLICT (job_id) DO UPDATE
-SET generation = EXCLUDED.generation, attempts = EXCLUDED.attempts, run_key = EXCLUDED.run_key,
-    requested_at = now();
-
--- name: forget_requests
--- A claimed job is in the hands of its run.
-DELETE FROM job_request WHERE job_id = ANY(%(job_ids)s::uuid[]);
-
--- name: tell_of_waiting_jobs
--- A run has claimed its jobs: others that waited for it to begin may have theirs.
-SELECT pg_notify('event_jobs', '')
-WHERE EXISTS (SELECT 1 FROM event_jobs j LEFT JOIN job_request q ON q.job_id = j.job_id
-              WHERE j.status = 'PENDING' AND j.next_run_at <= now() AND q.job_id IS NULL);
-
--- name: next_look_at_jobs
--- In how many seconds a job is due: now while one is being worked on, since its run may die; NULL
--- when none is open.
-SELECT extract(epoch FROM min(at) - now())::float8 AS seconds
-FROM ((SELECT next_run_at AS at FROM event_jobs
-       WHERE status = 'PENDING' ORDER BY next_run_at LIMIT 1)
-      UNION ALL
-      (SELECT now() FROM event_jobs WHERE status = 'PROCESSING' LIMIT 1)) AS open;
-
--- name: listen_for_jobs
-LISTEN event_jobs;
-
--- name: listen_for_runs
-LISTEN dagster_runs;
-
--- name: fail_exhausted_jobs
--- A document that kills its run every time must not be tried for ever.
+-- name: end_hopeless_jobs
+-- A document that kills its run every time must not be tried for ever; and what was canceled while
+-- its run died is not tried again.
 UPDATE event_jobs j
-SET status = 'FAILED', locked_at = NULL,
-    last_error_code = 'MAX_ATTEMPTS_EXCEEDED',
-    last_error_message = format('Gave up after %%s attempts. Last cause: %%s', j.attempts,
-                                coalesce(j.last_error_message, 'the run died without a word'))
+SET status = CASE WHEN j.cancel_requested_at IS NULL THEN 'FAILED' ELSE 'CANCELED' END,
+    locked_at = NULL,
+    last_error_code = CASE WHEN j.cancel_requested_at IS NULL THEN 'MAX_ATTEMPTS_EXCEEDED'
+                           ELSE j.last_error_code END,
+    last_error_message = CASE
+        WHEN j.cancel_requested_at IS NULL
+        THEN format('Gave up after %%s attempts. Last cause: %%s', j.attempts,
+                    coalesce(j.last_error_message, 'the run died without a word'))
+        ELSE j.last_error_message END
 FROM artifact_revision r
 WHERE r.artifact_uid = j.artifact_uid AND r.revision_id = j.revision_id
   AND r.partition_key = ANY(%(keys)s) AND j.job_type = 'extract_events'
-  AND j.attempts >= j.max_attempts
-  AND (j.status = 'PENDING'
-       OR (j.status = 'PROCESSING' AND j.locked_at < now() - make_interval(secs => %(lease)s)));
-
--- name: ensure_jobs
--- A revision without a job (there should be none) gets one when somebody asks for its events.
-INSERT INTO event_jobs (artifact_uid, revision_id, max_attempts, requested_by)
-SELECT artifact_uid, revision_id, coalesce(%(max_attempts)s::int, 5), %(requested_by)s
-FROM artifact_revision
-WHERE partition_key = ANY(%(keys)s)
-ON CONFLICT (artifact_uid, revision_id, job_type) DO NOTHING;
-
--- name: reopen_jobs
--- Somebody asked for these again: a new request, whatever became of the last. What a live run
--- works on is left alone.
-UPDATE event_jobs j
-SET status = 'PENDING', attempts = 0, generation = j.generation + 1, next_run_at = now(),
-    locked_at = NULL, locked_by = NULL, requested_by = %(requested_by)s,
-    bypass_cache = %(fresh)s
-FROM artifact_revision r
-WHERE r.artifact_uid = j.artifact_uid AND r.revision_id = j.revision_id
-  AND r.partition_key = ANY(%(keys)s) AND j.job_type = 'extract_events'
-  AND NOT (j.status = 'PROCESSING'
-           AND j.locked_at >= now() - make_interval(secs => %(lease)s));
+  AND (j.attempts >= j.max_attempts OR j.cancel_requested_at IS NOT NULL)
+  AND
+-- include: held_by_nobody
+;
 
 -- name: claim_jobs
 -- Two runs never get the same job: rows another run is claiming are skipped.
@@ -153,9 +175,9 @@ WITH due AS (
     JOIN artifact_revision r USING (artifact_uid, revision_id)
     WHERE r.partition_key = ANY(%(keys)s) AND j.job_type = 'extract_events'
       AND j.attempts < j.max_attempts
-      AND ((j.status = 'PENDING' AND j.next_run_at <= now())
-           OR (j.status = 'PROCESSING'
-               AND j.locked_at < now() - make_interval(secs => %(lease)s)))
+      AND ((j.status = 'PENDING' AND j.next_run_at <= now()) OR
+    -- include: lease_expired
+      )
       AND
     -- include: within_reach
     ORDER BY j.job_id
@@ -166,26 +188,29 @@ SET status = 'PROCESSING', locked_at = now(), locked_by = %(run_id)s, attempts =
 FROM due
 WHERE j.job_id = due.job_id
 RETURNING j.job_id, j.artifact_uid, j.revision_id, due.partition_key, j.attempts, j.max_attempts,
-          j.generation, j.requested_by, j.requested_at, j.bypass_cache, due.token_count,
-          due.dead_run_id;
+          j.generation, j.origin, j.requested_at, j.bypass_cache, j.backoff_policy, j.trace_id,
+          due.token_count, due.dead_run_id;
 
 -- name: heartbeat_jobs
--- A job whose last transaction is under way is locked: the others do not wait for it. Nobody can
--- take it meanwhile, and it counts as held.
+-- A job whose last transaction is under way is locked: the others do not wait for it. No other run
+-- can take it meanwhile, and it counts as held.
 WITH free AS (
     SELECT job_id FROM event_jobs
     WHERE locked_by = %(run_id)s AND status = 'PROCESSING' AND job_id = ANY(%(job_ids)s)
     ORDER BY job_id
     FOR UPDATE SKIP LOCKED
 ), refreshed AS (
-    UPDATE event_jobs j SET locked_at = now() FROM free WHERE j.job_id = free.job_id
+    UPDATE event_jobs j
+    SET locked_at = now(),
+        progress_at = CASE WHEN j.job_id = ANY(%(progressed)s) THEN now() ELSE j.progress_at END
+    FROM free WHERE j.job_id = free.job_id
 )
-SELECT job_id FROM event_jobs
+SELECT job_id, cancel_requested_at IS NOT NULL AS canceled FROM event_jobs
 WHERE locked_by = %(run_id)s AND status = 'PROCESSING' AND job_id = ANY(%(job_ids)s);
 
 -- name: hold_job
 -- Only the holder of the lease may write; the row stays locked until the transaction ends.
-SELECT job_id FROM event_jobs
+SELECT job_id, cancel_requested_at IS NOT NULL AS canceled FROM event_jobs
 WHERE job_id = %(job_id)s AND locked_by = %(run_id)s AND generation = %(generation)s
   AND status = 'PROCESSING'
 FOR UPDATE;
@@ -197,49 +222,102 @@ SET status = 'DONE', locked_at = NULL, last_error_code = NULL, last_error_messag
 WHERE job_id = %(job_id)s;
 
 -- name: fail_job
+-- A job that was to be canceled is: no further attempt is made.
 UPDATE event_jobs
-SET status = %(status)s, locked_at = NULL,
-    next_run_at = now() + make_interval(secs => %(wait)s),
+SET status = CASE WHEN cancel_requested_at IS NULL THEN %(status)s ELSE 'CANCELED' END,
+    locked_at = NULL, next_run_at = now() + make_interval(secs => %(wait)s),
     last_error_code = %(code)s, last_error_message = %(message)s
 WHERE job_id = %(job_id)s AND locked_by = %(run_id)s AND generation = %(generation)s
   AND status = 'PROCESSING'
 RETURNING status;
 
--- name: silent_runs
--- Of these runs, those that gave no sign of life for a whole lease: no claim, no heartbeat, no end
--- of a job.
-SELECT run_id FROM unnest(%(run_ids)s::text[]) AS run_id
-WHERE NOT EXISTS (
-    SELECT 1 FROM event_jobs j
-    WHERE j.locked_by = run_id AND j.updated_at >= now() - make_interval(secs => %(lease)s));
-
--- name: stored_by_run
--- Revisions whose events are those that this run stored.
-SELECT r.partition_key, e.events
-FROM extraction e JOIN artifact_revision r USING (artifact_uid, revision_id)
-WHERE e.run_id = %(run_id)s;
-
 -- name: release_jobs
 -- What a dead run held is due again at once.
 UPDATE event_jobs
-SET status = 'PENDING', locked_at = NULL, next_run_at = now(),
+SET status = CASE WHEN cancel_requested_at IS NULL THEN 'PENDING' ELSE 'CANCELED' END,
+    locked_at = NULL, next_run_at = now(),
     last_error_code = %(code)s, last_error_message = %(message)s
 WHERE locked_by = %(run_id)s AND status = 'PROCESSING'
 RETURNING job_id, artifact_uid, revision_id, attempts;
 
--- name: extraction_progress
--- Documents by what became of their latest revision's job. A job that was given up names its last
--- cause: that is what a person has to mend.
-SELECT coalesce(j.status, 'NONE') AS status, c.code, count(*) AS documents,
-       min(j.last_error_message) AS message
-FROM artifact_revision r
-LEFT JOIN event_jobs j ON j.artifact_uid = r.artifact_uid AND j.revision_id = r.revision_id
-                      AND j.job_type = 'extract_events'
-CROSS JOIN LATERAL (
-    SELECT CASE WHEN j.status IN ('PENDING', 'FAILED')
-                THEN coalesce(substring(j.last_error_message FROM 'Last cause: ([A-Z_]+): '),
-                              j.last_error_code) END AS code
-) c
-WHERE r.is_latest AND (%(uid)s::text IS NULL OR r.artifact_uid = %(uid)s)
-GROUP BY 1, 2
-ORDER BY documents DESC, 1, 2;
+-- name: release_abandoned_jobs
+UPDATE event_jobs
+SET status = CASE WHEN cancel_requested_at IS NULL THEN 'PENDING' ELSE 'CANCELED' END,
+    locked_at = NULL, next_run_at = now()
+WHERE status = 'PROCESSING'
+  AND (locked_at IS NULL OR locked_at < now() - make_interval(secs => %(lease)s));
+
+-- name: act_as
+-- Who acts, for the ledger, until the end of the transaction.
+SELECT set_config('memory.actor', coalesce(%(who)s, ''), true);
+
+-- name: cancel_job
+-- At once what no live run holds; the others at the next safe point of their run.
+UPDATE event_jobs j
+SET status = CASE WHEN
+-- include: held_by_nobody
+             THEN 'CANCELED' ELSE j.status END,
+    locked_at = CASE WHEN
+-- include: held_by_nobody
+                THEN NULL ELSE j.locked_at END,
+    cancel_requested_at = coalesce(j.cancel_requested_at, now())
+WHERE j.job_id = %(job_id)s AND j.status IN ('PENDING', 'PROCESSING')
+  AND j.tenant_id = current_tenant()
+RETURNING *;
+
+-- name: cancel_held_job
+-- By its own run, when nothing works on it any more.
+UPDATE event_jobs SET status = 'CANCELED', locked_at = NULL
+WHERE job_id = %(job_id)s AND locked_by = %(run_id)s AND generation = %(generation)s
+  AND status = 'PROCESSING' AND cancel_requested_at IS NOT NULL
+RETURNING status;
+
+-- name: withdraw_waiting
+-- What backfills that were stopped still have in the queue goes back to how it stood before. What a
+-- live run holds is left to it: it is paid for.
+WITH waiting AS (
+    SELECT i.backfill_id, i.job_id, i.job_before
+    FROM event_jobs j
+    JOIN backfill b ON b.backfill_id = j.backfill_id
+    JOIN backfill_item i ON i.backfill_id = j.backfill_id AND i.artifact_uid = j.artifact_uid
+                        AND i.revision_id = j.revision_id AND i.generation = j.generation
+    WHERE b.status IN ('PAUSED', 'CANCELLED')
+      AND
+    -- include: held_by_nobody
+    ORDER BY j.job_id
+    FOR UPDATE OF j
+), put_back AS (
+    UPDATE event_jobs j
+    SET status = w.job_before ->> 'status', attempts = (w.job_before ->> 'attempts')::int,
+        -- An item from before the ledger has what asked under the old name.
+        origin = coalesce(w.job_before ->> 'origin', w.job_before ->> 'requested_by'),
+        requested_by = CASE WHEN w.job_before ? 'origin' THEN w.job_before ->> 'requested_by' END,
+        finished_at = (w.job_before ->> 'finished_at')::timestamptz, locked_at = NULL,
+        locked_by = w.job_before ->> 'locked_by',
+        last_error_code = w.job_before ->> 'last_error_code',
+        last_error_message = w.job_before ->> 'last_error_message',
+        backfill_id = NULL, needs_extractor = NULL, needs_model = NULL, needs_extract = 0,
+        needs_merge = 0
+    FROM waiting w WHERE j.job_id = w.job_id
+    RETURNING w.backfill_id, j.job_id
+)
+DELETE FROM backfill_item i USING put_back p
+WHERE i.backfill_id = p.backfill_id AND i.job_id = p.job_id;
+
+-- name: forget_failed
+-- What failed may be asked for once more.
+WITH failed AS (
+    SELECT i.job_id, i.generation FROM backfill_item i
+    JOIN event_jobs j ON j.job_id = i.job_id AND j.generation = i.generation
+    WHERE i.backfill_id = %(backfill_id)s AND j.status = 'FAILED'
+    FOR UPDATE OF j
+), freed AS (
+    UPDATE event_jobs j SET backfill_id = NULL FROM failed f WHERE j.job_id = f.job_id
+)
+DELETE FROM backfill_item i USING failed f
+WHERE i.backfill_id = %(backfill_id)s AND i.job_id = f.job_id;
+
+-- name: delete_jobs_of_artifact
+-- With their history, and the answers that were promised for a key.
+WITH answers AS (DELETE FROM idempotent_request WHERE artifact_uid = %(uid)s)
+DELETE FROM event_jobs WHERE artifact_uid = %(uid)s;

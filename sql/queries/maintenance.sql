@@ -34,7 +34,7 @@ WITH held AS (
     LEFT JOIN event_jobs j ON j.artifact_uid = r.artifact_uid AND j.revision_id = r.revision_id
                           AND j.job_type = 'extract_events'
     WHERE p.partitions_def_name = 'revisions'
-      AND (j.status IS NULL OR j.status IN ('DONE', 'FAILED'))
+      AND (j.status IS NULL OR j.status IN ('DONE', 'FAILED', 'CANCELED'))
       AND NOT EXISTS (SELECT 1 FROM ranges WHERE p.id BETWEEN ranges.first AND ranges.last)
     ORDER BY r.partition_key IS NOT NULL, r.is_latest, j.status IS NOT DISTINCT FROM 'FAILED',
              r.latest_since, p.id

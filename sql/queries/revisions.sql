@@ -76,20 +76,6 @@ DELETE FROM revision_chunk c
 USING unnest(%(uids)s::text[], %(revisions)s::text[]) AS n (uid, revision)
 WHERE c.artifact_uid = n.uid AND c.revision_id = n.revision;
 
--- name: request_extraction
--- A new request, whatever became of the last: a run in flight read what is out of date now, and
--- loses its lease since the generation moves on.
-INSERT INTO event_jobs AS j (artifact_uid, revision_id, max_attempts, requested_by)
-SELECT n.uid, n.revision, %(max_attempts)s, %(requested_by)s
-FROM unnest(%(uids)s::text[], %(revisions)s::text[]) AS n (uid, revision)
-ORDER BY n.uid, n.revision
-ON CONFLICT (artifact_uid, revision_id, job_type) DO UPDATE
-    SET status = 'PENDING', attempts = 0, max_attempts = excluded.max_attempts,
-        generation = j.generation + 1, next_run_at = now(), locked_at = NULL, locked_by = NULL,
-        last_error_code = NULL, last_error_message = NULL, requested_by = excluded.requested_by,
-        bypass_cache = false
-RETURNING artifact_uid, job_id, status AS job_status;
-
 -- name: insert_revisions
 -- clock_timestamp: two revisions that waited for each other's lock keep their order.
 INSERT INTO artifact_revision (
@@ -137,17 +123,6 @@ FROM unnest(%(uids)s::text[], %(revisions)s::text[], %(titles)s::text[], %(index
             %(ids)s::text[], %(starts)s::int[], %(ends)s::int[], %(tokens)s::int[],
             %(hashes)s::text[], %(texts)s::text[], %(long)s::bool[])
      AS c (uid, revision, title, index, id, start_char, end_char, tokens, hash, text, long);
-
--- name: insert_jobs
-INSERT INTO event_jobs (artifact_uid, revision_id, max_attempts, requested_by)
-SELECT n.uid, n.revision, %(max_attempts)s, %(requested_by)s
-FROM unnest(%(uids)s::text[], %(revisions)s::text[]) AS n (uid, revision)
-RETURNING artifact_uid, job_id;
-
--- name: insert_job
-INSERT INTO event_jobs (artifact_uid, revision_id, max_attempts, requested_by)
-VALUES (%(uid)s, %(revision)s, %(max_attempts)s, %(requested_by)s)
-RETURNING job_id;
 
 -- name: get_revision
 -- One revision: the named one, the one with that artifact_id, or the latest.
@@ -225,9 +200,6 @@ WHERE e.artifact_uid = %(uid)s ORDER BY a.name_key;
 DELETE FROM actor_name n
 WHERE n.name_key = ANY (%(names)s::text[])
   AND NOT EXISTS (SELECT 1 FROM event_actor a WHERE a.name_key = n.name_key);
-
--- name: delete_jobs_of_artifact
-DELETE FROM event_jobs WHERE artifact_uid = %(uid)s;
 
 -- name: delete_chunks_of_artifact
 DELETE FROM revision_chunk WHERE artifact_uid = %(uid)s;

@@ -122,7 +122,7 @@ class Deployment(Pipeline):
 
     def progress(self) -> Counter[str]:
         """Jobs of the backfill by status."""
-        rows = self.sql("SELECT status FROM event_jobs WHERE requested_by = 'backfill'")
+        rows = self.sql("SELECT status FROM event_jobs WHERE origin = 'backfill'")
         return Counter(row["status"] for row in rows)
 
     def delete(self, artifact_uid: str) -> None:

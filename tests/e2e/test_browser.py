@@ -95,7 +95,7 @@ def test_a_failed_revision_is_found_by_its_name_and_turns_green_after_a_click(
     eventually(lambda: operator.job(refused)["status"] == "DONE", what="the job")
     expect(page.get_by_text("Failed (0)")).to_be_visible()
     expect(page.get_by_text("Materialized (2)")).to_be_visible()
-    assert operator.job(refused)["requested_by"] == "ui"
+    assert operator.job(refused)["origin"] == "ui"
     assert len(operator.events(refused)) == 1
     page.reload()
     expect(page.get_by_text("Kick-off minutes", exact=True).filter(visible=True)).to_have_count(1)

@@ -106,7 +106,7 @@ def redo_a_failed_revision(operator: Operator) -> None:
     assert operator.wait_finished(run_id) == "SUCCESS"
     status = job_status(operator, ingested)
     assert status["status"] == "DONE"
-    assert (status["requested_by"], status["locked_by"]) == ("ui", run_id)
+    assert (status["origin"], status["locked_by"]) == ("ui", run_id)
     assert (status["attempts"], status["last_error_code"]) == (1, None)
     assert len(operator.events(ingested)) == 1
     assert operator.is_green(ingested)
@@ -282,7 +282,7 @@ def test_partitions_are_retired_beyond_the_limit_and_come_back_when_asked_for(
     renewed(operator, by_tool)
     operator.command("backfill", "start", "--artifact", by_backfill["artifact_uid"], "--yes")
     renewed(operator, by_backfill)
-    assert job_of(operator, by_backfill)["requested_by"] == "backfill"
+    assert job_of(operator, by_backfill)["origin"] == "backfill"
     assert {one["job_id"]: operator.story(one) for one in old[1:4]} == stories
 
 

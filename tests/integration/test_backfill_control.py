@@ -44,7 +44,7 @@ async def test_pausing_takes_back_what_waits_and_resuming_goes_on(
     assert (paused.backfill.status, paused.progress.working) == ("PAUSED", 1)
     now = {row["artifact_uid"]: row for row in await new.jobs()}
     for row in before[:2]:
-        kept = ("status", "attempts", "requested_by", "locked_by", "backfill_id")
+        kept = ("status", "attempts", "origin", "requested_by", "locked_by", "backfill_id")
         assert [now[row["artifact_uid"]][name] for name in kept] == [row[name] for name in kept]
     assert (await tick(new.runtime)).note == "it is paused"
     assert held.artifact_uid == uids[2]
@@ -131,7 +131,7 @@ async def test_a_new_request_takes_a_job_out_of_the_backfill(deployment: Deploym
     await reextract(new.runtime, uid, None, force=True)
 
     [job] = await new.jobs()
-    assert (job["requested_by"], job["backfill_id"], job["needs_extractor"]) == ("tool", None, None)
+    assert (job["origin"], job["backfill_id"], job["needs_extractor"]) == ("tool", None, None)
     assert await asked_for(old) == [uid], "its events are as old: nothing would be undone"
     await new.extract("run-2")
     assert (await tick(new.runtime)).status == "DONE"
@@ -227,7 +227,7 @@ async def test_the_tools_say_who_asked_and_what_made_the_events(
     assert started.first is not None
 
     waiting = await tools("job_status", artifact_uid=uid)
-    assert waiting["requested_by"] == "backfill"
+    assert (waiting["origin"], waiting["requested_by"]) == ("backfill", "cli")
     assert waiting["backfill_id"] == str(started.first.backfill_id)
     assert waiting["extracted"]["requested_by"] == "ingest"
     assert waiting["extracted"]["prompt_version"].startswith(f"{number_of('extract', 1)}-")

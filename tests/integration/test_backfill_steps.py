@@ -57,7 +57,7 @@ async def test_newest_first_and_latest_before_superseded_in_steps_of_so_many(
     assert (await tick(new.runtime)).asked == 1
     [last] = await new.rows("SELECT * FROM event_jobs WHERE status = 'PENDING'")
     assert order == [uids[0], uids[3], uids[2], uids[1]]
-    assert (last["artifact_uid"], last["requested_by"]) == (uids[0], "backfill")
+    assert (last["artifact_uid"], last["origin"]) == (uids[0], "backfill")
     assert last["revision_id"] != again.revision_id
 
     await new.extract("run-4")

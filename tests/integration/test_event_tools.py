@@ -24,6 +24,7 @@ NOBODY = "00000000-0000-4000-8000-000000000000"
 
 def set_status(sql: psycopg.Connection, status: str, **columns: Any) -> None:
     columns["status"] = status
+    sql.execute("UPDATE event_jobs SET status = 'PENDING' WHERE status <> 'PENDING'")
     assignments = ", ".join(f"{name} = %({name})s" for name in columns)
     sql.execute(f"UPDATE event_jobs SET {assignments}", columns)
 
@@ -227,7 +228,7 @@ async def test_without_a_job_one_is_made(tools: ToolClient, sql: psycopg.Connect
     assert answer["status"] == "PENDING"
     assert answer["revision_id"] == document["revision_id"]
     assert job_row(sql) == ("PENDING", 0, 1, None)
-    assert (await tools("job_status", job_id=answer["job_id"]))["requested_by"] == "tool"
+    assert (await tools("job_status", job_id=answer["job_id"]))["origin"] == "tool"
 
 
 @pytest.mark.parametrize("status", ["PENDING", "PROCESSING"])
@@ -309,7 +310,7 @@ async def test_force_takes_the_lease_from_a_run_in_flight(
     with pytest.raises(jobs.LeaseLost):
         async with runtime.database.transaction() as session:
             await jobs.hold(session, job)
-    assert await jobs.heartbeat(runtime.database, "run-1", [job.job_id]) == set()
+    assert not (await jobs.heartbeat(runtime.database, "run-1", [job.job_id])).jobs
 
 
 async def test_an_old_revision_can_be_named(garden: Garden, tools: ToolClient) -> None:

@@ -75,10 +75,13 @@ class TestQueue:
         for status, number in jobs.items():
             for index in range(number):
                 connection.execute(
-                    "INSERT INTO event_jobs (artifact_uid, revision_id, status) "
-                    "VALUES (%s, %s, %s)",
-                    [f"uid_{index}", f"rev_{status}", status],
+                    "INSERT INTO event_jobs (artifact_uid, revision_id) VALUES (%s, %s)",
+                    [f"uid_{index}", f"rev_{status}"],
                 )
+            connection.execute(
+                "UPDATE event_jobs SET status = %s WHERE revision_id = %s",
+                [status, f"rev_{status}"],
+            )
         queue = (await check_health(database, beating)).queue
         assert (queue.pending, queue.processing, queue.failed, queue.done) == (4, 3, 2, 1)
 

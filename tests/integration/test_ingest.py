@@ -239,7 +239,7 @@ async def test_the_job_waits_for_the_pipeline(tools: ToolClient, sql: psycopg.Co
 
     [(job_id, uid, revision, status, attempts, by)] = rows(
         sql,
-        "SELECT job_id::text, artifact_uid, revision_id, status, attempts, requested_by "
+        "SELECT job_id::text, artifact_uid, revision_id, status, attempts, origin "
         "FROM event_jobs WHERE job_type = 'extract_events'",
     )
     assert (job_id, uid, revision) == (answer["job_id"], UID, answer["revision_id"])

@@ -154,6 +154,7 @@ async def an_index_without_an_event(pipeline: Pipeline) -> str:
 
 
 async def a_lease_that_ended(pipeline: Pipeline) -> str:
+    await pipeline.rows("UPDATE event_jobs SET status = 'PENDING'")
     [row] = await pipeline.rows(
         "UPDATE event_jobs SET status = 'PROCESSING', locked_by = 'gone', "
         "locked_at = now() - interval '95 seconds' WHERE job_id = "
@@ -342,7 +343,7 @@ async def test_a_broken_quote_without_a_job_is_mended_as_well(pipeline: Pipeline
 
     assert done.awaited == 1
     [job] = await pipeline.jobs()
-    assert (job["status"], job["requested_by"], job["bypass_cache"]) == ("PENDING", "repair", False)
+    assert (job["status"], job["origin"], job["bypass_cache"]) == ("PENDING", "repair", False)
     await pipeline.extract("run-2")
     assert await pipeline.broken_evidence() == []
 
@@ -350,7 +351,8 @@ async def test_a_broken_quote_without_a_job_is_mended_as_well(pipeline: Pipeline
 async def test_a_repair_does_not_ask_the_model_again(pipeline: Pipeline) -> None:
     """An earlier request that failed may have left its mark."""
     await another_quote(pipeline)
-    await pipeline.rows("UPDATE event_jobs SET status = 'FAILED', bypass_cache = true")
+    await pipeline.rows("UPDATE event_jobs SET status = 'PENDING', bypass_cache = true")
+    await pipeline.rows("UPDATE event_jobs SET status = 'FAILED'")
 
     await the("every_quote_is_exact").repair(pipeline.runtime)
 

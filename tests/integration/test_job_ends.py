@@ -103,12 +103,12 @@ async def test_somebody_who_asks_again_gets_a_new_request(
 ) -> None:
     keys = queue.add()
     queue.change(
-        "status = %s, attempts = 5, next_run_at = now() + interval '1 hour', requested_by = 'x'",
+        "status = %s, attempts = 5, next_run_at = now() + interval '1 hour', origin = 'x'",
         status,
     )
     [job] = await jobs.claim(stores, keys, "run-1", redo_as="ui")
 
-    assert (job.generation, job.attempts, job.requested_by) == (2, 1, "ui")
+    assert (job.generation, job.attempts, job.origin) == (2, 1, "ui")
     assert queue.one()["status"] == "PROCESSING"
 
 
@@ -138,7 +138,7 @@ async def test_a_revision_without_a_job_gets_one_when_asked_for(
     queue.run("DELETE FROM event_jobs")
     [job] = await jobs.claim(stores, keys, "run-1", redo_as="ui")
 
-    assert (job.requested_by, job.attempts) == ("ui", 1)
+    assert (job.origin, job.attempts) == ("ui", 1)
 
 
 async def test_when_many_ask_again_at_once_each_job_is_redone_once(

@@ -141,7 +141,7 @@ async def test_a_heartbeat_keeps_a_lease_alive(stores: Database, queue: Queue) -
     job = await claimed(stores, keys)
     queue.let_leases_expire()
 
-    assert await jobs.heartbeat(stores, "run-1", [job.job_id]) == {job.job_id}
+    assert (await jobs.heartbeat(stores, "run-1", [job.job_id])).jobs == {job.job_id}
     assert await jobs.claim(stores, keys, "run-2") == []
 
 
@@ -152,7 +152,7 @@ async def test_a_heartbeat_tells_which_leases_are_gone(stores: Database, queue: 
     queue.run("UPDATE event_jobs SET status = 'DONE' WHERE job_id = %s", done)
     queue.run("DELETE FROM event_jobs WHERE job_id = %s", gone)
 
-    assert await jobs.heartbeat(stores, "run-1", [lost, done, gone, kept]) == {kept}
+    assert (await jobs.heartbeat(stores, "run-1", [lost, done, gone, kept])).jobs == {kept}
 
 
 async def test_a_heartbeat_does_not_wait_for_a_job_that_is_being_stored(
@@ -164,7 +164,7 @@ async def test_a_heartbeat_does_not_wait_for_a_job_that_is_being_stored(
         await jobs.hold(session, stored)
         held = await jobs.heartbeat(stores, "run-1", [stored.job_id, other.job_id])
 
-    assert held == {stored.job_id, other.job_id}, "nobody can take what is locked"
+    assert held.jobs == {stored.job_id, other.job_id}, "nobody can take what is locked"
     assert [job.job_id for job in await jobs.claim(stores, ["key-1", "key-2"], "run-2")] == [
         stored.job_id
     ], "the other lease was refreshed"
@@ -181,7 +181,7 @@ async def test_heartbeat_and_claim_never_both_win_an_expired_job(
         *(jobs.heartbeat(crowd, "old", [id_]) for id_ in old),
         *(jobs.claim(crowd, keys, f"run-{number}") for number in range(4)),
     )
-    kept: set[UUID] = set().union(*results[:MANY])  # type: ignore[arg-type]
+    kept: set[UUID] = set().union(*(held.jobs for held in results[:MANY]))  # type: ignore[union-attr]
     taken = [job.job_id for batch in results[MANY:] for job in batch]  # type: ignore[union-attr]
 
     holders = {row["job_id"]: row["locked_by"] for row in queue.all()}

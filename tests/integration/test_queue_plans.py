@@ -1,6 +1,7 @@
 """How Postgres finds the head of a long queue: by an index in working order, reading few rows."""
 
 from typing import Any
+from uuid import UUID
 
 import psycopg
 import pytest
@@ -44,7 +45,10 @@ def test_looking_at_the_head_of_the_queue_reads_no_more_than_it_shows(
             connection.execute("VACUUM ANALYZE event_jobs")
         row = connection.execute(
             b"EXPLAIN (ANALYZE, FORMAT JSON) " + queries.get("claimable_jobs"),
-            {"lease": LEASE_SECONDS, "limit": LIMIT, **reach(None)},
+            {
+                **{"lease": LEASE_SECONDS, "limit": LIMIT, "share": LIMIT, "now": None},
+                **{"tenants": [UUID(int=0)], **reach(None)},
+            },
         ).fetchone()
     assert row is not None
     [plan] = row[0]

@@ -48,7 +48,7 @@ def extraction(narrative: str = "Alice launched it.", **changes: Any) -> Extract
         attempts=2,
         max_attempts=5,
         generation=1,
-        requested_by="ingest",
+        origin="ingest",
         bypass_cache=False,
         run_id="run",
     )

@@ -12,10 +12,12 @@ from memory_assets.requests import (
     batches,
     lane_tags,
     lanes,
+    let_old_runs_pass,
     still_wanted,
     worth_a_run,
 )
 from memory_core.kernel.database import Row
+from memory_core.queue.asking import HIGHEST
 from memory_core.queue.jobs import RUN_DIED
 
 RUN_KEY = "the-run"
@@ -34,9 +36,11 @@ def job(
     attempts: int = 0,
     error: str | None = None,
     backfill: str | None = None,
+    priority: int = 0,
 ) -> Row:
     return {
         "job_id": f"job-{number}",
+        "priority": priority,
         "generation": generation,
         "attempts": attempts,
         "last_error_code": error,
@@ -146,6 +150,33 @@ def test_a_backfill_never_shares_a_run_with_fresh_work_and_comes_after_it() -> N
     assert lane_tags(fresh) == {}
     assert lane_tags(later) == {"lane": "backfill", "backfill": "b", "dagster/priority": "-10"}
     assert lanes([]) == []
+
+
+def test_a_run_is_as_urgent_as_its_most_urgent_job() -> None:
+    assert lane_tags([job(0), job(1, priority=7), job(2, priority=-3)]) == {"dagster/priority": "7"}
+
+
+def test_a_run_that_waited_long_passes_all_others(
+    instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @dg.job
+    def nothing() -> None:
+        return None
+
+    def queued(**tags: str) -> str:
+        run = instance.create_run_for_job(nothing, tags=tags, status=dg.DagsterRunStatus.QUEUED)
+        return run.run_id
+
+    old = queued(**{"dagster/priority": "-10"})
+    at_work = instance.create_run_for_job(nothing, status=dg.DagsterRunStatus.STARTED)
+    assert let_old_runs_pass(instance) == []
+
+    monkeypatch.setattr("memory_assets.requests.QUEUED_SECONDS", -1.0)
+    assert let_old_runs_pass(instance) == [old]
+    assert let_old_runs_pass(instance) == [], "once is enough"
+    [record] = instance.get_run_records(dg.RunsFilter(run_ids=[old]))
+    assert int(record.dagster_run.tags["dagster/priority"]) > HIGHEST
+    assert "dagster/priority" not in instance.get_run_by_id(at_work.run_id).tags  # type: ignore[union-attr]
 
 
 def test_what_is_due_first_is_requested_first() -> None:

@@ -44,6 +44,8 @@ DEFAULTS: dict[str, object] = {
     "RANKING": "scores",
     "RRF_CONSTANT": 60,
     "EVENT_MAX_ATTEMPTS": 5,
+    "EVENT_BACKOFF": "exp",
+    "STUCK_RUN_MINUTES": 30.0,
     "MCP_HOST": "127.0.0.1",
     "MCP_PORT": 3000,
     "DAGSTER_HOST": "127.0.0.1",

@@ -24,7 +24,7 @@ SPECIFIED = {
 }  # fmt: skip
 EVERY_TOOL = SPECIFIED | {
     "artifact_history", "artifact_ingest_file", "event_diff", "commitment_list", "stakeholder_map",
-    "history_delete", "timeline",
+    "history_delete", "timeline", "job_list", "job_cancel",
 }  # fmt: skip
 
 

@@ -1,0 +1,52 @@
+"""Requests with a key of the client's own: made once, however often they are sent."""
+
+import hashlib
+from dataclasses import asdict, dataclass, replace
+from typing import Self
+
+import orjson
+
+from memory_core.artifacts.document import Document
+from memory_core.artifacts.result import IngestResult
+from memory_core.kernel.database import Session
+from memory_core.kernel.errors import Conflict
+from memory_core.log.change import Position
+
+
+@dataclass(frozen=True, slots=True)
+class KeyedRequest:
+    """A key lives as long as the document that its first request stored."""
+
+    key: str
+    request_hash: str  # of all arguments
+
+    @classmethod
+    def of(cls, key: str, document: Document, priority: int) -> Self:
+        arguments = orjson.dumps([asdict(document), priority], option=orjson.OPT_SORT_KEYS)
+        return cls(key, hashlib.sha256(arguments).hexdigest())
+
+    async def first_answer(self, session: Session) -> IngestResult | None:
+        """What the key's first request was answered; others with it wait until then."""
+        await session.one("lock_idempotency_key", key=self.key)
+        row = await session.one("first_answer", key=self.key)
+        if row is None:
+            return None
+        if row["request_hash"] != self.request_hash:
+            raise Conflict(
+                f"The idempotency_key {self.key!r} was used for a request with other arguments; "
+                "nothing was stored. Take a new key for a new request.",
+                details={"parameter": "idempotency_key"},
+            )
+        answer = IngestResult(**row["answer"])
+        position = row["answer"]["position"]
+        return replace(answer, position=Position.parse(position) if position else None)
+
+    async def keep(self, session: Session, result: IngestResult) -> None:
+        position = str(result.position) if result.position else None
+        await session.run(
+            "keep_first_answer",
+            key=self.key,
+            request_hash=self.request_hash,
+            artifact_uid=result.artifact_uid,
+            answer=orjson.dumps({**asdict(result), "position": position}).decode(),
+        )

@@ -1,0 +1,28 @@
+"""What a request for a job says: what asked, who, in which call, and how urgently."""
+
+from typing import Any
+
+from memory_core.kernel.settings import Settings
+from memory_core.log import origin
+
+LOWEST, HIGHEST = -100, 100
+
+
+def asked(what: str, *, priority: int = 0) -> dict[str, Any]:
+    """Columns of a request. `what`: ingest, tool, ui, backfill, schedule or repair."""
+    by = origin.current()
+    return {
+        "origin": what,
+        "requested_by": by.user_id or by.actor_id,
+        "trace_id": by.trace_id,
+        "priority": priority,
+    }
+
+
+def asked_under(settings: Settings, what: str, *, priority: int = 0) -> dict[str, Any]:
+    """The same, with what the settings say of new jobs."""
+    return {
+        **asked(what, priority=priority),
+        "max_attempts": settings.event_max_attempts,
+        "backoff_policy": settings.event_backoff,
+    }

@@ -1,0 +1,239 @@
+-- What the queue says of its jobs. Nothing here changes one.
+
+-- fragment: within_reach
+-- What may be worked on here. A job of a backfill is for deployments that are new enough, of its
+-- model where it names one, and due only while the backfill goes on: what a dead run gives back
+-- after a pause is left alone. What a newer prompt made is left to a deployment that has it, unless
+-- a person asked this very deployment. Without versions of ours, all jobs are.
+      (%(extractor)s::text IS NULL OR (
+           (j.needs_extractor IS NULL
+            OR (j.needs_extractor = %(extractor)s AND j.needs_extract <= %(extract)s
+                AND j.needs_merge <= %(merge)s))
+       AND (j.needs_model IS NULL OR j.needs_model = %(model)s)
+       AND (%(by_hand)s OR NOT EXISTS (
+               SELECT 1 FROM extraction x
+               WHERE x.artifact_uid = j.artifact_uid AND x.revision_id = j.revision_id
+                 AND x.extractor = %(extractor)s
+                 AND (x.extract_number > %(extract)s OR x.merge_number > %(merge)s)))))
+  AND NOT EXISTS (SELECT 1 FROM backfill b
+                  WHERE b.backfill_id = j.backfill_id AND b.status IN ('PAUSED', 'CANCELLED'))
+
+-- name: tenants_in_queue
+SELECT t.tenant_id FROM tenant t
+WHERE EXISTS (SELECT 1 FROM event_jobs j
+              WHERE j.tenant_id = t.tenant_id AND j.status = 'PENDING');
+
+-- fragment: in_order_of_turns
+    ORDER BY j.turn_at, j.job_id
+    LIMIT %(share)s
+
+-- name: claimable_jobs
+-- Due jobs, and jobs whose run has not shown a sign of life for a whole lease, with the run that was
+-- asked for this very attempt, if one was. Tenants take turns; within a tenant the earlier turn
+-- comes first (see turn_at); of ten places one is a backfill's. Reads only. Each part stops at its
+-- share, by an index in that order: the length of the queue does not matter.
+WITH fresh AS (
+    SELECT f.*, row_number() OVER (PARTITION BY f.tenant_id ORDER BY f.turn_at, f.job_id) AS round
+    FROM unnest(%(tenants)s::uuid[]) AS t (tenant_id)
+    CROSS JOIN LATERAL (
+        SELECT j.* FROM event_jobs j
+        WHERE j.tenant_id = t.tenant_id AND j.status = 'PENDING' AND j.backfill_id IS NULL
+          AND j.job_type = 'extract_events'
+          AND j.next_run_at <= coalesce(%(now)s::timestamptz, now())
+          AND
+-- include: within_reach
+-- include: in_order_of_turns
+    ) f
+    UNION ALL
+    (SELECT j.*, 0 AS round FROM event_jobs j
+     WHERE j.job_type = 'extract_events' AND j.status = 'PROCESSING'
+       AND j.locked_at < now() - make_interval(secs => %(lease)s)
+       AND
+-- include: within_reach
+     ORDER BY j.locked_at, j.job_id
+     LIMIT %(limit)s)
+), later AS (
+    SELECT f.*, row_number() OVER (PARTITION BY f.tenant_id ORDER BY f.turn_at, f.job_id) AS round
+    FROM unnest(%(tenants)s::uuid[]) AS t (tenant_id)
+    CROSS JOIN LATERAL (
+        SELECT j.* FROM event_jobs j
+        WHERE j.tenant_id = t.tenant_id AND j.status = 'PENDING' AND j.backfill_id IS NOT NULL
+          AND j.job_type = 'extract_events'
+          AND j.next_run_at <= coalesce(%(now)s::timestamptz, now())
+          AND
+-- include: within_reach
+-- include: in_order_of_turns
+    ) f
+), due AS (
+    SELECT *, row_number() OVER (ORDER BY round, turn_at, job_id) AS place FROM fresh
+    UNION ALL
+    SELECT *, 10 * row_number() OVER (ORDER BY round, turn_at, job_id) AS place FROM later
+)
+SELECT j.job_id, j.generation, j.attempts, j.last_error_code, r.partition_key,
+       r.artifact_uid, r.revision_id, j.next_run_at, j.backfill_id, j.priority, j.tenant_id,
+       q.run_key, extract(epoch FROM now() - q.requested_at)::float8 AS requested_seconds_ago
+FROM (SELECT * FROM due ORDER BY place, backfill_id IS NOT NULL LIMIT %(limit)s) j
+JOIN artifact_revision r USING (artifact_uid, revision_id)
+LEFT JOIN job_request q ON q.job_id = j.job_id AND q.generation = j.generation
+                       AND q.attempts = j.attempts
+ORDER BY j.place, j.backfill_id IS NOT NULL;
+
+-- name: remember_requests
+-- Which run was asked for which attempt. A job that is gone meanwhile is left out, and none goes
+-- while this is written.
+INSERT INTO job_request (job_id, generation, attempts, run_key)
+SELECT j.job_id, asked.generation, asked.attempts, asked.run_key
+FROM unnest(%(job_ids)s::uuid[], %(generations)s::int[], %(attempts)s::int[], %(run_keys)s::text[])
+     AS asked (job_id, generation, attempts, run_key)
+JOIN event_jobs j ON j.job_id = asked.job_id
+FOR KEY SHARE OF j
+ON CONFLICT (job_id) DO UPDATE
+SET generation = EXCLUDED.generation, attempts = EXCLUDED.attempts, run_key = EXCLUDED.run_key,
+    requested_at = now();
+
+-- name: forget_requests
+-- A claimed job is in the hands of its run.
+DELETE FROM job_request WHERE job_id = ANY(%(job_ids)s::uuid[]);
+
+-- name: tell_of_waiting_jobs
+-- A run has claimed its jobs: others that waited for it to begin may have theirs.
+SELECT pg_notify('event_jobs', '')
+WHERE EXISTS (SELECT 1 FROM event_jobs j LEFT JOIN job_request q ON q.job_id = j.job_id
+              WHERE j.status = 'PENDING' AND j.next_run_at <= now() AND q.job_id IS NULL);
+
+-- name: next_look_at_jobs
+-- In how many seconds a job is due: now while one is being worked on, since its run may die; NULL
+-- when none is open.
+SELECT extract(epoch FROM min(at) - now())::float8 AS seconds
+FROM ((SELECT next_run_at AS at FROM event_jobs
+       WHERE status = 'PENDING' ORDER BY next_run_at LIMIT 1)
+      UNION ALL
+      (SELECT now() FROM event_jobs WHERE status = 'PROCESSING' LIMIT 1)) AS open;
+
+-- name: listen_for_jobs
+LISTEN event_jobs;
+
+-- name: listen_for_runs
+LISTEN dagster_runs;
+
+-- name: silent_runs
+-- Of these runs, those that gave no sign of life for a whole lease: no claim, no heartbeat, no end
+-- of a job.
+SELECT run_id FROM unnest(%(run_ids)s::text[]) AS run_id
+WHERE NOT EXISTS (
+    SELECT 1 FROM event_jobs j
+    WHERE j.locked_by = run_id AND j.updated_at >= now() - make_interval(secs => %(lease)s));
+
+-- name: stuck_runs
+-- Runs whose heart beats although none of their jobs has got on for so long.
+SELECT locked_by AS run_id, count(*) AS jobs,
+       extract(epoch FROM now() - max(progress_at))::float8 AS seconds
+FROM event_jobs
+WHERE status = 'PROCESSING' AND locked_by IS NOT NULL
+GROUP BY locked_by
+HAVING max(progress_at) < now() - make_interval(secs => %(seconds)s)
+   AND max(locked_at) >= now() - make_interval(secs => %(lease)s)
+ORDER BY locked_by;
+
+-- name: stored_by_run
+-- Revisions whose events are those that this run stored.
+SELECT r.partition_key, e.events
+FROM extraction e JOIN artifact_revision r USING (artifact_uid, revision_id)
+WHERE e.run_id = %(run_id)s;
+
+-- name: extraction_progress
+-- Documents by what became of their latest revision's job. A job that was given up names its last
+-- cause: that is what a person has to mend.
+SELECT coalesce(j.status, 'NONE') AS status, c.code, count(*) AS documents,
+       min(j.last_error_message) AS message
+FROM artifact_revision r
+LEFT JOIN event_jobs j ON j.artifact_uid = r.artifact_uid AND j.revision_id = r.revision_id
+                      AND j.job_type = 'extract_events'
+CROSS JOIN LATERAL (
+    SELECT CASE WHEN j.status IN ('PENDING', 'FAILED')
+                THEN coalesce(substring(j.last_error_message FROM 'Last cause: ([A-Z_]+): '),
+                              j.last_error_code) END AS code
+) c
+WHERE r.is_latest AND (%(uid)s::text IS NULL OR r.artifact_uid = %(uid)s)
+GROUP BY 1, 2
+ORDER BY documents DESC, 1, 2;
+
+-- fragment: extracted_with
+-- How the events that a job's revision (j) has now were made.
+       (SELECT jsonb_build_object(
+                   'extractor', x.extractor, 'model', x.model,
+                   'prompt_version', x.extract_version, 'merge_version', x.merge_version,
+                   'requested_by', x.requested_by, 'dagster_run_id', x.run_id,
+                   'finished_at', x.finished_at, 'events', x.events)
+        FROM extraction x
+        WHERE x.artifact_uid = j.artifact_uid AND x.revision_id = j.revision_id) AS extracted
+
+-- name: job_of_revision
+SELECT j.*, r.is_latest,
+-- include: extracted_with
+FROM event_jobs j
+JOIN artifact_revision r USING (artifact_uid, revision_id)
+WHERE j.artifact_uid = %(uid)s AND j.job_type = 'extract_events'
+  AND CASE WHEN %(revision)s::text IS NULL THEN r.is_latest
+           ELSE j.revision_id = %(revision)s END;
+
+-- name: job_by_id
+SELECT j.*, r.is_latest,
+-- include: extracted_with
+FROM event_jobs j
+LEFT JOIN artifact_revision r USING (artifact_uid, revision_id)
+WHERE j.job_id = %(job_id)s;
+
+-- name: lock_job_of_revision
+SELECT * FROM event_jobs
+WHERE artifact_uid = %(uid)s AND revision_id = %(revision)s AND job_type = 'extract_events'
+FOR UPDATE;
+
+-- name: job_history
+-- The last transitions of a job, oldest first.
+SELECT * FROM (
+    SELECT id, ts, prev_status, next_status, detail FROM job_event
+    WHERE job_id = %(job_id)s ORDER BY ts DESC, id DESC LIMIT %(limit)s
+) AS last ORDER BY id;
+
+-- name: job_transitions
+SELECT prev_status, next_status, meaning FROM job_transition;
+
+-- name: jobs_by_prefix
+-- Jobs whose id begins with what a person typed.
+SELECT job_id AS id, status AS name FROM event_jobs
+WHERE job_id BETWEEN %(low)s AND %(high)s AND tenant_id = current_tenant()
+ORDER BY job_id LIMIT %(limit)s;
+
+-- name: list_jobs
+SELECT j.job_id, j.status, j.attempts, j.max_attempts, j.last_error_code, j.last_error_message,
+       j.updated_at, j.origin, j.artifact_uid, j.revision_id, r.title
+FROM (
+    SELECT * FROM event_jobs j
+    WHERE %(status)s::text IS NULL OR j.status = %(status)s
+    ORDER BY j.updated_at DESC, j.job_id
+    LIMIT %(limit)s
+) j
+LEFT JOIN artifact_revision r USING (artifact_uid, revision_id)
+ORDER BY j.updated_at DESC, j.job_id;
+
+-- fragment: page_of_jobs
+  AND (%(before)s::timestamptz IS NULL OR (j.created_at, j.job_id) < (%(before)s, %(before_id)s))
+    ORDER BY j.created_at DESC, j.job_id DESC
+    LIMIT %(limit)s
+) j
+LEFT JOIN artifact_revision r USING (artifact_uid, revision_id)
+ORDER BY j.created_at DESC, j.job_id DESC
+
+-- name: page_of_all_jobs
+-- The newest first.
+SELECT j.*, r.title FROM (
+    SELECT * FROM event_jobs j WHERE j.tenant_id = current_tenant()
+-- include: page_of_jobs
+;
+
+-- name: page_of_jobs_in_state
+SELECT j.*, r.title FROM (
+    SELECT * FROM event_jobs j WHERE j.tenant_id = current_tenant() AND j.status = %(status)s
+-- include: page_of_jobs
+;

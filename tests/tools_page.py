@@ -26,6 +26,12 @@ _PLACEHOLDERS: dict[str, object] = {
     "extraction_run_id": "3e8a5c17-94bd-4f26-a0e9-c7d15b2f8643",
     "dagster_run_id": "c41f7d90-2b6e-4a83-9f5d-8e03b6a1d274",
     "locked_by": "c41f7d90-2b6e-4a83-9f5d-8e03b6a1d274",
+    "run": "c41f7d90-2b6e-4a83-9f5d-8e03b6a1d274",
+    "who": "memory",
+    "ts": "2026-04-09T08:30:00Z",
+    "due": "2026-04-09T08:30:00Z",
+    "trace_id": "4bf92f3577b34da6a3ce929d0e0e4736",
+    "next_cursor": "MjAyNi0wNC0wOVQwODozMDowMCswMDowMCAwYjljNmEyZQ",
     "prompt_version": "extract.1",
     "merge_version": "merge.1",
     "score": 0.03,
@@ -56,7 +62,11 @@ def _section(tool: Json, call: Answered) -> str:
         lines += ["| parameter | type | |", "|---|---|---|"]
         lines += [_row(name, schema, name in required) for name, schema in parameters.items()]
         lines += [""]
-    return "\n".join([*lines, _block(call.example.arguments), "", _block(masked(call.answer)), ""])
+    arguments = {
+        name: _PLACEHOLDERS[name] if name == "job_id" else value
+        for name, value in call.example.arguments.items()
+    }
+    return "\n".join([*lines, _block(arguments), "", _block(masked(call.answer)), ""])
 
 
 def _row(name: str, schema: Json, required: bool) -> str:

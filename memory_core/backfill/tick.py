@@ -107,7 +107,7 @@ async def _ask(step: _Step, room: int, in_queue: int, budget: Budget) -> tuple[i
             needs_model=step.scope.versions.model if step.scope.other_models else None,
             extract=step.scope.versions.extract_number,
             merge=step.scope.versions.merge_number,
-            requested_by=step.backfill["requested_by"],
+            requested_by=step.backfill.requested_by,
             trace_id=origin.current().trace_id,
         )
         return len(chosen), f"asked for {len(chosen)} revisions", "RUNNING"

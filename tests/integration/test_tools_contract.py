@@ -35,6 +35,7 @@ SPECIFIED = {
     "artifact_ingest": {
         "artifact_type", "source_system", "content", "source_id", "source_url", "title", "author",
         "participants", "ts", "sensitivity", "visibility_scope", "retention_policy",
+        "priority", "idempotency_key",
     },
     "artifact_search": {
         "query", "limit", "artifact_type", "type", "source_system", "time_from", "time_to",
@@ -440,6 +441,7 @@ ID_PARAMETERS: list[tuple[str, str, dict[str, Any]]] = [
     ("job_status", "artifact_uid", {}),
     ("job_status", "revision_id", {"artifact_uid": "uid_0123456789abcdef"}),
     ("job_status", "job_id", {}),
+    ("job_cancel", "job_id", {}),
 ]
 FILTERS = {
     ("hybrid_search", "artifact_uid"),

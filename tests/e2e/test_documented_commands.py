@@ -126,6 +126,7 @@ class Newcomer:
         for placeholder, command, key in (
             ("UID", "documents list --json", "artifact_uid"),
             ("EVENT", "events search launch --json", "event_id"),
+            ("JOB", "jobs list --json", "job_id"),
         ):
             if re.search(rf"\b{placeholder}\b", text):
                 text = re.sub(rf"\b{placeholder}\b", self._first(command, key), text)

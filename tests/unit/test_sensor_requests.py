@@ -5,6 +5,11 @@ from uuid import uuid4
 
 import dagster as dg
 import pytest
+from dagster._core.remote_origin import (
+    GrpcServerCodeLocationOrigin,
+    RemoteJobOrigin,
+    RemoteRepositoryOrigin,
+)
 
 from memory_assets.requests import (
     REVISIONS_PER_RUN,
@@ -163,11 +168,14 @@ def test_a_run_that_waited_long_passes_all_others(
     def nothing() -> None:
         return None
 
-    def queued(**tags: str) -> str:
-        run = instance.create_run_for_job(nothing, tags=tags, status=dg.DagsterRunStatus.QUEUED)
-        return run.run_id
-
-    old = queued(**{"dagster/priority": "-10"})
+    location = GrpcServerCodeLocationOrigin(host="localhost", port=1, location_name="here")
+    queued = instance.create_run_for_job(
+        nothing,
+        tags={"dagster/priority": "-10"},
+        status=dg.DagsterRunStatus.QUEUED,
+        remote_job_origin=RemoteJobOrigin(RemoteRepositoryOrigin(location, "all"), "nothing"),
+    )
+    old = queued.run_id
     at_work = instance.create_run_for_job(nothing, status=dg.DagsterRunStatus.STARTED)
     assert let_old_runs_pass(instance) == []
 

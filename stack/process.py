@@ -9,8 +9,9 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
+from memory_core.kernel.env_file import HANDED_OVER
 from memory_core.kernel.errors import StackFault
-from memory_core.kernel.settings import HANDED_OVER, variable_names
+from memory_core.kernel.settings import variable_names
 from stack import state
 from stack.child import SAFE_PATH
 from stack.layout import Layout

@@ -36,6 +36,11 @@ _CHROMA_LEVELS = {
     "WARNING": "warn",
     "ERROR": "error",
 }
+# What Dagster's web server and daemon do without: they ask no model, and search nothing.
+_OF_MODELS_AND_INDEX = (
+    *("OPENAI_API_KEY", "OPENAI_BASE_URL", "EXTRACTOR", "EMBEDDER", "CHROMA_HOST"),
+    "OTEL_EXPORTER_OTLP_ENDPOINT",
+)
 _RUN_LEVEL = "python_log_level: INFO"
 
 
@@ -192,6 +197,7 @@ def _dagster(settings: Settings, layout: Layout, needs: tuple[str, ...]) -> list
         "DAGSTER_PG_URL": dagster_storage_url(settings.dsn),
         "DAGSTER_CODE_SOCKET": str(socket),
     }
+    keyless = environment | dict.fromkeys(_OF_MODELS_AND_INDEX, "")
     return [
         ChildSpec(
             name="dagster-code",
@@ -219,7 +225,8 @@ def _dagster(settings: Settings, layout: Layout, needs: tuple[str, ...]) -> list
             ],
             log=layout.log_of("dagster-webserver"),
             probe=lambda _: probes.webserver(graphql),
-            environment=environment,
+            environment=keyless,
+            inherits=False,
             depends_on=("dagster-code",),
         ),
         ChildSpec(
@@ -228,7 +235,8 @@ def _dagster(settings: Settings, layout: Layout, needs: tuple[str, ...]) -> list
             command=[sys.executable, "-m", DAEMON, "run", "-w", str(workspace)],
             log=layout.log_of("dagster-daemon"),
             probe=lambda started: probes.daemon(graphql, since=started),
-            environment=environment,
+            environment=keyless,
+            inherits=False,
             depends_on=("dagster-code",),
         ),
     ]

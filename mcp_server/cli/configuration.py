@@ -3,8 +3,9 @@
 import sys
 from typing import Any
 
+from memory_core.kernel.env_file import superseded_notice
 from memory_core.kernel.setting_origins import origins
-from memory_core.kernel.settings import Settings, load_settings, superseded_notice
+from memory_core.kernel.settings import Settings, load_settings
 from stack.memory import older_memory_notice
 
 

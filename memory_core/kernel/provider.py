@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import TypeVar
+from urllib.parse import unquote, urlsplit, urlunsplit
 
 import openai
 
@@ -30,14 +31,28 @@ RETRYABLE = frozenset(
 
 def build_client(settings: Settings) -> openai.AsyncOpenAI:
     key = settings.openai_api_key
-    trusted = tls.verify(settings.openai_base_url or "https://")
+    address, login = _without_login(settings.openai_base_url)
+    trusted = tls.verify(address or "https://")
+    is_usual = trusted is True and login is None
     return openai.AsyncOpenAI(
         api_key=key.get_secret_value() if key else "none",
-        base_url=settings.openai_base_url,
+        base_url=address,
         timeout=settings.openai_timeout,
         max_retries=0,
-        http_client=None if trusted is True else openai.DefaultAsyncHttpxClient(verify=trusted),
+        http_client=None
+        if is_usual
+        else openai.DefaultAsyncHttpxClient(verify=trusted, auth=login),
     )
+
+
+def _without_login(url: str | None) -> tuple[str | None, tuple[str, str] | None]:
+    """The address, and what it says of user and password: clients log addresses."""
+    parts = urlsplit(url or "")
+    if url is None or parts.username is None:
+        return url, None
+    host = parts.netloc.rpartition("@")[2]
+    login = unquote(parts.username), unquote(parts.password or "")
+    return urlunsplit(parts._replace(netloc=host)), login
 
 
 async def with_retries(call: Callable[[], Awaitable[T]], *, retries: int) -> T:

@@ -8,7 +8,8 @@ from pathlib import Path
 from pydantic import SecretStr
 
 from memory_core.kernel.dsn import redact_dsn
-from memory_core.kernel.settings import ENV_FILE, SECRET_FIELDS, Settings
+from memory_core.kernel.env_file import ENV_FILE
+from memory_core.kernel.settings import SECRET_FIELDS, Settings
 
 _MASK = "***"
 

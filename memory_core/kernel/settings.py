@@ -1,6 +1,5 @@
 """Configuration: environment variables (and `.env`), read once, validated, one line on error."""
 
-import difflib
 import os
 import re
 from functools import cache
@@ -9,26 +8,17 @@ from typing import Annotated, Any, Literal, Self
 from urllib.parse import urlsplit
 
 import platformdirs
-from dotenv import dotenv_values
 from pydantic import Field, SecretStr, ValidationError, field_validator, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from memory_core.kernel.dsn import is_postgres_url, redact_dsn
+from memory_core.kernel.env_file import ENV_FILE, HANDED_OVER, refuse_unknown_names
 from memory_core.kernel.errors import ConfigurationFault
 from memory_core.kernel.prices import Price, parse_prices
 from memory_core.web.admission import Admission, Authority, is_loopback
 
 Port = Annotated[int, Field(ge=0, le=65535)]
 PositiveInt = Annotated[int, Field(ge=1)]
-
-# In the environment of a child process: the settings there are a whole hand-over of its parent's.
-# Its value names the fields that the user chose; all others are defaults that the parent resolved.
-HANDED_OVER = "MCP_MEMORY_CHOSEN"
-
-ENV_FILE = Path(".env")
-
-# Read by docker-compose.yml from the same `.env`, not by the program.
-COMPOSE_ONLY = frozenset({"POSTGRES_PASSWORD", "COMPOSE_PROJECT_NAME", "MCP_MEMORY_IMAGE"})
 
 # The tools of the MCP server, in sets that can be switched on: TOOLSETS.
 TOOLSETS = ("core", "events", "admin")
@@ -37,13 +27,6 @@ TOOLSETS = ("core", "events", "admin")
 def default_data_dir() -> Path:
     """The user's own folder, whatever the working directory: ~/.local/share/mcp-memory on Linux."""
     return platformdirs.user_data_path("mcp-memory", appauthor=False)
-
-
-# Variables of an earlier design that a `.env` may still hold: what does their work now.
-SUPERSEDED = {
-    "WORKER_ID": "each Dagster run names itself as the holder of its jobs",
-    "POLL_INTERVAL_MS": "a Dagster sensor looks for jobs",
-}
 
 
 class Settings(BaseSettings):
@@ -350,19 +333,8 @@ def load_settings(**overrides: Any) -> Settings:
         raise ConfigurationFault(_one_line_each(error)) from None
     if chosen is not None:
         return _with_chosen(settings, {*chosen.split(","), *overrides})
-    _refuse_unknown_names()
+    refuse_unknown_names(variable_names())
     return settings
-
-
-def superseded_notice() -> str | None:
-    """One line about variables in `.env` that have no effect any more; None without any."""
-    if HANDED_OVER in os.environ:
-        return None
-    found = [name for name in _names_in(ENV_FILE) if name in SUPERSEDED]
-    if not found:
-        return None
-    told = "; ".join(f"{name} ({SUPERSEDED[name]})" for name in found)
-    return f"{ENV_FILE} sets what has no effect any more: {told}. Delete the lines."
 
 
 def _with_chosen(settings: Settings, names: set[str]) -> Settings:
@@ -384,21 +356,7 @@ def _describe(fault: Any) -> str:
     if not fault["loc"]:
         return str(fault["msg"]).removeprefix("Value error, ")
     field = str(fault["loc"][0]).lower()
-    shown = "***" if field in SECRET_FIELDS else repr(fault["input"])
+    secret = field in SECRET_FIELDS or "@" in str(fault["input"])  # a password in an address
+    shown = "***" if secret else repr(fault["input"])
     reason = str(fault["msg"]).removeprefix("Value error, ")
     return f"{field.upper()}={shown} is not allowed: {reason[:1].lower()}{reason[1:]}"
-
-
-def _refuse_unknown_names() -> None:
-    """A misspelt name in `.env` would silently leave its default in force."""
-    known = variable_names() | COMPOSE_ONLY | SUPERSEDED.keys()
-    for name in _names_in(ENV_FILE):
-        if name.upper() in known or name in os.environ:
-            continue
-        close = difflib.get_close_matches(name.upper(), known, n=1)
-        hint = f"did you mean {close[0]}?" if close else "see .env.example for the known names."
-        raise ConfigurationFault(f"{name} in {ENV_FILE} is not a known variable: {hint}")
-
-
-def _names_in(env_file: Path) -> list[str]:
-    return list(dotenv_values(env_file, interpolate=False)) if env_file.is_file() else []

@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 import yaml
 
-from memory_core.kernel.settings import COMPOSE_ONLY, Settings, variable_names
+from memory_core.kernel.env_file import COMPOSE_ONLY
+from memory_core.kernel.settings import Settings, variable_names
 from stack import exposure
 from stack.services import CODE_MODULE, dagster_storage_url
 

@@ -9,7 +9,8 @@ import pytest
 import typer.main
 
 from mcp_server.cli import app
-from memory_core.kernel.settings import COMPOSE_ONLY, variable_names
+from memory_core.kernel.env_file import COMPOSE_ONLY
+from memory_core.kernel.settings import variable_names
 from tests.documented import ROOT, blocks, missing_lines, named_commands, pages
 
 PROGRAM = typer.main.get_command(app)

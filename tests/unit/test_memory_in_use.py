@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from memory_core.kernel.settings import HANDED_OVER, load_settings, variable_names
+from memory_core.kernel.env_file import HANDED_OVER
+from memory_core.kernel.settings import load_settings, variable_names
 from stack.memory import memory_in_use, older_memory_notice
 
 

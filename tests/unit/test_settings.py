@@ -8,15 +8,9 @@ import pytest
 from pydantic import SecretStr, TypeAdapter
 
 from memory_core.kernel.dsn import redact_dsn
+from memory_core.kernel.env_file import COMPOSE_ONLY, HANDED_OVER, superseded_notice
 from memory_core.kernel.errors import ConfigurationFault
-from memory_core.kernel.settings import (
-    COMPOSE_ONLY,
-    HANDED_OVER,
-    Settings,
-    load_settings,
-    superseded_notice,
-    variable_names,
-)
+from memory_core.kernel.settings import Settings, load_settings, variable_names
 
 PROJECT = Path(__file__).resolve().parents[2]
 
@@ -100,6 +94,27 @@ def fault_of(**variables: str) -> str:
         with pytest.raises(ConfigurationFault) as caught:
             load_settings()
     return caught.value.message
+
+
+@pytest.mark.parametrize(
+    "name", ["OPENAI_BASE_URL", "OTEL_EXPORTER_OTLP_ENDPOINT", "OAUTH_ISSUER", "OAUTH_AUDIENCE"]
+)
+def test_a_password_in_an_address_is_not_repeated(name: str) -> None:
+    said = fault_of(**{name: f"ftp://me:{SECRET}@host.example"})
+    assert said.startswith(f"{name}=*** is not allowed")
+    assert SECRET not in said
+
+
+@pytest.mark.parametrize("missing", ["OAUTH_ISSUER", "OAUTH_AUDIENCE"])
+def test_oauth_needs_an_issuer_and_an_audience(missing: str) -> None:
+    known = {"OAUTH_ISSUER": "https://login.example", "OAUTH_AUDIENCE": "https://m.example/mcp"}
+    said = fault_of(AUTH="oauth", **{name: url for name, url in known.items() if name != missing})
+    assert "OAUTH_ISSUER and OAUTH_AUDIENCE" in said
+
+
+@pytest.mark.parametrize("url", ["http://login.example", "login.example", "https://a:b@x.example"])
+def test_an_issuer_has_an_address_with_tls(url: str) -> None:
+    assert "https://" in fault_of(OAUTH_ISSUER=url)
 
 
 class TestNamesAndDefaults:

@@ -50,6 +50,7 @@ async def _delete_rows(session: Session, uid: str) -> dict[str, int]:
     counts["lineage_entries"] = await lineage.forget(session, uid)
     counts["cache_entries"] = await session.run("delete_unshared_cache", uid=uid)
     await session.run("forget_embeddings", owners=[uid])
+    await session.run("forget_dead_letters", owner=uid)
     counts["evidence"] = await session.run("delete_evidence_of_artifact", uid=uid)
     people = await session.all("names_in_artifact", uid=uid)
     counts["events"] = await session.run("delete_events_of_artifact", uid=uid)

@@ -152,6 +152,7 @@ async def delete(runtime: Runtime, memory_id: str) -> Position:
                 details={"memory_id": memory_id},
             )
         await session.run("forget_embeddings", owners=[memory_id])
+        await session.run("forget_dead_letters", owner=memory_id)
         [position] = await append(session, [of_memory(ChangeType.MEMORY_DELETED, memory_id)])
     return position
 

@@ -2,15 +2,24 @@
 Chroma are made to be what Postgres says now. The order of changes does not matter, nor how often
 one comes."""
 
+import asyncio
+import contextlib
+import logging
 from collections.abc import Collection, Sequence
 
 from memory_core.index import filling
+from memory_core.index.comparing import repair
 from memory_core.index.parts import Parts
 from memory_core.index.writing import settle
+from memory_core.kernel.errors import MemoryFault
 from memory_core.log.change import Change, ChangeType
 from memory_core.log.projection import Commit
 
+log = logging.getLogger(__name__)
+
 NAME = "index"
+# As long as a writer waits for Chroma. A request that takes longer is left to the check index_agrees.
+LOOK_AGAIN_SECONDS = 60.0
 
 
 class IndexProjection:
@@ -29,12 +38,23 @@ class IndexProjection:
     )
     batch = 200
 
-    def __init__(self, runtime: Parts) -> None:
-        self._runtime = runtime
+    def __init__(self, runtime: Parts, *, look_again_seconds: float = LOOK_AGAIN_SECONDS) -> None:
+        self._runtime, self._pause = runtime, look_again_seconds
+        self._looking: asyncio.Task[None] | None = None
 
     async def apply(self, changes: Sequence[Change], commit: Commit) -> None:
         owners = dict.fromkeys(owner_of(change) for change in changes)
-        await settle(self._runtime, list(owners), commit)
+        await settle(self._runtime, list(owners), commit, on_doubt=self._doubt)
+
+    def _doubt(self) -> None:
+        if self._looking is None or self._looking.done():
+            self._looking = asyncio.create_task(self._look_again())
+
+    async def _look_again(self) -> None:
+        await asyncio.sleep(self._pause)
+        with contextlib.suppress(MemoryFault):
+            if mended := await repair(self._runtime):
+                log.warning("%d entries of the index were undone by a writer that died", mended)
 
     async def rebuild(self) -> None:
         await filling.rebuild(self._runtime)

@@ -8,7 +8,7 @@ written, so that whatever dies in between leaves nothing that is not known of.
 import asyncio
 import logging
 from collections import defaultdict
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -26,6 +26,9 @@ from memory_core.kernel.database import Session
 
 log = logging.getLogger(__name__)
 
+# Entries that were announced and not confirmed: their writer failed or was killed, and Chroma may
+# still be at its last request, which could undo what is written before it is done. Chroma knows no
+# conditional writes, so there is no fence: it is waited for, and looked at again later.
 GRACE_SECONDS = 2.0
 
 
@@ -75,11 +78,15 @@ async def settle(
     commit: Commit,
     *,
     only: int | None = None,
+    on_doubt: Callable[[], None] = lambda: None,
 ) -> int:
     """Bring the entries of these owners up to date in every generation that is in use, or in one
-    alone. Returns how many were written or deleted. `commit` is entered once, last."""
+    alone. Returns how many were written or deleted. `commit` is entered once, last. `on_doubt` is
+    called when a writer before this one died on its work."""
     async with holding_index(runtime) as session:
-        await _outlive_a_dead_writer(session)
+        if await session.value(bool, "unconfirmed_entries"):
+            on_doubt()
+            await asyncio.sleep(GRACE_SECONDS)
         live = await _live(runtime, session)
         if only is not None:
             live = [one for one in live if one.generation == only]
@@ -90,14 +97,6 @@ async def settle(
             for outcome in outcomes:
                 await outcome.record(writing)
     return sum(len(one.written) + len(one.deleted) for one in outcomes)
-
-
-async def _outlive_a_dead_writer(session: Session) -> None:
-    """Entries that were announced and not confirmed: their writer failed or was killed, and Chroma
-    may still be at its last request. What is written before that is done could be undone by it."""
-    row = await session.one("unconfirmed_entries")
-    if row is not None and row["exist"]:
-        await asyncio.sleep(GRACE_SECONDS)
 
 
 async def settle_now(runtime: Parts, owners: Sequence[str]) -> int:

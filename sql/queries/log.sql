@@ -157,6 +157,12 @@ SET error_message = excluded.error_message, error_stacktrace = excluded.error_st
     retry_count = d.retry_count + excluded.retry_count, last_failed_at = now(),
     status = 'failed', resolved_at = NULL, resolved_by = NULL;
 
+-- name: forget_dead_letters
+-- What is said of a failure may repeat a text: of an artifact or memory that goes, it goes too.
+UPDATE log.dead_letter_queue
+SET error_message = 'what it is about was deleted', error_stacktrace = NULL
+WHERE %(owner)s IN (event_data->'payload'->>'artifact_uid', event_data->'payload'->>'memory_id');
+
 -- name: take_dead_letter
 UPDATE log.dead_letter_queue
 SET status = 'failed', retry_count = retry_count + 1, last_failed_at = now()

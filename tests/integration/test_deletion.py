@@ -203,3 +203,22 @@ async def assert_consistent(runtime: Runtime, sql: psycopg.Connection) -> None:
     assert sum(latest for *_, latest in revisions) == min(1, len(revisions))
     assert found["revision_text"] == found["event_jobs"] == len(revisions)
     assert found["revision_chunk"] == sum(max(count, 1) for _, _, count, _ in revisions)
+
+
+async def test_what_a_failed_change_said_of_it_goes_as_well(
+    tools: ToolClient, sql: psycopg.Connection
+) -> None:
+    stored = await note(tools, BOATHOUSE)
+    sql.execute(
+        "INSERT INTO log.dead_letter_queue (event_id, projection_name, event_type, event_data, "
+        "error_message, error_stacktrace) "
+        "SELECT event_id, 'index', event_type, jsonb_build_object('payload', payload), %s, %s "
+        "FROM log.events WHERE payload->>'artifact_uid' = %s",
+        [f"cannot embed {BOATHOUSE}", BOATHOUSE, stored["artifact_uid"]],
+    )
+
+    await tools("artifact_delete", artifact_uid=stored["artifact_uid"])
+
+    letters = sql.execute("SELECT d::text FROM log.dead_letter_queue d").fetchall()
+    assert len(letters) == 1
+    assert "boathouse" not in letters[0][0]

@@ -13,6 +13,7 @@ from mcp_server.server import build_server
 from memory_core.index import comparing, filling
 from memory_core.index.chroma import ChromaClient, Collection
 from memory_core.index.generation import CollectionName
+from memory_core.index.projection import IndexProjection
 from memory_core.index.writing import settle_now
 from memory_core.kernel.settings import Settings
 from memory_core.runtime import Runtime
@@ -432,3 +433,21 @@ async def older_collections(
             vectors = await runtime.embedder.embed([texts[id_] for id_ in wanted])
             told = {id_: texts[id_] for id_ in wanted}
             await upsert_texts(collection, told, vectors, [{"latest": True}] * len(wanted))
+
+
+async def test_what_a_dead_writer_undoes_late_is_seen_and_mended(
+    tools: ToolClient, runtime: Runtime, index_host: IndexHost, sql: psycopg.Connection
+) -> None:
+    stored = await note(tools, OTTERS)
+    await index_host.stop()
+    sql.execute("UPDATE index_entry SET hash = NULL")  # announced by a writer that died
+    projection = IndexProjection(runtime, look_again_seconds=0)
+
+    await plant(runtime, CollectionName.ARTIFACTS, "art_late", OTTERS)
+    await projection.apply([], runtime.database.transaction)
+
+    async with asyncio.timeout(30):
+        while await ids(runtime, CollectionName.ARTIFACTS) != {stored["artifact_id"]}:
+            await asyncio.sleep(0.05)
+    await index_host.host(runtime)
+    await assert_exact(runtime)

@@ -18,7 +18,7 @@ from memory_core.log.projection import Commit
 log = logging.getLogger(__name__)
 
 NAME = "index"
-# As long as a writer waits for Chroma. A request that takes longer is left to the check index_agrees.
+# As long as a writer waits for Chroma. What comes later still is left to the check index_agrees.
 LOOK_AGAIN_SECONDS = 60.0
 
 

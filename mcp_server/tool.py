@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from mcp.server.lowlevel import NotificationOptions
 from mcp.server.lowlevel.helper_types import ReadResourceContents
 from mcp.server.mcpserver import Context, MCPServer
-from mcp.server.mcpserver.exceptions import ResourceNotFoundError, ToolError
+from mcp.server.mcpserver.exceptions import ResourceError, ResourceNotFoundError, ToolError
 from mcp.server.mcpserver.tools import Tool
 from mcp.shared.exceptions import MCPError
 from mcp_types import (
@@ -190,9 +190,10 @@ class MemoryServer(MCPServer[None]):
             except MemoryFault as fault:
                 call.failed(fault.code.value)
                 raise protocol_error(fault) from fault
-            except Exception as error:
-                call.failed(_code_of(error))
-                raise
+            except (MCPError, ResourceError) as error:
+                fault_of_it = _of_resource(name, error, str(uri))
+                call.failed(fault_of_it.error.data["error_code"])
+                raise fault_of_it from error
             call.answered()
             return answer
 
@@ -292,12 +293,18 @@ def _address(uri: str) -> tuple[str, dict[str, Any]]:
     )
 
 
-def _code_of(error: Exception) -> str:
-    data = error.error.data if isinstance(error, MCPError) else None
-    if isinstance(data, dict) and "error_code" in data:
-        return str(data["error_code"])
-    unknown = isinstance(error, ResourceNotFoundError)
-    return (ErrorCode.NOT_FOUND if unknown else ErrorCode.INTERNAL_ERROR).value
+def _of_resource(name: str, error: MCPError | ResourceError, uri: str) -> MCPError:
+    """Ours as they are. The SDK would log the others with the address, which may be any text."""
+    if isinstance(error, MCPError):
+        return error
+    if isinstance(error, ResourceNotFoundError):
+        return protocol_error(NotFound(f"There is no resource {shorten(uri)}."), uri=uri)
+    _log_unexpected(name, error.__cause__ or error)
+    fault = MemoryFault(
+        "Reading it failed for a reason that is our fault. The server's log has the details.",
+        code=ErrorCode.INTERNAL_ERROR,
+    )
+    return protocol_error(fault, uri=uri)
 
 
 def _explain(name: str, error: ToolError, tool: Tool) -> CallToolResult:

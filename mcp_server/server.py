@@ -8,7 +8,7 @@ from types import ModuleType
 from mcp.server.mcpserver import MCPServer
 from mcp.server.mcpserver.tools import Tool
 
-from mcp_server import health_route, prompts, resources
+from mcp_server import health_route, metrics_route, prompts, resources
 from mcp_server.access import Access
 from mcp_server.changes import ChangeStreams
 from mcp_server.notifications import ResourceNotifications, Subscribers
@@ -116,6 +116,7 @@ def build_server(
     resources.register(server, runtime)
     prompts.register(server, frozenset(tool.name for tool in tools))
     health_route.register(server, runtime)
+    metrics_route.register(server, runtime)
     _add_streams(server, runtime, subscribers)
     return server
 

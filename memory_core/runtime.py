@@ -86,6 +86,11 @@ class Runtime:
         assert self._embedder is not None, "Runtime.open() comes first"
         return self._embedder
 
+    @property
+    def pool_stats(self) -> dict[str, int]:
+        """Of the connections to Postgres; empty while there are none."""
+        return {} if self._database is None else self._database.pool_stats
+
     async def open(self) -> None:
         """Cheap when open already."""
         async with self._opening:

@@ -95,6 +95,11 @@ class Database:
     async def close(self) -> None:
         await self._pool.close(timeout=2)
 
+    @property
+    def pool_stats(self) -> dict[str, int]:
+        """By the names of psycopg's pool: pool_size, pool_available, requests_waiting …"""
+        return self._pool.get_stats()
+
     @asynccontextmanager
     async def session(self) -> AsyncIterator[Session]:
         """A connection in autocommit: for single statements."""

@@ -1,0 +1,25 @@
+"""`GET /metrics`: for Prometheus. Guarded as every other route; with authentication, for admins."""
+
+from typing import TYPE_CHECKING
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from mcp_server.tool import MemoryServer
+from memory_core.runtime import Runtime
+
+if TYPE_CHECKING:
+    from memory_core.telemetry.prometheus import Metrics
+
+
+def register(server: MemoryServer, runtime: Runtime) -> None:
+    known: Metrics | None = None
+
+    @server.custom_route("/metrics", methods=["GET"])  # type: ignore[untyped-decorator]
+    async def metrics(_: Request) -> Response:
+        # A server that is never asked loads nothing for it.
+        from memory_core.telemetry.prometheus import CONTENT_TYPE, Metrics
+
+        nonlocal known
+        known = known or Metrics(runtime)
+        return Response(await known.text(), media_type=CONTENT_TYPE)

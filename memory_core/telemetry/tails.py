@@ -1,0 +1,80 @@
+"""Counters over tables that only grow: each look adds what came since the last one.
+
+They begin with the process, as counters do; Prometheus takes a restart for what it is. Extraction
+runs in processes that come and go, so that its figures are read from Postgres.
+"""
+
+from collections import Counter
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from memory_core.kernel.database import Session
+from memory_core.kernel.prices import Price
+from memory_core.telemetry.calls import Durations
+
+# Rows younger than that wait for the next look: one with a lower number may still be uncommitted.
+DELAY_SECONDS = 5.0
+
+
+@dataclass(slots=True)
+class Tails:
+    prices: dict[str, Price]
+    # By (from, to) of a job's status, and by the code of the error that an attempt ended with.
+    transitions: Counter[tuple[str, str]] = field(default_factory=Counter)
+    failures: Counter[str] = field(default_factory=Counter)
+    # By (kind, model, outcome).
+    model_calls: Counter[tuple[str, str, str]] = field(default_factory=Counter)
+    # By (model, prompt | completion | cached).
+    tokens: Counter[tuple[str, str]] = field(default_factory=Counter)
+    dollars: dict[str, float] = field(default_factory=dict)
+    call_seconds: dict[str, Durations] = field(default_factory=dict)
+    # By extractor.
+    extraction_seconds: dict[str, Durations] = field(default_factory=dict)
+    events: Counter[str] = field(default_factory=Counter)
+    rejections: Counter[str] = field(default_factory=Counter)
+    _last_transition: int | None = None
+    _last_call: int = 0
+    _last_extraction: datetime | None = None
+
+    async def look(self, session: Session, *, delay: float = DELAY_SECONDS) -> None:
+        if self._last_transition is None:
+            row = await session.one("telemetry_positions")
+            assert row is not None
+            self._last_transition, self._last_call = row["job_event"], row["model_call"]
+            self._last_extraction = row["extraction"]
+            return
+        await self._add_transitions(session, delay)
+        await self._add_calls(session, delay)
+        await self._add_extractions(session, delay)
+
+    async def _add_transitions(self, session: Session, delay: float) -> None:
+        for row in await session.all(
+            "job_transitions_since", after=self._last_transition, delay=delay
+        ):
+            self.transitions[row["prev_status"], row["next_status"]] += row["transitions"]
+            if row["prev_status"] == "PROCESSING" and row["error"]:
+                self.failures[row["error"]] += row["transitions"]
+            self._last_transition = max(self._last_transition or 0, row["position"])
+
+    async def _add_calls(self, session: Session, delay: float) -> None:
+        last = self._last_call
+        for row in await session.all("model_calls_since", after=last, delay=delay):
+            model = row["model"]
+            self.model_calls[row["kind"], model, row["outcome"]] += row["calls"]
+            for name in ("prompt", "completion", "cached"):
+                self.tokens[model, name] += row[f"{name}_tokens"]
+            if (price := self.prices.get(model)) is not None:
+                cost = price.of(row["prompt_tokens"], row["completion_tokens"])
+                self.dollars[model] = self.dollars.get(model, 0.0) + cost
+            durations = self.call_seconds.setdefault(row["kind"], Durations())
+            for seconds in row["latencies"]:
+                durations.add(seconds)
+            self._last_call = max(self._last_call, row["position"])
+
+    async def _add_extractions(self, session: Session, delay: float) -> None:
+        for row in await session.all("extractions_since", after=self._last_extraction, delay=delay):
+            durations = self.extraction_seconds.setdefault(row["extractor"], Durations())
+            durations.add(row["seconds"])
+            self.events[row["extractor"]] += row["events"]
+            self.rejections.update(row["rejections"])
+            self._last_extraction = row["finished_at"]

@@ -274,6 +274,24 @@ def reextract(
     run(document, revision, failed=failed, code=code, force=force, as_json=as_json)
 
 
+@app.command(rich_help_panel=_OPERATE)
+def trace(
+    subject: Annotated[
+        str,
+        typer.Argument(
+            help="uid_… (or its first characters), job_…, or the 32 digits of a trace.",
+            metavar="DOCUMENT|JOB|TRACE",
+            show_default=False,
+        ),
+    ],
+    as_json: Json = False,
+) -> None:
+    """What happened to a document: who asked, every attempt, where time and money went."""
+    from mcp_server.cli.trace import run
+
+    run(subject, as_json=as_json)
+
+
 @app.command(rich_help_panel=_START)
 def demo() -> None:
     """Show on sample documents, in a folder that can be thrown away, what the memory does."""

@@ -60,3 +60,57 @@ SELECT x.extractor, x.finished_at,
 FROM extraction x
 WHERE x.finished_at > %(after)s AND x.finished_at < now() - make_interval(secs => %(delay)s)
 ORDER BY x.finished_at;
+
+-- name: known_trace
+SELECT EXISTS (SELECT 1 FROM tool_calls WHERE trace_id = %(trace_id)s)
+    OR EXISTS (SELECT 1 FROM event_jobs WHERE trace_id = %(trace_id)s)
+    OR EXISTS (SELECT 1 FROM model_call WHERE trace_id = %(trace_id)s)
+    OR EXISTS (SELECT 1 FROM log.events WHERE trace_id = %(trace_id)s) AS known;
+
+-- name: traced_jobs
+-- The jobs of a trace, of a document or of an id, oldest first. A job that was requested again
+-- belongs to the trace of the last request; its calls say which it belonged to before.
+SELECT j.job_id, j.artifact_uid, j.revision_id, j.status, j.attempts, j.generation, j.origin,
+       j.requested_by, j.trace_id, j.requested_at, j.started_at, j.finished_at, j.last_error_code,
+       r.title
+FROM event_jobs j
+JOIN artifact_revision r USING (artifact_uid, revision_id)
+WHERE j.job_id IN (
+    SELECT t.job_id FROM event_jobs t WHERE t.trace_id = %(trace_id)s
+    UNION SELECT m.job_id FROM model_call m WHERE m.trace_id = %(trace_id)s
+    UNION SELECT d.job_id FROM event_jobs d WHERE d.artifact_uid = %(artifact_uid)s
+    UNION SELECT %(job_id)s::uuid)
+ORDER BY j.requested_at, j.job_id
+LIMIT %(limit)s;
+
+-- name: traced_calls
+SELECT id, task_id, principal, kind, transport, trace_id, span_id, parent_span_id, tool_name, error,
+       tokens_used, cost_dollars::float8 AS cost_dollars, created_at,
+       extract(epoch FROM completed_at - created_at)::float8 AS seconds
+FROM tool_calls
+WHERE trace_id = ANY (%(trace_ids)s::text[])
+ORDER BY created_at
+LIMIT %(limit)s;
+
+-- name: traced_transitions
+SELECT job_id, ts, prev_status, next_status, detail FROM job_event
+WHERE job_id = ANY (%(job_ids)s::uuid[])
+ORDER BY id;
+
+-- name: traced_model_calls
+-- `called_at` is when it was written down: it ended before that.
+SELECT job_id, run_id, attempt, chunk_index, kind, model, outcome, prompt_tokens,
+       completion_tokens, latency_ms / 1000 AS seconds, called_at, trace_id
+FROM model_call
+WHERE job_id = ANY (%(job_ids)s::uuid[])
+ORDER BY call_id;
+
+-- name: spans_that_asked
+-- The span of the call that made a job, by its trace: from the change that it made in the same
+-- transaction, else from the audit.
+SELECT t.trace_id, coalesce(
+    (SELECT e.span_id FROM log.events e
+     WHERE e.trace_id = t.trace_id AND e.span_id IS NOT NULL LIMIT 1),
+    (SELECT c.span_id FROM tool_calls c
+     WHERE c.trace_id = t.trace_id AND c.kind = 'tool' LIMIT 1)) AS span_id
+FROM unnest(%(trace_ids)s::text[]) AS t (trace_id);

@@ -15,7 +15,7 @@ from memory_assets.dead_runs import bury
 from memory_assets.partitions import REVISIONS
 from memory_assets.resources import MemoryResource
 from memory_assets.specs import asset_specs
-from memory_assets.tags import FROM_QUEUE, NOT_DONE_TAG, describe, trigger
+from memory_assets.tags import FROM_QUEUE, NOT_DONE_TAG, describe, trace_tags, trigger
 from memory_core.events.checks import all_broken_evidence, broken_evidence
 from memory_core.extraction.batch import Outcome, process
 from memory_core.extraction.engine import open_engine
@@ -25,6 +25,8 @@ from memory_core.kernel.database import Database
 from memory_core.kernel.settings import load_settings
 from memory_core.queue import jobs
 from memory_core.queue.jobs import Job
+from memory_core.telemetry import exporting
+from memory_core.telemetry.spans import span
 
 EVIDENCE_CHECK = "quotes_are_the_text_at_their_offsets"
 EVIDENCE_CHECK_KEY = dg.AssetCheckKey(dg.AssetKey(STORED_EVENTS), EVIDENCE_CHECK)
@@ -52,7 +54,7 @@ def extract_revisions(
         # Somebody asked for the check alone: nothing is extracted, everything is looked at.
         yield asyncio.run(_check_everything(memory))
         return
-    outcomes, gone, broken = asyncio.run(_run(context, memory))
+    outcomes, gone, broken = asyncio.run(_traced(context, memory))
     if EVIDENCE_CHECK_KEY in context.selected_asset_check_keys:
         yield dg.AssetCheckResult(
             check_name=EVIDENCE_CHECK,
@@ -74,6 +76,21 @@ async def _check_everything(memory: MemoryResource) -> dg.AssetCheckResult:
         passed=not broken,
         metadata={"broken_quotes": broken},
     )
+
+
+async def _traced(
+    context: dg.AssetExecutionContext, memory: MemoryResource
+) -> tuple[list[Outcome], list[str], int]:
+    """What the queue asked for belongs to the traces of its jobs; what a person started here is a
+    trace of its own, in which the jobs are requested."""
+    exporting.start(memory.settings, "run")
+    try:
+        if trigger(dict(context.run.tags)) == FROM_QUEUE:
+            return await _run(context, memory)
+        with span("dagster run", attributes={"dagster.run_id": context.run.run_id}):
+            return await _run(context, memory)
+    finally:
+        await asyncio.to_thread(exporting.flush)
 
 
 async def _run(
@@ -127,6 +144,7 @@ async def _introduce(
     rows = await unclaimed.revisions_of(database, keys)
     left = unclaimed.unclaimed(rows, (job.partition_key for job in claimed))
     tags = describe(asked_by, [row for row in rows if row["artifact_uid"] is not None])
+    tags |= trace_tags(job.trace_id for job in claimed)
     if left.elsewhere:
         tags[NOT_DONE_TAG] = str(len(left.elsewhere))
     context.instance.add_run_tags(context.run.run_id, tags)

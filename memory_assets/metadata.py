@@ -88,6 +88,8 @@ def _stored(extraction: Extraction) -> dict[str, Any]:
         "preview": dg.MetadataValue.md(_preview(extraction)),
         **_where_any(rejected=len(extraction.rejections), attempt=again),
         "seconds": round(sum(extraction.seconds.values()), 3),
+        # `mcp-memory trace` draws it: who asked, every attempt and call.
+        **_where_any(trace_id=extraction.job.trace_id or ""),
     }
 
 

@@ -17,7 +17,7 @@ from memory_assets.requests import (
     worth_a_run,
 )
 from memory_assets.resources import MemoryResource
-from memory_assets.tags import FROM_QUEUE, describe
+from memory_assets.tags import FROM_QUEUE, describe, trace_tags
 from memory_core.extraction.versions import current
 from memory_core.kernel.database import Database, Row
 from memory_core.kernel.errors import PostgresUnavailable
@@ -115,6 +115,7 @@ def _request(batch: list[Row], places: dict[str, Row]) -> dg.RunRequest:
     first, last = batch[0]["partition_key"], batch[-1]["partition_key"]
     run_key = f"{batch[0]['job_id']}-{time.time_ns()}"
     tags = describe(FROM_QUEUE, (places[row["partition_key"]] for row in batch)) | lane_tags(batch)
+    tags |= trace_tags(row["trace_id"] for row in batch)
     if len(batch) == 1:
         return dg.RunRequest(run_key=run_key, partition_key=first, tags=tags)
     tags |= {_RANGE_START: first, _RANGE_END: last}

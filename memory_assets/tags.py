@@ -12,6 +12,7 @@ _BACKFILL_TAG = "dagster/backfill"
 _SCHEDULE_TAG = "dagster/schedule_name"
 _NAMES_SHOWN = 3
 _LONGEST = 120
+_TRACES_SHOWN = 10
 
 
 def trigger(tags: dict[str, str]) -> str:
@@ -35,6 +36,17 @@ def describe(asked_by: str, revisions: Iterable[Row]) -> dict[str, str]:
         if title := rows[-1]["title"]:
             tags["title"] = _short(title)
     return tags
+
+
+def trace_tags(trace_ids: Iterable[str | None]) -> dict[str, str]:
+    """Whose calls asked for the work of a run: `mcp-memory trace` takes each of them."""
+    known = list(dict.fromkeys(filter(None, trace_ids)))
+    if len(known) <= 1:
+        return {"trace_id": known[0]} if known else {}
+    more = len(known) - _TRACES_SHOWN
+    return {
+        "trace_ids": ", ".join(known[:_TRACES_SHOWN]) + (f" and {more} more" if more > 0 else "")
+    }
 
 
 def _names(names: list[str]) -> str:

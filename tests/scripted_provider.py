@@ -50,6 +50,7 @@ class Call:
     body: Body
     time: float
     authorization: str
+    traceparent: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -301,7 +302,8 @@ class ScriptedProvider:
     ) -> Response:
         body = await request.json()
         authorization = request.headers.get("authorization", "")
-        self.calls.append(Call(kind, body, time.monotonic(), authorization))
+        traceparent = request.headers.get("traceparent", "")
+        self.calls.append(Call(kind, body, time.monotonic(), authorization, traceparent))
         self.in_flight += 1
         self.peak_in_flight = max(self.peak_in_flight, self.in_flight)
         try:

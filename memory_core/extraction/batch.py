@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from uuid import UUID
@@ -16,6 +16,7 @@ from memory_core.extraction.pipeline import (
     Observer,
     extract_revision,
 )
+from memory_core.extraction.tracing import export_jobs, of_run
 from memory_core.kernel.errors import ErrorCode, MemoryFault, PostgresUnavailable
 from memory_core.queue import jobs
 from memory_core.queue.jobs import Failure, Job, JobCanceled, LeaseLost
@@ -67,10 +68,23 @@ async def process(
         beating.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await beating
-    return [
+    outcomes = [
         result if isinstance(result, Outcome) else await _stopped(runtime, job, result)
         for job, result in zip(claimed, results, strict=True)
     ]
+    await export_jobs(runtime.database, list(_ended(outcomes)))
+    return outcomes
+
+
+def _ended(outcomes: Sequence[Outcome]) -> Iterator[tuple[Job, str | None]]:
+    """The jobs that are over, with what ended them."""
+    for outcome in outcomes:
+        if outcome.extraction is not None:
+            yield outcome.job, None
+        elif outcome.canceled:
+            yield outcome.job, "CANCELED"
+        elif outcome.failure is not None and outcome.failure.status == "FAILED":
+            yield outcome.job, outcome.failure.code
 
 
 class _Room:
@@ -97,16 +111,19 @@ async def _process_one(
     runtime: Runtime, engine: Engine, job: Job, observe: Observer, *, reuse: bool
 ) -> Outcome:
     begun = time.perf_counter()
-    try:
-        extraction = await extract_revision(runtime, engine, job, observe, reuse=reuse)
-        outcome = Outcome(job, extraction=extraction)
-    except LeaseLost:
-        outcome = Outcome(job)
-    except JobCanceled:
-        outcome = Outcome(job, canceled=await jobs.cancel_held(runtime.database, job))
-    except Exception as error:
-        outcome = await fail(runtime, job, _as_fault(error))
-    _tell(outcome, round((time.perf_counter() - begun) * 1000))
+    with of_run(job) as work:
+        try:
+            extraction = await extract_revision(runtime, engine, job, observe, reuse=reuse)
+            outcome = Outcome(job, extraction=extraction)
+        except LeaseLost:
+            outcome = Outcome(job)
+        except JobCanceled:
+            outcome = Outcome(job, canceled=await jobs.cancel_held(runtime.database, job))
+        except Exception as error:
+            outcome = await fail(runtime, job, _as_fault(error))
+        if outcome.failure is not None:
+            work.fail(outcome.failure.code)
+        _tell(outcome, round((time.perf_counter() - begun) * 1000))
     return outcome
 
 
@@ -115,7 +132,7 @@ def _tell(outcome: Outcome, milliseconds: int) -> None:
     job, made, failure = outcome.job, outcome.extraction, outcome.failure
     of = (
         f"job_id={job.job_id} artifact_uid={job.artifact_uid} revision_id={job.revision_id} "
-        f"attempt={job.attempts} ms={milliseconds}"
+        f"attempt={job.attempts} trace_id={job.trace_id or '-'} ms={milliseconds}"
     )
     if made is not None:
         log.info(

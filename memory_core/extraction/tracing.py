@@ -1,10 +1,34 @@
-"""The spans of an extraction: job → run → chunk → call, in the trace of the call that asked."""
+"""The spans of an extraction: job → run → chunk → call, in the trace of the call that asked.
 
-from collections.abc import Iterator
+Several attempts in several processes are below one span of the job: its id follows from the job's,
+so that each of them can name it, and it is exported by the attempt that ends the job.
+"""
+
+import hashlib
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from memory_core.extraction.ledger import asking_about
-from memory_core.telemetry.spans import span
+from memory_core.kernel.database import Database
+from memory_core.kernel.trace import SpanContext
+from memory_core.queue.jobs import Job
+from memory_core.telemetry import exporting
+from memory_core.telemetry.spans import Attribute, Span, span
+
+
+@contextmanager
+def of_run(job: Job) -> Iterator[Span]:
+    """One attempt: what is done within belongs to the trace of the job's request."""
+    parent = SpanContext(job.trace_id, _span_id(job)) if job.trace_id else None
+    attributes: dict[str, Attribute] = {
+        "memory.job_id": str(job.job_id),
+        "memory.artifact_uid": job.artifact_uid,
+        "memory.revision_id": job.revision_id,
+        "memory.attempt": job.attempts,
+        "dagster.run_id": job.run_id,
+    }
+    with span("run", parent=parent, attributes=attributes) as work:
+        yield work
 
 
 @contextmanager
@@ -14,3 +38,36 @@ def of_chunk(index: int) -> Iterator[None]:
         span(f"chunk {index}", attributes={"memory.chunk": index}),
     ):
         yield
+
+
+async def export_jobs(database: Database, ended: Sequence[tuple[Job, str | None]]) -> None:
+    """The spans of jobs that have ended, from their requests until now; each with its error."""
+    traced = [(job, error) for job, error in ended if job.trace_id]
+    if not exporting.is_on() or not traced:
+        return
+    async with database.session() as session:
+        rows = await session.all(
+            "spans_that_asked", trace_ids=list({job.trace_id for job, _ in traced})
+        )
+    asked = {row["trace_id"]: row["span_id"] for row in rows if row["span_id"]}
+    for job, error in traced:
+        _export(job, error, asked.get(job.trace_id))
+
+
+def _export(job: Job, error: str | None, asked_by: str | None) -> None:
+    assert job.trace_id is not None
+    parent = SpanContext(job.trace_id, asked_by) if asked_by else None
+    attributes: dict[str, Attribute] = {
+        "memory.job_id": str(job.job_id),
+        "memory.generation": job.generation,
+    }
+    with span(
+        "job", parent=parent, attributes=attributes, span_id=_span_id(job), begun=job.requested_at
+    ) as work:
+        if error is not None:
+            work.fail(error)
+
+
+def _span_id(job: Job) -> str:
+    """The same in every process."""
+    return hashlib.sha256(f"{job.job_id}:{job.generation}".encode()).hexdigest()[:16]

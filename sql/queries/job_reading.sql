@@ -71,6 +71,7 @@ WITH fresh AS (
 )
 SELECT j.job_id, j.generation, j.attempts, j.last_error_code, r.partition_key,
        r.artifact_uid, r.revision_id, j.next_run_at, j.backfill_id, j.priority, j.tenant_id,
+       j.trace_id,
        q.run_key, extract(epoch FROM now() - q.requested_at)::float8 AS requested_seconds_ago
 FROM (SELECT * FROM due ORDER BY place, backfill_id IS NOT NULL LIMIT %(limit)s) j
 JOIN artifact_revision r USING (artifact_uid, revision_id)

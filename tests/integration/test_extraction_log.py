@@ -35,7 +35,7 @@ async def test_a_claim_and_each_extracted_document_have_a_line(
     told = sorted(re.sub(r"ms=\d+", "ms=1", line) for line in lines(log, "extracted"))
     assert told == sorted(
         f"extracted job_id={one.job_id} artifact_uid={one.artifact_uid} "
-        f"revision_id={one.revision_id} attempt=1 ms=1 events=1 rejected=0 calls=0"
+        f"revision_id={one.revision_id} attempt=1 trace_id=- ms=1 events=1 rejected=0 calls=0"
         for one in made
     )
     assert "Wexford" not in log.text

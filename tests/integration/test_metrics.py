@@ -97,14 +97,14 @@ async def test_without_postgres_the_process_tells_of_itself(settings: Settings) 
 
 
 async def test_what_extraction_did_since_the_last_look_is_added(
-    pipeline: Pipeline, database: Database
+    openai: Pipeline, tools: ToolClient, database: Database
 ) -> None:
     tails = Tails({"gpt-4o": Price(2.0, 10.0)})
     async with database.session() as session:
         await tails.look(session)
     note = {"artifact_type": "note", "source_system": "notes"}
-    await pipeline.tools("artifact_ingest", **note, content="Decision: we launch in May.")
-    await pipeline.run()
+    await tools("artifact_ingest", **note, content="Decision: we launch in May.")
+    await openai.extract()
     async with database.session() as session:
         await tails.look(session, delay=-1.0)
         await tails.look(session, delay=-1.0)  # nothing is counted twice

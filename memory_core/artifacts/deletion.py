@@ -55,6 +55,7 @@ async def _delete_rows(session: Session, uid: str) -> dict[str, int]:
     people = await session.all("names_in_artifact", uid=uid)
     counts["events"] = await session.run("delete_events_of_artifact", uid=uid)
     await session.run("forget_names", names=[row["name_key"] for row in people])
+    await session.run("forget_in_audit", uid=uid)
     counts["jobs"] = await session.run("delete_jobs_of_artifact", uid=uid)
     counts["chunks"] = await session.run("delete_chunks_of_artifact", uid=uid)
     counts["revisions"] = await session.run("delete_revisions_of_artifact", uid=uid)

@@ -39,3 +39,14 @@ ORDER BY m.month;
 
 -- name: drop_audit_partition
 SELECT audit.drop_partition(%(name)s);
+
+-- name: forget_in_audit
+-- Of the calls that stored or named a document: hashes of texts go, ids and lengths stay. While its
+-- jobs are there: calls that stored it are known by them.
+UPDATE tool_calls c
+SET parameters = (SELECT jsonb_object_agg(p.key, CASE WHEN jsonb_typeof(p.value) = 'object'
+                                                      THEN p.value - 'sha256' ELSE p.value END)
+                  FROM jsonb_each(c.parameters) p)
+WHERE c.parameters <> '{}'
+  AND (c.task_id = ANY (ARRAY(SELECT job_id FROM event_jobs WHERE artifact_uid = %(uid)s))
+       OR c.parameters @> jsonb_build_object('artifact_uid', %(uid)s::text));

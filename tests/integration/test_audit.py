@@ -139,6 +139,23 @@ async def test_the_principal_of_a_call_is_the_one_who_asks(
     assert (row["principal"], row["tenant_id"]) == ("alice", tenant)
 
 
+async def test_of_a_deleted_document_ids_and_lengths_stay_and_hashes_go(
+    served: ToolClient, runtime: Runtime, rows: Rows
+) -> None:
+    note = {"artifact_type": "note", "source_system": "notes", "title": SECRET}
+    stored = await served("artifact_ingest", **note, content=SECRET)
+    await served("event_search", query=SECRET, artifact_uid=stored["artifact_uid"])
+    await served("hybrid_search", query="another question")
+    await runtime.audit.close()
+    await served("artifact_delete", artifact_uid=stored["artifact_uid"])
+    await runtime.audit.close()
+    ingest, search, other, _ = rows()
+    assert ingest["parameters"]["content"] == {"chars": len(SECRET)}
+    assert search["parameters"]["query"] == {"chars": len(SECRET)}
+    assert set(other["parameters"]["query"]) == {"chars", "sha256"}
+    assert ingest["result"]["artifact_uid"] == stored["artifact_uid"]
+
+
 # --- the writer ------------------------------------------------------------------------------
 
 

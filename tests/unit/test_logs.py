@@ -1,5 +1,6 @@
 """Logs: the time on every line, one level for every child, and files that stay small."""
 
+import json
 import logging
 import re
 import subprocess
@@ -9,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from memory_assets.dagster_internals import log_level
-from memory_core.kernel.logging_setup import StampedLines
+from memory_core.kernel import trace
+from memory_core.kernel.logging_setup import JsonLines, StampedLines
 from stack import services
 from stack.layout import Layout
 from stack.rotation import rotate_large
@@ -27,6 +29,35 @@ def test_every_line_of_a_traceback_has_the_time() -> None:
     lines = StampedLines().format(record).splitlines()
     assert len(lines) > 4
     assert all(STAMPED.match(line) for line in lines)
+
+
+class TestJson:
+    def record(self) -> logging.LogRecord:
+        try:
+            raise ValueError("two\nlines")
+        except ValueError:
+            return logging.LogRecord("tool", logging.ERROR, "f", 1, "é %s", ("x",), sys.exc_info())
+
+    def test_a_message_is_one_object_on_one_line_with_its_traceback(self) -> None:
+        line = JsonLines().format(self.record())
+        assert "\n" not in line
+        told = json.loads(line)
+        assert (told["level"], told["logger"], told["message"]) == ("ERROR", "tool", "é x")
+        assert "ValueError" in told["traceback"]
+        assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", told["time"])
+        assert "trace_id" not in told
+
+    def test_a_line_has_the_trace_in_which_it_was_written(self) -> None:
+        with trace.within(trace.SpanContext("a" * 32, "b" * 16)):
+            told = json.loads(JsonLines().format(self.record()))
+        assert (told["trace_id"], told["span_id"]) == ("a" * 32, "b" * 16)
+
+    def test_it_reaches_the_processes(self, tmp_path: Path) -> None:
+        layout = Layout(tmp_path)
+        layout.create()
+        plan = services.plan(offline_settings(tmp_path, log_format="json"), layout, "full")
+        python = [child for child in plan.children if child.name not in {"postgres", "chroma"}]
+        assert {child.environment["LOG_FORMAT"] for child in python} == {"json"}
 
 
 class TestRotation:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from memory_assets.tags import describe, trigger
+from memory_assets.tags import describe, trace_tags, trigger
 from memory_core.kernel.database import Row
 
 
@@ -55,3 +55,15 @@ def test_a_title_is_cut_to_a_tag() -> None:
 
 def test_a_run_for_nothing_that_exists_says_so() -> None:
     assert describe("ui", []) == {"trigger": "ui", "revisions": "0"}
+
+
+def test_a_run_is_found_by_the_trace_of_the_call_that_asked_for_it() -> None:
+    assert trace_tags([None]) == {}
+    assert trace_tags(["a", "a", None]) == {"trace_id": "a"}
+    assert trace_tags(["a", "b", "a"]) == {"trace_ids": "a, b"}
+
+
+def test_a_run_for_many_calls_names_the_first_of_them() -> None:
+    told = trace_tags([f"t{number}" for number in range(12)])["trace_ids"]
+    assert told.startswith("t0, t1, ")
+    assert told.endswith("t9 and 2 more")

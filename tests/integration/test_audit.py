@@ -276,6 +276,43 @@ def test_a_command_is_recorded_with_the_tools_it_asks(settings: Settings, rows: 
     assert tool["parent_span_id"] == command["span_id"]
 
 
+# --- the table ---------------------------------------------------------------------------------
+
+
+def test_the_table_has_the_columns_and_indexes_of_its_specification(
+    sql: psycopg.Connection,
+) -> None:
+    columns = dict(
+        sql.execute(
+            "SELECT column_name, format_type(a.atttypid, a.atttypmod) "
+            "FROM information_schema.columns c JOIN pg_attribute a "
+            "ON a.attrelid = 'tool_calls'::regclass AND a.attname = c.column_name "
+            "WHERE c.table_name = 'tool_calls'"
+        ).fetchall()
+    )
+    expected = {
+        "id": "uuid",
+        "task_id": "uuid",
+        "agent_id": "uuid",
+        "trace_id": "character varying(32)",
+        "span_id": "character varying(16)",
+        "parent_span_id": "character varying(16)",
+        "tool_name": "character varying(255)",
+        "parameters": "jsonb",
+        "result": "jsonb",
+        "error": "text",
+        "tokens_used": "integer",
+        "cost_dollars": "numeric(10,6)",
+        "latency_ms": "integer",
+        "created_at": "timestamp with time zone",
+        "completed_at": "timestamp with time zone",
+    }
+    assert expected.items() <= columns.items()
+    indexes = sql.execute("SELECT indexname FROM pg_indexes WHERE tablename = 'tool_calls'")
+    names = ("task", "agent", "trace", "tool_name", "errors", "params_gin")
+    assert {f"idx_tool_calls_{name}" for name in names} <= {row[0] for row in indexes}
+
+
 # --- retention -------------------------------------------------------------------------------
 
 

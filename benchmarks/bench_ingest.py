@@ -92,7 +92,8 @@ class Floor:
         )
         draft = Draft(revision, await cut(revision, self._settings))
         async with self._session.connection.transaction():
-            await ingest._insert(self._session, [draft], self._settings, superseded=set())
+            columns = ingest.Request().columns(self._settings)
+            await ingest._insert(self._session, [draft], columns, superseded=set())
         return time.perf_counter() - begun
 
 

@@ -26,7 +26,7 @@ from memory_core.extraction.pipeline import (
     STAGES,
     STORED_EVENTS,
 )
-from tests.pipeline_client import bump, generations_of
+from tests.pipeline_client import bump, generations_of, number_of
 from tests.scripted_provider import Call, Held, last_user_message
 
 REVISIONS = 200
@@ -225,7 +225,6 @@ def test_a_new_merge_prompt_makes_partitions_stale_and_a_backfill_fresh_without_
         )
 
 
-@pytest.mark.slow
 def test_a_new_extraction_prompt_is_tried_then_asks_once_about_each_chunk_whatever_is_killed(
     deployment: Deployment, corpus: list[Json]
 ) -> None:
@@ -373,7 +372,8 @@ def _nothing_under_way(deployment: Deployment) -> bool:
     )
     [kept] = deployment.sql(
         "SELECT count(*) AS n FROM extraction_cache "
-        "WHERE prompt_version LIKE '2-%%' AND context_hash <> 'event_merge'"
+        "WHERE prompt_version LIKE %s AND context_hash <> 'event_merge'",
+        f"{number_of('extract', 2)}-%",
     )
     calls = len(deployment.chunk_calls())
     return waiting["n"] >= 6 and not deployment.provider.in_flight and kept["n"] == calls

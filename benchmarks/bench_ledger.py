@@ -32,7 +32,7 @@ JOBS = 50_000
 BATCHES = 24
 BATCH = 8
 TARGET_PERCENT = 5.0
-TRIGGERS = ("record_job_request", "record_job_transition")
+TRIGGERS = ("record_job_requests", "record_job_transitions")
 
 Step = Callable[[], Awaitable[None]]
 

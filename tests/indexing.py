@@ -37,7 +37,7 @@ async def caught_up(runtime: Runtime, seconds: float = CATCH_UP_SECONDS) -> None
 
 async def ids(runtime: Runtime, name: CollectionName) -> set[str]:
     """All that stand in a collection."""
-    return set(await runtime.vectors.page(await serving(runtime), name, 0, 100_000))
+    return set(await runtime.vectors.hashes(await serving(runtime), name, offset=0, limit=100_000))
 
 
 async def counts(runtime: Runtime) -> dict[str, int]:

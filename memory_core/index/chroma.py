@@ -6,7 +6,7 @@ the first vector moves; and several milliseconds of checks per call. The server 
 
 import base64
 from array import array
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, cast
 
@@ -71,8 +71,7 @@ class ChromaClient:
 
     async def labels(self) -> dict[str, dict[str, Any]]:
         """The metadata of every collection, by name."""
-        found = await self.send("GET", f"{_DATABASE}/collections")
-        return {item["name"]: item["metadata"] or {} for item in found}
+        return {name: found.metadata for name, found in (await self.existing()).items()}
 
     async def drop(self, name: str) -> None:
         await self.send("DELETE", f"{_DATABASE}/collections/{name}")
@@ -114,10 +113,6 @@ class Collection:
             embeddings=[_packed(vector) for vector in vectors],
             metadatas=list(metadatas),
         )
-
-    async def update(self, ids: Sequence[str], metadata: Mapping[str, Any]) -> None:
-        """The same metadata for all; keys that are not named stay."""
-        await self._post("update", ids=list(ids), metadatas=[dict(metadata)] * len(ids))
 
     async def delete(self, ids: Sequence[str]) -> None:
         await self._post("delete", ids=list(ids))

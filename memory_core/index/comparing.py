@@ -9,13 +9,14 @@ leaves the rest to the one writer.
 import random
 from collections.abc import AsyncIterator, Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from memory_core.index.chroma import NoSuchCollection
 from memory_core.index.expected import difference
 from memory_core.index.generation import CollectionName, Generation, serving
 from memory_core.index.parts import Parts
 from memory_core.index.writing import holding_index, settle_now
-from memory_core.kernel.database import Session
+from memory_core.kernel.database import Row, Session
 from memory_core.kernel.errors import ChromaUnavailable
 from memory_core.log.change import Position
 from memory_core.log.waiting import wait_until
@@ -32,72 +33,46 @@ class Comparison:
 
     postgres: dict[str, int] = field(default_factory=dict)
     chroma: dict[str, int] = field(default_factory=dict)
-    behind: list[str] = field(default_factory=list)  # owners whose entries are not up to date
-    missing: dict[CollectionName, list[str]] = field(default_factory=dict)
-    stray: dict[CollectionName, list[str]] = field(default_factory=dict)
-    other: dict[CollectionName, list[str]] = field(default_factory=dict)
+    behind: dict[str, None] = field(default_factory=dict)  # owners that are not up to date
+    wrong: dict[tuple[CollectionName, str], str] = field(default_factory=dict)
 
     def told(self) -> Iterable[str]:
         yield from (f"entries of {owner} are not up to date" for owner in self.behind)
-        for kind, text in (
-            (self.missing, "is missing"),
-            (self.stray, "is not in Postgres"),
-            (self.other, "was made of another text"),
-        ):
-            for name, ids in kind.items():
-                yield from (f"{name.value}: {id_} {text}" for id_ in ids)
+        for (name, id_), problem in self.wrong.items():
+            yield f"{name.value}: {id_} {problem}"
 
 
 async def compare(runtime: Parts, *, sample: int | None = None) -> Comparison:
     """With `sample`: counts, and that many entries of either side; only where these differ, all."""
-    generation = await _generation(runtime)
-    found = Comparison()
-    behind: dict[str, None] = {}
-    async for owners in _owners(runtime, generation):
-        behind |= dict.fromkeys(await _behind(runtime, generation, owners))
-    found.behind += behind
-    async with runtime.database.session() as session:
-        rows = await session.all("count_entries", generation=generation.generation)
-    counted = {row["collection"]: row["entries"] for row in rows}
-    for name in CollectionName:
-        found.postgres[name.value] = counted.get(name.value, 0)
-        found.chroma[name.value] = await runtime.vectors.size(generation, name)
-        if sample is None or await _seems_wrong(runtime, generation, name, found, sample):
-            await _compare(runtime, generation, name, found)
-    return found
+    return await _Check(runtime, await _generation(runtime)).run(sample)
 
 
 async def repair(runtime: Parts) -> int:
     """How many entries were written again or deleted. Chroma that has lost its collections gets a
     new generation."""
+    generation = await _generation(runtime)
     try:
-        found = await compare(runtime)
+        found = await _Check(runtime, generation).run(None)
     except NoSuchCollection:
         async with runtime.database.session() as session:
             rows = await session.all("owners_of_index", after="", limit=1)
         return await settle_now(runtime, [row["owner"] for row in rows])
-    generation = await _generation(runtime)
-    owners = dict.fromkeys(found.behind)
+    owners = list(found.behind | await _doubt(runtime, generation, found))
+    pages = [owners[start : start + _PAGE] for start in range(0, len(owners), _PAGE)]
+    return sum([await settle_now(runtime, page) for page in pages])
+
+
+async def _doubt(runtime: Parts, generation: Generation, found: Comparison) -> dict[str, None]:
+    """Note that what stands of these in Chroma is not known; their owners."""
     async with holding_index(runtime) as session:
-        for name in CollectionName:
-            wrong = [
-                id_
-                for kind in (found.missing, found.stray, found.other)
-                for id_ in kind.get(name, [])
-            ]
-            owners |= dict.fromkeys(await _doubt(session, generation, name, wrong))
-    mended, everything = 0, list(owners)
-    for start in range(0, len(everything), _PAGE):
-        mended += await settle_now(runtime, everything[start : start + _PAGE])
-    return mended
-
-
-async def _catch_up(runtime: Parts) -> None:
-    """The changes until now are applied, if a worker lives."""
-    async with runtime.database.session() as session:
-        last = await session.one("last_change")
-    if last is not None:
-        await wait_until(runtime.database, "index", Position.of(last), _CATCH_UP_SECONDS)
+        rows = await session.all(
+            "doubt_entries",
+            generation=generation.generation,
+            collections=[name.value for name, _ in found.wrong],
+            ids=[id_ for _, id_ in found.wrong],
+            owner=_STRAY,
+        )
+    return dict.fromkeys(row["owner"] for row in rows)
 
 
 async def _generation(runtime: Parts) -> Generation:
@@ -110,139 +85,98 @@ async def _generation(runtime: Parts) -> Generation:
     return found
 
 
-async def _owners(runtime: Parts, generation: Generation) -> AsyncIterator[list[str]]:
-    """All that should have entries, and all that have some."""
-    for query, more in (
-        ("owners_of_index", {}),
-        ("owners_with_entries", {"generation": generation.generation}),
-    ):
-        after = ""
-        while True:
-            async with runtime.database.session() as session:
-                rows = await session.all(query, after=after, limit=_PAGE, **more)
-            if not rows:
-                break
-            yield [row["owner"] for row in rows]
-            after = rows[-1]["owner"]
+class _Check:
+    def __init__(self, runtime: Parts, generation: Generation) -> None:
+        self._runtime, self._generation = runtime, generation
+        self._found = Comparison()
 
+    async def run(self, sample: int | None) -> Comparison:
+        found = self._found
+        for query in ("owners_of_index", "owners_with_entries"):
+            async for rows in self._pages(query, "owner"):
+                found.behind |= await self._behind([row["owner"] for row in rows])
+        counted = {row["collection"]: row["entries"] for row in await self._rows("count_entries")}
+        for name in CollectionName:
+            found.postgres[name.value] = counted.get(name.value, 0)
+            found.chroma[name.value] = await self._runtime.vectors.size(self._generation, name)
+            if sample is None or await self._seems_wrong(name, sample):
+                async for suspects in self._suspects(name):
+                    await self._judge(name, suspects)
+        return found
 
-async def _behind(runtime: Parts, generation: Generation, owners: Sequence[str]) -> list[str]:
-    async with runtime.database.session() as session:
-        suspects = await _differing(session, generation, owners)
-    if not suspects:
-        return []
-    await _catch_up(runtime)
-    async with holding_index(runtime) as session:
-        return await _differing(session, generation, suspects)
+    async def _behind(self, owners: Sequence[str]) -> dict[str, None]:
+        async with self._runtime.database.session() as session:
+            suspects = await self._differing(session, owners)
+        if not suspects:
+            return {}
+        await self._catch_up()
+        async with holding_index(self._runtime) as session:
+            return await self._differing(session, list(suspects))
 
+    async def _differing(self, session: Session, owners: Sequence[str]) -> dict[str, None]:
+        found = await difference(session, self._generation.generation, owners)
+        return dict.fromkeys(key.owner for key in [*found.fresh, *found.stale])
 
-async def _differing(session: Session, generation: Generation, owners: Sequence[str]) -> list[str]:
-    found = await difference(session, generation.generation, owners)
-    return list(dict.fromkeys(key.owner for key in [*found.fresh, *found.stale]))
+    async def _catch_up(self) -> None:
+        """The changes until now are applied, if a worker lives."""
+        for last in await self._rows("last_change"):
+            position = Position.of(last)
+            await wait_until(self._runtime.database, "index", position, _CATCH_UP_SECONDS)
 
+    async def _seems_wrong(self, name: CollectionName, sample: int) -> bool:
+        there = self._found.chroma[name.value]
+        if there != self._found.postgres[name.value]:
+            return True
+        rows = await self._rows("sample_of_entries", collection=name.value, limit=sample)
+        hashes = await self._hashes(name, ids=[row["id"] for row in rows])
+        place = random.randrange(max(there - sample, 0) + 1)
+        page = await self._hashes(name, offset=place, limit=sample)
+        differs = any(hashes.get(row["id"]) != row["hash"] for row in rows)
+        return differs or await self._known(name, list(page)) != page
 
-async def _seems_wrong(
-    runtime: Parts, generation: Generation, name: CollectionName, found: Comparison, sample: int
-) -> bool:
-    there = found.chroma[name.value]
-    if there != found.postgres[name.value]:
-        return True
-    async with runtime.database.session() as session:
-        rows = await session.all(
-            "sample_of_entries",
-            generation=generation.generation,
-            collection=name.value,
-            limit=sample,
-        )
-    hashes = await runtime.vectors.hashes(generation, name, [row["id"] for row in rows])
-    if any(hashes.get(row["id"]) != row["hash"] for row in rows):
-        return True
-    place = random.randrange(max(there - sample, 0) + 1)
-    page = await runtime.vectors.page(generation, name, place, sample)
-    async with runtime.database.session() as session:
-        known = await _known(session, generation, name, list(page))
-    return known != page
+    async def _suspects(self, name: CollectionName) -> AsyncIterator[list[str]]:
+        async for rows in self._pages("entries_of_collection", "id", collection=name.value):
+            there = await self._hashes(name, ids=[row["id"] for row in rows])
+            yield [row["id"] for row in rows if there.get(row["id"]) != row["hash"]]
+        offset = 0
+        while page := await self._hashes(name, offset=offset, limit=_PAGE):
+            known = await self._known(name, list(page))
+            yield [id_ for id_ in page if id_ not in known]
+            offset += len(page)
 
-
-async def _compare(
-    runtime: Parts, generation: Generation, name: CollectionName, found: Comparison
-) -> None:
-    suspects: dict[str, None] = {}
-    async for ids in _entries(runtime, generation, name):
-        hashes = await runtime.vectors.hashes(generation, name, list(ids))
-        suspects |= dict.fromkeys(id_ for id_ in ids if hashes.get(id_) != ids[id_])
-    offset = 0
-    while page := await runtime.vectors.page(generation, name, offset, _PAGE):
-        async with runtime.database.session() as session:
-            known = await _known(session, generation, name, list(page))
-        suspects |= dict.fromkeys(id_ for id_ in page if known.get(id_) != page[id_])
-        offset += len(page)
-    everything = list(suspects)
-    for start in range(0, len(everything), _PAGE):
-        await _settle_suspects(runtime, generation, name, everything[start : start + _PAGE], found)
-
-
-async def _settle_suspects(
-    runtime: Parts,
-    generation: Generation,
-    name: CollectionName,
-    suspects: list[str],
-    found: Comparison,
-) -> None:
-    """What of these is wrong while nothing writes."""
-    async with holding_index(runtime) as session:
-        known = await _known(session, generation, name, suspects)
-        there = await runtime.vectors.hashes(generation, name, suspects)
-    for id_ in suspects:
-        if id_ in known and id_ not in there:
-            # Announced and not written yet: a change that was begun comes again.
-            if known[id_] is not None:
-                found.missing.setdefault(name, []).append(id_)
-        elif id_ in there and id_ not in known:
-            found.stray.setdefault(name, []).append(id_)
-        elif known.get(id_) != there.get(id_) and known[id_] is not None:
-            found.other.setdefault(name, []).append(id_)
-
-
-async def _entries(
-    runtime: Parts, generation: Generation, name: CollectionName
-) -> AsyncIterator[dict[str, str | None]]:
-    after = ""
-    while True:
-        async with runtime.database.session() as session:
-            rows = await session.all(
-                "entries_of_collection",
-                generation=generation.generation,
-                collection=name.value,
-                after=after,
-                limit=_PAGE,
-            )
-        if not rows:
+    async def _judge(self, name: CollectionName, suspects: list[str]) -> None:
+        """What of these is wrong while nothing writes."""
+        if not suspects:
             return
-        yield {row["id"]: row["hash"] for row in rows}
-        after = rows[-1]["id"]
+        async with holding_index(self._runtime):
+            known = await self._known(name, suspects)
+            there = await self._hashes(name, ids=suspects)
+        for id_ in suspects:
+            problem = None
+            if id_ not in known:
+                problem = "is not in Postgres" if id_ in there else None
+            elif known[id_] is None:
+                continue  # Announced and not written yet: a change that was begun comes again.
+            elif id_ not in there:
+                problem = "is missing"
+            elif known[id_] != there[id_]:
+                problem = "was made of another text"
+            if problem:
+                self._found.wrong[name, id_] = problem
 
+    async def _known(self, name: CollectionName, ids: list[str]) -> dict[str, str | None]:
+        rows = await self._rows("entries_by_id", collection=name.value, ids=ids)
+        return {row["id"]: row["hash"] for row in rows}
 
-async def _known(
-    session: Session, generation: Generation, name: CollectionName, ids: list[str]
-) -> dict[str, str | None]:
-    rows = await session.all(
-        "entries_by_id", generation=generation.generation, collection=name.value, ids=ids
-    )
-    return {row["id"]: row["hash"] for row in rows}
+    async def _hashes(self, name: CollectionName, **which: Any) -> dict[str, str | None]:
+        return await self._runtime.vectors.hashes(self._generation, name, **which)
 
+    async def _rows(self, query: str, **more: Any) -> list[Row]:
+        async with self._runtime.database.session() as session:
+            return await session.all(query, generation=self._generation.generation, **more)
 
-async def _doubt(
-    session: Session, generation: Generation, name: CollectionName, ids: list[str]
-) -> list[str]:
-    """Their owners."""
-    if not ids:
-        return []
-    rows = await session.all(
-        "doubt_entries",
-        generation=generation.generation,
-        collection=name.value,
-        ids=ids,
-        owners=[_STRAY] * len(ids),
-    )
-    return [row["owner"] for row in rows]
+    async def _pages(self, query: str, by: str, **more: Any) -> AsyncIterator[list[Row]]:
+        after = ""
+        while rows := await self._rows(query, after=after, limit=_PAGE, **more):
+            yield rows
+            after = rows[-1][by]

@@ -185,31 +185,14 @@ class VectorStore:
         return await self.on(generation.name_in_chroma(name), Collection.count)
 
     async def hashes(
-        self, generation: Generation, name: CollectionName, ids: Sequence[str]
+        self, generation: Generation, name: CollectionName, **which: Any
     ) -> dict[str, str | None]:
-        """Of those ids that are there."""
-        return _hashes(
-            await self.on(
-                generation.name_in_chroma(name),
-                Collection.get,
-                ids=list(ids),
-                include=["metadatas"],
-            )
-        )
-
-    async def page(
-        self, generation: Generation, name: CollectionName, offset: int, limit: int
-    ) -> dict[str, str | None]:
-        """Hashes by id, in the order in which the entries came; empty after the last."""
-        return _hashes(
-            await self.on(
-                generation.name_in_chroma(name),
-                Collection.get,
-                limit=limit,
-                offset=offset,
-                include=["metadatas"],
-            )
-        )
+        """By id: of those `ids` that are there, or from `offset` on `limit` of them, in the order
+        in which they came."""
+        collection = generation.name_in_chroma(name)
+        answer = await self.on(collection, Collection.get, include=["metadatas"], **which)
+        told = zip(answer["ids"], answer["metadatas"], strict=True)
+        return {id_: (metadata or {}).get("hash") for id_, metadata in told}
 
     async def on(
         self,
@@ -244,25 +227,17 @@ class VectorStore:
         try:
             async with asyncio.timeout(ANSWER_SECONDS):
                 try:
-                    return await self._ask_serving(name, call, *arguments, **named)
+                    collection = (await self._serves()).name_in_chroma(name)
+                    return await self.on(collection, call, *arguments, **named)
                 except NoSuchCollection:
                     self._serving = None
-                    return await self._ask_serving(name, call, *arguments, **named)
+                    collection = (await self._serves()).name_in_chroma(name)
+                    return await self.on(collection, call, *arguments, **named)
         except TimeoutError as error:
             self._shunned_until = time.monotonic() + _SHUN_SECONDS
             raise _unavailable(error) from error
         except NoSuchCollection as error:
             raise _unavailable(error) from error
-
-    async def _ask_serving(
-        self,
-        name: CollectionName,
-        call: Callable[Concatenate[Collection, P], Awaitable[T]],
-        *arguments: P.args,
-        **named: P.kwargs,
-    ) -> T:
-        generation = await self._serves()
-        return await self.on(generation.name_in_chroma(name), call, *arguments, **named)
 
     async def _serves(self) -> Generation:
         now = time.monotonic()
@@ -327,11 +302,6 @@ def refuse_other_model(generation: Generation, embedder: Embedder) -> None:
 def is_labelled(metadata: Mapping[str, Any] | None) -> bool:
     """Whether a collection was made by this product, in this version or an earlier one."""
     return metadata is not None and {"provider", "model", "dimension"} <= metadata.keys()
-
-
-def _hashes(answer: dict[str, Any]) -> dict[str, str | None]:
-    told = zip(answer["ids"], answer["metadatas"], strict=True)
-    return {id_: (metadata or {}).get("hash") for id_, metadata in told}
 
 
 async def _among(

@@ -111,8 +111,8 @@ WHERE s.generation = %(generation)s AND s.collection = e.collection AND s.id = e
 -- name: doubt_entries
 -- What was found in Chroma otherwise than it is told here: it is written again, or deleted.
 INSERT INTO index_entry (generation, collection, id, owner, hash)
-SELECT %(generation)s, %(collection)s, e.id, e.owner, NULL
-FROM unnest(%(ids)s::text[], %(owners)s::text[]) AS e (id, owner)
+SELECT %(generation)s, e.collection, e.id, %(owner)s, NULL
+FROM unnest(%(collections)s::text[], %(ids)s::text[]) AS e (collection, id)
 ON CONFLICT (generation, collection, id) DO UPDATE SET hash = NULL
 RETURNING owner;
 

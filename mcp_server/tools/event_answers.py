@@ -1,5 +1,6 @@
 """Shapes that several event tools return."""
 
+from collections.abc import Collection
 from datetime import datetime
 from typing import Annotated, Any
 from uuid import UUID
@@ -46,12 +47,16 @@ class EventOut(BaseModel):
     title: str | None = None
     # None where it was not asked for: then the key is left out.
     evidence: list[EvidenceOut] | SkipJsonSchema[None] = None
+    # With as_of, where it holds: else the key is left out.
+    extracted_later: bool = Field(default=False, description="After as_of: not known then.")
 
     @model_serializer(mode="wrap")
     def _without_what_was_not_asked_for(self, shown: SerializerFunctionWrapHandler) -> Any:
         content = shown(self)
         if self.evidence is None:
             del content["evidence"]
+        if not self.extracted_later:
+            del content["extracted_later"]
         return content
 
 
@@ -77,7 +82,10 @@ def without_event(schema: dict[str, Any]) -> None:
         del properties[name]
 
 
-def event_out(row: Row, evidence: dict[UUID, list[Row]] | None) -> EventOut:
+def event_out(
+    row: Row, evidence: dict[UUID, list[Row]] | None, later: Collection[UUID] = ()
+) -> EventOut:
+    """`later`: events that were extracted after the moment that was asked about."""
     return EventOut(
         event_id=str(row["event_id"]),
         artifact_uid=row["artifact_uid"],
@@ -92,6 +100,7 @@ def event_out(row: Row, evidence: dict[UUID, list[Row]] | None) -> EventOut:
         evidence=None
         if evidence is None
         else [EvidenceOut(**item) for item in evidence.get(row["event_id"], [])],
+        extracted_later=row["event_id"] in later,
     )
 
 

@@ -34,6 +34,7 @@ from mcp_server.tools.parameters import (
     ToRevision,
 )
 from memory_core.events import reading
+from memory_core.events.as_of import extracted_later
 from memory_core.events.diff import diff_revisions
 from memory_core.events.names import names_looked_for
 from memory_core.kernel import ids
@@ -167,8 +168,10 @@ async def event_search(
         sort=sort,
         include_evidence=include_evidence,
     )
+    later = await extracted_later(runtime, page.events, filters.as_of)
+    evidence = page.evidence if include_evidence else None
     return EventsFound(
-        events=[event_out(row, page.evidence if include_evidence else None) for row in page.events],
+        events=[event_out(row, evidence, later) for row in page.events],
         total=page.total,
         filters_applied=applied(
             query=query or None,

@@ -78,7 +78,7 @@ DueTo = Annotated[
 ]
 AsOf = Annotated[
     str | None,
-    Field(max_length=64, description="As the memory was then, ISO 8601."),
+    Field(max_length=64, description="Revisions as they were then, ISO 8601."),
 ]
 OptionalQuery = Annotated[
     str | None,

@@ -25,6 +25,7 @@ from mcp_server.tools.parameters import (
     OptionalQuery,
     OptionalSubject,
 )
+from memory_core.events.as_of import extracted_later
 from memory_core.events.commitments import list_commitments
 from memory_core.events.names import names_looked_for
 from memory_core.events.stakeholders import stakeholders
@@ -190,9 +191,13 @@ async def timeline(
         as_of=parse_until("as_of", as_of),
     )
     found = await read_timeline(runtime, query, filters, limit=limit)
+    shown = [row for day in found.days for row in day.events]
+    later = await extracted_later(runtime, shown, filters.as_of)
     return TimelineOut(
         days=[
-            DayOut(day=day.day, events=[event_out(row, found.evidence) for row in day.events])
+            DayOut(
+                day=day.day, events=[event_out(row, found.evidence, later) for row in day.events]
+            )
             for day in found.days
         ],
         total=found.total,

@@ -72,6 +72,7 @@ class Worker:
         for duty in duties:
             self._begin[duty.name] = duty.lead
         self._running: dict[str, tuple[Running, asyncio.Task[None]]] = {}
+        self._faults = 0  # in a row
         self._failures: dict[str, int] = {}
         self._not_before: dict[str, float] = {}
         # Set once it has tried to lead every projection.
@@ -82,7 +83,6 @@ class Worker:
         return sorted(self._projections)
 
     async def run(self) -> None:
-        faults = 0
         while True:
             try:
                 with postgres_faults():
@@ -93,16 +93,20 @@ class Worker:
                         application_name=APPLICATION,
                         **_KEEPALIVE,
                     ) as connection:
-                        faults = 0
                         try:
                             await self._host(connection)
                         finally:
                             await self._end(connection)
             except MemoryFault as fault:
-                if not faults:
+                if not self._faults:
                     log.warning("the worker waits: %s", fault.message)
-                faults += 1
-            await asyncio.sleep(min(_BACKOFF_FIRST_SECONDS * 2**faults, _BACKOFF_LIMIT_SECONDS))
+                self._faults += 1
+            except Exception:
+                # Its process would live on without it, and nothing would be derived any more.
+                log.exception("the worker failed and will start again")
+                self._faults += 1
+            pause = _BACKOFF_FIRST_SECONDS * 2 ** min(self._faults, 8)
+            await asyncio.sleep(min(pause, _BACKOFF_LIMIT_SECONDS))
 
     def wake(self) -> None:
         for runner, _ in self._running.values():
@@ -119,6 +123,7 @@ class Worker:
                 await partitions.make_ahead(self._database)
                 upkeep_at = loop.time() + _UPKEEP_SECONDS
             await self._take_leads(connection)
+            self._faults = 0
             self.settled.set()
             async for _ in connection.notifies(timeout=LOOK_SECONDS, stop_after=1):
                 self.wake()

@@ -9,6 +9,30 @@ LEFT JOIN artifact_revision r USING (artifact_uid, revision_id)
 LEFT JOIN extraction x USING (artifact_uid, revision_id)
 WHERE e.event_id = %(event_id)s;
 
+-- name: events_extracted_later
+-- Of these events, those that the last replacement before a moment does not name. Where the log has
+-- none, the extraction that made them tells: it may be older than the log.
+WITH asked AS (
+    SELECT * FROM unnest(%(ids)s::uuid[], %(uids)s::text[], %(aggregates)s::uuid[],
+                         %(revisions)s::text[]) AS a (event_id, artifact_uid, aggregate_id, revision_id)
+),
+last_one AS MATERIALIZED (
+    SELECT r.artifact_uid, r.revision_id, l.payload, x.finished_at
+    FROM (SELECT DISTINCT artifact_uid, aggregate_id, revision_id FROM asked) r
+    LEFT JOIN extraction x USING (artifact_uid, revision_id)
+    LEFT JOIN LATERAL (
+        SELECT payload FROM log.events
+        WHERE aggregate_id = r.aggregate_id AND aggregate_type = 'artifact'
+          AND event_type = 'events.replaced' AND payload ->> 'revision_id' = r.revision_id
+          AND timestamp <= %(as_of)s
+        ORDER BY version DESC LIMIT 1
+    ) l ON true
+)
+SELECT a.event_id FROM asked a JOIN last_one o USING (artifact_uid, revision_id)
+WHERE CASE WHEN o.payload IS NULL THEN o.finished_at > %(as_of)s
+           ELSE NOT (o.payload -> 'added' ? a.event_id::text
+                     OR o.payload -> 'kept' ? a.event_id::text) END;
+
 -- name: evidence_in_context
 -- The evidence of one event, each quote with so many characters of the text around it.
 SELECT v.evidence_id, v.quote, v.start_char, v.end_char, v.chunk_id, v.match_kind, r.artifact_id,

@@ -7,7 +7,9 @@ import pytest
 
 from memory_core.kernel import migrations
 from memory_core.kernel.settings import Settings
+from memory_core.runtime import Runtime
 from tests.integration.planted_events import Event, Garden
+from tests.pipeline_client import Pipeline
 from tests.tool_client import Json, ToolClient
 
 OLD = Event("The team decided to charge per seat.", time="2026-01-10")
@@ -154,3 +156,58 @@ def test_periods_of_what_was_stored_before_are_made_of_what_is_known(
         ("rev_a", "2026-03-01", None),
         ("rev_c", "2026-01-15", None),
     ]
+
+
+class TestWhatWasExtractedSince:
+    """The revision is the one of then; its events are those that are stored now."""
+
+    TEXT = "Decision: we charge per seat from May on."
+
+    async def found(self, tools: ToolClient, at: str) -> list[Json]:
+        events: list[Json] = (await tools("event_search", query="charge", as_of=at))["events"]
+        days = (await tools("timeline", as_of=at))["days"]
+        assert [event for day in days for event in day["events"]] == events
+        return events
+
+    async def test_an_event_that_came_later_says_so(
+        self, tools: ToolClient, runtime: Runtime, sql: psycopg.Connection
+    ) -> None:
+        pipeline = Pipeline(runtime)
+        await pipeline.remember(self.TEXT)
+        before = moment(sql)
+        await pipeline.extract()
+        after = moment(sql)
+
+        [early], [late] = await self.found(tools, before), await self.found(tools, after)
+
+        assert early["extracted_later"] is True
+        assert "extracted_later" not in late
+        assert {**early, "extracted_later": None} == {**late, "extracted_later": None}
+
+    async def test_one_that_was_extracted_again_was_known_all_the_time(
+        self, tools: ToolClient, runtime: Runtime, sql: psycopg.Connection
+    ) -> None:
+        pipeline = Pipeline(runtime)
+        stored = await pipeline.remember(self.TEXT)
+        await pipeline.extract()
+        between = moment(sql)
+        await tools("event_reextract", artifact_uid=stored.artifact_uid, force=True)
+        await pipeline.extract()
+
+        [event] = await self.found(tools, between)
+        assert "extracted_later" not in event
+
+    async def test_without_a_log_of_it_the_extraction_tells(
+        self, garden: Garden, tools: ToolClient, sql: psycopg.Connection
+    ) -> None:
+        """What was stored before the log began."""
+        planted = await garden.document(OLD, source_id="plan")
+        sql.execute("SET session_replication_role = replica; DELETE FROM log.events")
+        sql.execute("UPDATE extraction SET finished_at = '2026-01-01'")
+        sql.execute(
+            "UPDATE revision_period SET since = '2026-01-01' WHERE artifact_uid = %s",
+            [planted.uid],
+        )
+
+        [event] = (await tools("event_search", query="charge", as_of="2026-02-01"))["events"]
+        assert "extracted_later" not in event

@@ -340,3 +340,21 @@ async def test_a_stop_that_comes_together_with_a_change_stops(database: Database
         task.cancel()
         done, _ = await asyncio.wait({task}, timeout=SECONDS)
         assert done, "the runner goes on"
+
+
+async def test_the_worker_outlives_a_fault_that_was_not_foreseen(
+    database: Database, settings: Settings, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def was_logged(caplog: pytest.LogCaptureFixture) -> bool:
+        return "the worker failed and will start again" in caplog.text
+
+    recorder = Recorder()
+    with psycopg.connect(settings.dsn, autocommit=True) as sql:
+        sql.execute("ALTER TABLE log.cluster RENAME TO cluster_elsewhere")
+        try:
+            async with working(database, recorder):
+                await until(lambda: was_logged(caplog))
+                sql.execute("ALTER TABLE log.cluster_elsewhere RENAME TO cluster")
+                await until(lambda: is_running(database))
+        finally:
+            sql.execute("ALTER TABLE IF EXISTS log.cluster_elsewhere RENAME TO cluster")

@@ -1,0 +1,32 @@
+"""What of a past revision's events the memory knew at the time.
+
+`as_of` shows the revision that was the latest then, with the events that are stored of it now. The
+log says which of them had been extracted by then; those that were replaced since are gone.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime
+from uuid import UUID
+
+from memory_core.kernel.database import Row
+from memory_core.log.change import AggregateType, aggregate_id
+from memory_core.runtime import Runtime
+
+
+async def extracted_later(
+    runtime: Runtime, events: Sequence[Row], as_of: datetime | None
+) -> frozenset[UUID]:
+    """Those of the events that the memory did not have at that moment. Without one: none."""
+    if as_of is None or not events:
+        return frozenset()
+    uids = [row["artifact_uid"] for row in events]
+    async with runtime.database.session() as session:
+        rows = await session.all(
+            "events_extracted_later",
+            ids=[row["event_id"] for row in events],
+            uids=uids,
+            aggregates=[aggregate_id(AggregateType.ARTIFACT, uid) for uid in uids],
+            revisions=[row["revision_id"] for row in events],
+            as_of=as_of,
+        )
+    return frozenset(row["event_id"] for row in rows)

@@ -25,7 +25,7 @@ from rich.console import Console
 from rich.table import Table
 
 from memory_assets.partition_retirement import retire
-from memory_core.extraction.pipeline import STAGES
+from memory_core.extraction.stages import STAGES
 from memory_core.kernel.database import Database
 from stack.layout import Layout
 from stack.process import running_stack

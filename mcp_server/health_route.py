@@ -38,6 +38,6 @@ async def _report(runtime: Runtime) -> JSONResponse:
         await runtime.open()
     except MemoryFault as fault:
         return JSONResponse({"status": "down", "detail": fault.message}, status_code=503)
-    report = await check_health(runtime.database, runtime.vectors.heartbeat)
+    report = await check_health(runtime.database, runtime.vectors.heartbeat, runtime.orchestrator)
     status = 503 if report.status == "down" else 200
     return JSONResponse(report.model_dump(mode="json"), status_code=status)

@@ -19,7 +19,7 @@ from memory_assets.tags import FROM_QUEUE, NOT_DONE_TAG, describe, trace_tags, t
 from memory_core.events.checks import all_broken_evidence, broken_evidence
 from memory_core.extraction.batch import Outcome, process
 from memory_core.extraction.engine import open_engine
-from memory_core.extraction.pipeline import CHUNK_EXTRACTIONS, STORED_EVENTS
+from memory_core.extraction.stages import CHUNK_EXTRACTIONS, STORED_EVENTS
 from memory_core.extraction.versions import current
 from memory_core.kernel.database import Database
 from memory_core.kernel.settings import load_settings

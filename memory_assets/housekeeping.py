@@ -12,13 +12,13 @@ from memory_assets.operations import OPERATIONS
 from memory_assets.resources import MemoryResource
 from memory_assets.schedules import scheduled
 from memory_assets.specs import OWNERS
-from memory_core.artifacts import lineage
 from memory_core.kernel.database import Database
 from memory_core.kernel.settings import Settings
 from memory_core.log import upkeep
 from memory_core.telemetry.retention import keep_audit
 from memory_core.upkeep import cache, statistics
 from memory_core.upkeep.vacuum import vacuum
+from stack import dagster_lineage
 
 # At most this much in one go: the rest is left for the next hour.
 RUNS_PER_TIME = 5_000
@@ -62,7 +62,7 @@ async def _keep_house(context: dg.AssetExecutionContext, memory: MemoryResource)
             ),
             "searched_passages": await statistics.rebuild(database),
         }
-        done["forgotten_partitions"] = await lineage.forget_left_behind(database)
+        done["forgotten_partitions"] = await dagster_lineage.forget_left_behind(database)
         done["dropped_embeddings"] = await cache.sweep_embeddings(database, settings.cache_days)
         done |= await _keep_log(database, settings)
         audit = await keep_audit(database, settings.audit_days)

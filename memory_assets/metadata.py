@@ -10,14 +10,14 @@ from typing import Any
 
 import dagster as dg
 
-from memory_core.extraction.pipeline import (
+from memory_core.extraction.pipeline import Extraction
+from memory_core.extraction.stages import (
     CANONICAL_EVENTS,
     CHUNK_EXTRACTIONS,
     CHUNK_TEXT,
     EVENT_INDEX,
     STAGES,
     STORED_EVENTS,
-    Extraction,
 )
 from memory_core.kernel import ids
 from memory_core.kernel.prices import Price

@@ -10,6 +10,7 @@ from memory_core.kernel.database import Database
 from memory_core.kernel.logging_setup import formatter
 from memory_core.kernel.settings import Settings, load_settings
 from memory_core.runtime import Runtime
+from stack.dagster_orchestrator import DagsterOrchestrator
 
 
 def log_to_stderr(level: str, log_format: str) -> None:
@@ -34,7 +35,7 @@ class MemoryResource(dg.ConfigurableResource):  # type: ignore[type-arg]
 
     @asynccontextmanager
     async def runtime(self) -> AsyncIterator[Runtime]:
-        runtime = Runtime(self.settings)
+        runtime = Runtime(self.settings, orchestrator=DagsterOrchestrator())
         await runtime.open()
         try:
             yield runtime

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 import dagster as dg
 
 from memory_core.extraction import prompts
-from memory_core.extraction.pipeline import (
+from memory_core.extraction.stages import (
     CANONICAL_EVENTS,
     CHUNK_EXTRACTIONS,
     CHUNK_TEXT,

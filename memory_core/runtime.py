@@ -8,6 +8,7 @@ from memory_core.embedding import Embedder, build_embedder
 from memory_core.index.store import VectorStore
 from memory_core.kernel import migrations
 from memory_core.kernel.database import Database
+from memory_core.kernel.orchestrator import NoOrchestrator, Orchestrator
 from memory_core.kernel.settings import Settings
 from memory_core.log.change import Position
 from memory_core.log.host import Host
@@ -50,6 +51,8 @@ class Runtime:
     `services`: what provides Postgres and Chroma; without it, the settings name both. Services that
     have ended meanwhile are joined again.
 
+    `orchestrator`: the program that runs extractions and keeps something of each document.
+
     `worker`: whether this process hosts the worker where no other does. With "when needed" it
     starts with the first change that this process makes, so that others pay nothing for it.
     """
@@ -58,10 +61,12 @@ class Runtime:
         self,
         settings: Settings,
         services: Services | None = None,
+        orchestrator: Orchestrator | None = None,
         *,
         worker: Literal["never", "when needed", "always"] = "never",
     ) -> None:
         self.settings = settings
+        self.orchestrator = orchestrator or NoOrchestrator()
         self._worker = worker
         self._host: Host | None = None
         self._services = services or NamedServices(settings)

@@ -23,6 +23,7 @@ from memory_core.kernel.settings import Settings
 from memory_core.runtime import NamedServices, Runtime
 from stack import state
 from stack.child import SAFE_PATH, last_lines
+from stack.dagster_orchestrator import DagsterOrchestrator
 from stack.layout import Layout
 from stack.room import require_room
 from stack.state import StackState
@@ -141,4 +142,4 @@ def joined_runtime(
     settings: Settings, *, worker: Literal["never", "when needed", "always"] = "never"
 ) -> Runtime:
     """The memory of these settings: their servers, or else the stack of their data dir."""
-    return Runtime(settings, Membership(settings), worker=worker)
+    return Runtime(settings, Membership(settings), DagsterOrchestrator(), worker=worker)

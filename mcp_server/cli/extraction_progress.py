@@ -8,6 +8,7 @@ from memory_core.kernel.database import Database, Row
 from memory_core.kernel.settings import Settings
 from memory_core.runtime import Runtime
 from memory_core.upkeep import health
+from stack.dagster_orchestrator import DagsterOrchestrator
 from stack.memory import memory_in_use
 
 PROVIDER_CODES = "OPENAI_"
@@ -123,7 +124,7 @@ async def pipeline_runs(database: Database, settings: Settings) -> bool:
     running = memory_in_use(settings).stack
     if running is not None and running.postgres_dsn == settings.dsn:
         return running.mode == "full"
-    return (await health.check_daemon(database)).state == "up"
+    return (await health.check_daemon(database, DagsterOrchestrator())).state == "up"
 
 
 def _count(rows: list[Row], status: str) -> int:

@@ -24,11 +24,11 @@ from dagster._daemon.run_coordinator.queued_run_coordinator_daemon import (
 from dagster._daemon.sensor import execute_sensor_iteration
 from dagster._daemon.utils import DaemonErrorCapture
 
+from memory_assets import notifications
 from memory_assets.dagster_internals import log_level
+from memory_assets.notifications import Notifications
 from memory_core.kernel.errors import PostgresUnavailable
 from memory_core.kernel.settings import load_settings
-from memory_core.queue import notifications
-from memory_core.queue.notifications import Notifications
 
 # Without a word from Postgres: while jobs are open, and when none is.
 BUSY_SECONDS = 5.0

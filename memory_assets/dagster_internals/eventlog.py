@@ -17,7 +17,8 @@ from dagster._core.events import DagsterEvent, DagsterEventBatchMetadata
 
 from memory_assets.metadata import materialisation
 from memory_assets.specs import code_versions, stages_made
-from memory_core.extraction.pipeline import STAGES, Extraction, Observer
+from memory_core.extraction.pipeline import Extraction, Observer
+from memory_core.extraction.stages import STAGES
 from memory_core.kernel.settings import Settings
 
 # How long an event may wait for others. Nothing but the web page waits for it.

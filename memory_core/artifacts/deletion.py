@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass
 
-from memory_core.artifacts import lineage
 from memory_core.artifacts.reading import resolve_uid
 from memory_core.kernel.database import Session
 from memory_core.kernel.errors import NotFound
+from memory_core.kernel.orchestrator import Orchestrator
 from memory_core.log.appending import append
 from memory_core.log.change import ChangeType, Position, of_artifact
 from memory_core.runtime import Runtime
@@ -21,7 +21,7 @@ class Deleted:
     evidence: int
     jobs: int
     cache_entries: int
-    lineage_entries: int  # of Dagster's event log
+    lineage_entries: int  # of the orchestrator's own log
     position: Position
 
 
@@ -32,7 +32,7 @@ async def delete_artifact(
     async with runtime.database.transaction() as session:
         uid = await resolve_uid(session, artifact_id, artifact_uid)
         await session.run("lock_artifact", uid=uid)
-        counts = await _delete_rows(session, uid)
+        counts = await _delete_rows(session, uid, runtime.orchestrator)
         if not counts["revisions"]:
             raise NotFound(
                 f"There is no artifact {uid!r}: nothing was deleted.", details={"artifact_uid": uid}
@@ -41,13 +41,13 @@ async def delete_artifact(
         return Deleted(artifact_uid=uid, **counts, position=position)
 
 
-async def _delete_rows(session: Session, uid: str) -> dict[str, int]:
+async def _delete_rows(session: Session, uid: str, orchestrator: Orchestrator) -> dict[str, int]:
     """In this order: what is shared with other documents is told by the chunks and revisions, which
     go last."""
     entries = await session.one("count_entries_of_owner", owner=uid)
     assert entries is not None
     counts = {"vectors": int(entries["entries"])}
-    counts["lineage_entries"] = await lineage.forget(session, uid)
+    counts["lineage_entries"] = await orchestrator.forget(session, uid)
     counts["cache_entries"] = await session.run("delete_unshared_cache", uid=uid)
     await session.run("forget_embeddings", owners=[uid])
     await session.run("forget_dead_letters", owner=uid)

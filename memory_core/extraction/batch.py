@@ -9,13 +9,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from uuid import UUID
 
-from memory_core.extraction.pipeline import (
-    CANONICAL_EVENTS,
-    Engine,
-    Extraction,
-    Observer,
-    extract_revision,
-)
+from memory_core.extraction.pipeline import Engine, Extraction, Observer, extract_revision
+from memory_core.extraction.stages import CANONICAL_EVENTS
 from memory_core.extraction.tracing import export_jobs, of_run
 from memory_core.kernel.errors import ErrorCode, MemoryFault, PostgresUnavailable
 from memory_core.queue import jobs

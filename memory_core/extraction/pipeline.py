@@ -24,6 +24,13 @@ from memory_core.extraction.model import (
     Rejected,
 )
 from memory_core.extraction.proof import part_by_confidence, prove
+from memory_core.extraction.stages import (
+    CANONICAL_EVENTS,
+    CHUNK_EXTRACTIONS,
+    CHUNK_TEXT,
+    EVENT_INDEX,
+    STORED_EVENTS,
+)
 from memory_core.extraction.tracing import of_chunk
 from memory_core.kernel.database import Database, Row, Session
 from memory_core.kernel.errors import ErrorCode, MemoryFault
@@ -34,13 +41,6 @@ from memory_core.text.chunk import Chunk
 
 log = logging.getLogger(__name__)
 
-CHUNK_TEXT, CHUNK_EXTRACTIONS, CANONICAL_EVENTS, STORED_EVENTS, EVENT_INDEX = STAGES = (
-    "chunk_text",
-    "chunk_extractions",
-    "canonical_events",
-    "stored_events",
-    "event_index",
-)
 
 _REVISIONS_AT_POSTGRES = 6
 # Calls that one document may have begun; how many are in flight at once is the engine's matter.

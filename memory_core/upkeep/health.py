@@ -3,20 +3,19 @@
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from typing import Any, Literal, TypeVar
 
 from pydantic import BaseModel, Field
 
 from memory_core.kernel.database import Database
 from memory_core.kernel.errors import MemoryFault
+from memory_core.kernel.orchestrator import Orchestrator
 from memory_core.log.lag import read_lags
 
 State = Literal["up", "down", "unknown"]
 C = TypeVar("C", bound="Check")
 CHECK_SECONDS = 5.0
-# The daemon beats every 30 s.
-DAEMON_SILENT_AFTER = timedelta(seconds=90)
 
 
 class Check(BaseModel):
@@ -58,13 +57,15 @@ class Health(BaseModel):
 
 
 async def check_health(
-    database: Database, chroma_heartbeat: Callable[[], Awaitable[Any]]
+    database: Database,
+    chroma_heartbeat: Callable[[], Awaitable[Any]],
+    orchestrator: Orchestrator,
 ) -> Health:
     postgres, chroma, queue, daemon, log = await asyncio.gather(
         _timed(Check, _postgres(database)),
         _timed(Check, _chroma(chroma_heartbeat)),
         _timed(QueueCheck, _queue(database)),
-        _timed(DaemonCheck, _daemon(database)),
+        _timed(DaemonCheck, orchestrator.check(database)),
         _timed(LogCheck, _log(database)),
     )
     if postgres.state == "down":
@@ -77,9 +78,9 @@ async def check_health(
     )
 
 
-async def check_daemon(database: Database) -> DaemonCheck:
-    """Whether Dagster's sensor daemon shows signs of life."""
-    return await _timed(DaemonCheck, _daemon(database))
+async def check_daemon(database: Database, orchestrator: Orchestrator) -> DaemonCheck:
+    """Whether the program that picks up jobs shows signs of life."""
+    return await _timed(DaemonCheck, orchestrator.check(database))
 
 
 async def _timed(kind: type[C], question: Awaitable[dict[str, Any]]) -> C:
@@ -127,23 +128,4 @@ async def _log(database: Database) -> dict[str, Any]:
             f"{lag.point.name} is behind: {lag.reason or 'it is at work'}" for lag in late
         )
         or None,
-    }
-
-
-async def _daemon(database: Database) -> dict[str, Any]:
-    async with database.session() as session:
-        exists = await session.one("daemon_table_exists")
-        if exists is None or not exists["exists"]:
-            return {"state": "unknown", "detail": "Dagster has never run on this database"}
-        row = await session.one("daemon_last_heartbeat")
-    if row is None or row["last_heartbeat"] is None:
-        return {"state": "down", "detail": "the Dagster daemon has never run"}
-    beat: datetime = row["last_heartbeat"].replace(tzinfo=UTC)
-    silent = datetime.now(UTC) - beat > DAEMON_SILENT_AFTER
-    return {
-        "state": "down" if silent else "up",
-        "last_heartbeat": beat,
-        "detail": "no heartbeat lately: start the stack, or see the daemon's log"
-        if silent
-        else None,
     }

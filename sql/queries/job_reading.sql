@@ -114,9 +114,6 @@ FROM ((SELECT next_run_at AS at FROM event_jobs
 -- name: listen_for_jobs
 LISTEN event_jobs;
 
--- name: listen_for_runs
-LISTEN dagster_runs;
-
 -- name: silent_runs
 -- Of these runs, those that gave no sign of life for a whole lease: no claim, no heartbeat, no end
 -- of a job.

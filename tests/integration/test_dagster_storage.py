@@ -25,12 +25,12 @@ from dagster._core.remote_origin import (
 )
 from dagster_postgres import PostgresEventLogStorage
 
-from memory_core.artifacts import lineage
-from memory_core.extraction.pipeline import STAGES, STORED_EVENTS
+from memory_assets import notifications
+from memory_assets.notifications import Notifications
+from memory_core.extraction.stages import STAGES, STORED_EVENTS
 from memory_core.kernel import queries
 from memory_core.kernel.settings import Settings
-from memory_core.queue import notifications
-from memory_core.queue.notifications import Notifications
+from stack import dagster_lineage
 from tests.integration.dagster_database import dagster_instance, own_database
 
 KEYS = [f"note:{number}" for number in range(30)]
@@ -152,7 +152,7 @@ def _sessions_ever(sql: psycopg.Connection) -> int:
 def test_deleting_a_document_knows_every_kind_of_entry_that_dagster_makes_of_an_asset() -> None:
     made = {kind.value for kind in (*ASSET_EVENTS, *ASSET_CHECK_EVENTS)}
 
-    assert set(lineage.EVENT_TYPES) == made
+    assert set(dagster_lineage.EVENT_TYPES) == made
 
 
 @pytest.mark.parametrize("query", ["delete_lineage_events", "delete_lineage_tags"])
@@ -168,7 +168,11 @@ def test_the_entries_of_a_deleted_document_are_found_by_all_columns_of_the_index
             [STORED.to_string()],
         )
         connection.execute("ANALYZE dagster.event_logs")
-        named = {"assets": [STORED.to_string()], "types": lineage.EVENT_TYPES, "keys": ["note:7"]}
+        named = {
+            "assets": [STORED.to_string()],
+            "types": dagster_lineage.EVENT_TYPES,
+            "keys": ["note:7"],
+        }
         [(plan,)] = connection.execute(
             b"EXPLAIN (FORMAT JSON) " + queries.get(query), named
         ).fetchall()

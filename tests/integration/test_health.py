@@ -13,7 +13,8 @@ from mcp_server.server import build_server
 from memory_core.kernel.database import Database
 from memory_core.kernel.settings import Settings
 from memory_core.runtime import Runtime
-from memory_core.upkeep.health import DAEMON_SILENT_AFTER, Health, check_health
+from memory_core.upkeep.health import Health, check_health
+from stack.dagster_orchestrator import DAEMON_SILENT_AFTER, DagsterOrchestrator
 from stack.ports import free_port
 
 NOBODY = "postgresql://u:s3cr3t@127.0.0.1:1/db"
@@ -63,7 +64,7 @@ async def served(settings: Settings) -> AsyncIterator[httpx.AsyncClient]:
 
 class TestQueue:
     async def test_an_empty_one_counts_nothing(self, database: Database) -> None:
-        queue = (await check_health(database, beating)).queue
+        queue = (await check_health(database, beating, DagsterOrchestrator())).queue
         assert (queue.state, queue.pending, queue.processing, queue.failed, queue.done) == (
             *("up", 0, 0, 0, 0),
         )
@@ -82,13 +83,13 @@ class TestQueue:
                 "UPDATE event_jobs SET status = %s WHERE revision_id = %s",
                 [status, f"rev_{status}"],
             )
-        queue = (await check_health(database, beating)).queue
+        queue = (await check_health(database, beating, DagsterOrchestrator())).queue
         assert (queue.pending, queue.processing, queue.failed, queue.done) == (4, 3, 2, 1)
 
 
 class TestDaemon:
     async def test_unknown_before_dagster_ever_ran(self, database: Database) -> None:
-        health = await check_health(database, beating)
+        health = await check_health(database, beating, DagsterOrchestrator())
         assert health.daemon.state == "unknown"
         assert health.daemon.last_heartbeat is None
         assert health.status == "degraded"
@@ -96,14 +97,14 @@ class TestDaemon:
     async def test_down_when_it_never_beat(
         self, database: Database, heartbeats: psycopg.Connection[Any]
     ) -> None:
-        health = await check_health(database, beating)
+        health = await check_health(database, beating, DagsterOrchestrator())
         assert (health.daemon.state, health.status) == ("down", "degraded")
 
     async def test_up_when_it_beat_lately(
         self, database: Database, heartbeats: psycopg.Connection[Any]
     ) -> None:
         moment = beat(heartbeats, "SENSOR", timedelta(seconds=10))
-        health = await check_health(database, beating)
+        health = await check_health(database, beating, DagsterOrchestrator())
         assert (health.daemon.state, health.status) == ("up", "ok")
         assert health.daemon.last_heartbeat == moment
         assert health.daemon.detail is None
@@ -112,7 +113,7 @@ class TestDaemon:
         self, database: Database, heartbeats: psycopg.Connection[Any]
     ) -> None:
         moment = beat(heartbeats, "SENSOR", DAEMON_SILENT_AFTER + timedelta(seconds=10))
-        health = await check_health(database, beating)
+        health = await check_health(database, beating, DagsterOrchestrator())
         assert (health.daemon.state, health.status) == ("down", "degraded")
         assert health.daemon.last_heartbeat == moment
         assert "daemon's log" in str(health.daemon.detail)
@@ -122,12 +123,14 @@ class TestDaemon:
     ) -> None:
         # Without the sensor daemon nothing is extracted, whatever else runs.
         beat(heartbeats, "SCHEDULER", timedelta(0))
-        assert (await check_health(database, beating)).daemon.state == "down"
+        assert (await check_health(database, beating, DagsterOrchestrator())).daemon.state == "down"
 
 
 class TestStores:
     async def test_latencies_are_told_of_what_is_up(self, runtime: Runtime) -> None:
-        health = await check_health(runtime.database, runtime.vectors.heartbeat)
+        health = await check_health(
+            runtime.database, runtime.vectors.heartbeat, runtime.orchestrator
+        )
         for check in (health.postgres, health.chroma, health.queue):
             assert check.state == "up"
             assert check.latency_ms is not None
@@ -137,7 +140,7 @@ class TestStores:
         database = Database(NOBODY)
         await database.open()
         try:
-            health = await check_health(database, beating)
+            health = await check_health(database, beating, DagsterOrchestrator())
         finally:
             await database.close()
         assert health.status == "down"
@@ -151,7 +154,7 @@ class TestStores:
         async def broken() -> None:
             raise RuntimeError("never seen before\nand more of it")
 
-        health = await check_health(database, broken)
+        health = await check_health(database, broken, DagsterOrchestrator())
         assert (health.status, health.chroma.state) == ("degraded", "down")
         assert health.chroma.detail == "RuntimeError: never seen before"
 

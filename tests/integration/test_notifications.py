@@ -5,10 +5,10 @@ from collections.abc import Iterator
 import psycopg
 import pytest
 
+from memory_assets import notifications
+from memory_assets.notifications import Notifications
 from memory_core.kernel.errors import PostgresUnavailable
 from memory_core.kernel.settings import Settings
-from memory_core.queue import notifications
-from memory_core.queue.notifications import Notifications
 from tests.integration.job_queue import Queue
 
 PENDING = {(notifications.JOBS, "")}

@@ -9,14 +9,15 @@ import psycopg
 import pytest
 from dagster_shared.serdes import serialize_value
 
+from memory_assets import notifications
 from memory_assets.definitions import defs
+from memory_assets.notifications import Notifications
 from memory_assets.requests import REVISIONS_PER_RUN
 from memory_assets.resources import MemoryResource
 from memory_assets.sensors import JOBS_PER_TICK, pending_jobs
 from memory_core.kernel.database import Database
 from memory_core.kernel.settings import Settings
-from memory_core.queue import jobs, notifications
-from memory_core.queue.notifications import Notifications
+from memory_core.queue import jobs
 from tests.integration.dagster_database import dagster_instance, own_database
 from tests.integration.job_queue import Queue
 

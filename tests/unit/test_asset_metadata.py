@@ -18,13 +18,13 @@ from memory_core.extraction.model import (
     Subject,
     SubjectType,
 )
-from memory_core.extraction.pipeline import (
+from memory_core.extraction.pipeline import Extraction
+from memory_core.extraction.stages import (
     CANONICAL_EVENTS,
     CHUNK_EXTRACTIONS,
     CHUNK_TEXT,
     STAGES,
     STORED_EVENTS,
-    Extraction,
 )
 from memory_core.kernel.prices import Price
 from memory_core.queue.jobs import Job

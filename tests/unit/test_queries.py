@@ -185,3 +185,23 @@ def test_no_sql_is_written_in_python() -> None:
 )
 def test_sql_is_told_from_prose(text: str, is_sql: bool) -> None:
     assert bool(SQL.search(text)) is is_sql
+
+
+def test_the_core_asks_nothing_of_the_tables_of_dagster() -> None:
+    named = {
+        name
+        for file in QUERY_FILES
+        for kind, name, text in queries.parse(file.read_text(encoding="utf-8"))
+        if kind == "name" and "dagster." in text
+    }
+    core = [module for module in MODULES if relative(module).startswith("memory_core/")]
+
+    asked = {
+        (relative(module), text)
+        for module in core
+        for _, text in strings_of(module)
+        if text in named
+    }
+
+    assert len(named) > 10
+    assert asked == set()

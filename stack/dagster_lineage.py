@@ -5,19 +5,11 @@ It lies in the same database, so that deleting a document takes it along in the 
 
 import json
 
+from memory_core.extraction.stages import STAGES
 from memory_core.kernel.database import Database, Session
 
 # As Dagster writes asset keys.
-_ASSETS = [
-    json.dumps([name])
-    for name in (
-        "chunk_text",
-        "chunk_extractions",
-        "canonical_events",
-        "stored_events",
-        "event_index",
-    )
-]
+_ASSETS = [json.dumps([stage]) for stage in STAGES]
 
 # All that Dagster logs of an asset and a partition.
 EVENT_TYPES = [

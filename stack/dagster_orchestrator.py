@@ -1,0 +1,34 @@
+"""Dagster, as the memory asks for it: what it keeps of documents, and whether its daemon works."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from memory_core.kernel.database import Database, Session
+from stack import dagster_lineage
+
+# The daemon beats every 30 s.
+DAEMON_SILENT_AFTER = timedelta(seconds=90)
+
+
+class DagsterOrchestrator:
+    async def forget(self, session: Session, artifact_uid: str) -> int:
+        return await dagster_lineage.forget(session, artifact_uid)
+
+    async def check(self, database: Database) -> dict[str, Any]:
+        """Whether the sensor daemon shows signs of life."""
+        async with database.session() as session:
+            exists = await session.one("daemon_table_exists")
+            if exists is None or not exists["exists"]:
+                return {"state": "unknown", "detail": "Dagster has never run on this database"}
+            row = await session.one("daemon_last_heartbeat")
+        if row is None or row["last_heartbeat"] is None:
+            return {"state": "down", "detail": "the Dagster daemon has never run"}
+        beat: datetime = row["last_heartbeat"].replace(tzinfo=UTC)
+        silent = datetime.now(UTC) - beat > DAEMON_SILENT_AFTER
+        return {
+            "state": "down" if silent else "up",
+            "last_heartbeat": beat,
+            "detail": "no heartbeat lately: start the stack, or see the daemon's log"
+            if silent
+            else None,
+        }

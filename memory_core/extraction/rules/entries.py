@@ -62,8 +62,13 @@ _SUPERSEDED = re.compile(
     re.IGNORECASE,
 )
 _TASK = re.compile(rf"(?:\W{{0,3}}){words(verbs.IMPERATIVE)}\b", re.IGNORECASE)
+_ADVERSE = re.compile(
+    r"\b(?!.{0,80}(?:may|might|could) argue)(?:risk|concern|draw ?back|burden|costs?|complex|"
+    r"slow|break|fail|increase|hard|difficult|problem|issue|lose|loss|limit|confus|danger|late)",
+    re.IGNORECASE,
+)
+_PLANNED = re.compile(r"(?<!what )(?<!what's )\bchange[sd]\b", re.IGNORECASE)
 _HAS_CHANGED = re.compile(
-    rf"^\W{{0,3}}(?:fix|add|remove|bump|support|new)\b|"
     rf"\b(?:{words(verbs.CHANGED)}|{words(verbs.DONE)}|no longer|is now|are now|now|gone)\b",
     re.IGNORECASE,
 )
@@ -188,7 +193,9 @@ class Entries:
         if not _is_worded(said):
             return None
         if block.box and block.box.strip():
-            sure = confidence.SECTION if _TASK.match(said) else confidence.LIKELY
+            # The ticks of a specification are its template.
+            done = _TASK.match(said) and not self.manner.describes
+            sure = confidence.SECTION if done else confidence.LIKELY
             return self._item(sentence, block, Category.EXECUTION, sure, 0, None)
         draft = self._item(sentence, block, Category.COMMITMENT, confidence.LABELLED, 0, None)
         return self._weighed(draft, said)
@@ -241,10 +248,7 @@ class Entries:
             return None
         if category is Category.QUALITY_RISK and (guards.denies_risk(said) or guards.asks(said)):
             return None
-        planned = (
-            block.section.title.lower().startswith(("changes", "changed"))
-            and not block.section.release
-        )
+        planned = _PLANNED.search(block.section.title) and not block.section.release
         if category is Category.CHANGE and planned and not _HAS_CHANGED.search(said):
             return None  # "Changes" may be those that somebody wants
         if block.bullet and not block.explains:
@@ -252,7 +256,8 @@ class Entries:
         states = block.lead and not _META.match(said) and not block.section.inherited
         states = states and block.section.title.lower() != "open issues"
         if states and category is Category.QUALITY_RISK:
-            return self._item(sentence, block, category, confidence.CLEAR, 0, None)
+            sure = confidence.CLEAR if _ADVERSE.search(said) else confidence.LIKELY
+            return self._item(sentence, block, category, sure, 0, None)
         return None
 
     def _role_entry(self, sentence: Sentence) -> Draft | None:

@@ -212,8 +212,9 @@ class Hits:
         if cue.category in (Category.CHANGE, Category.FEEDBACK) and cue.source.startswith(r"\b"):
             after = start
         sure = self._sure(cue, match, sentence, block)
-        if cue.category is Category.COMMITMENT and _leads_up(match, block.spoken):
-            # What leads up to a promise is not a part of it.
+        promised = cue.category is Category.COMMITMENT
+        if who and (promised or block.spoken) and _leads_up(match, block.spoken):
+            # What leads up to a promise, or to a point in speech, is not a part of it.
             start, _ = sentence.span(max(begin, _clause_of(match)), stop)
         if cue.listed:
             task = self.text[sentence.span(match.end("who"), stop)[0] : end].strip()

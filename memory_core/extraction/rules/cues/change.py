@@ -3,7 +3,7 @@
 from functools import partial
 
 from memory_core.extraction.model import Category
-from memory_core.extraction.rules.confidence import CLEAR, EXPLICIT, STRONG
+from memory_core.extraction.rules.confidence import CLEAR, STRONG
 from memory_core.extraction.rules.cues.cue import ANYONE, AUX, CHANGED, build
 
 _WHAT = (
@@ -17,44 +17,22 @@ _MOVED = (
 
 cue = partial(build, Category.CHANGE)
 
+# fmt: off
 CUES = (
-    cue(
-        STRONG,
-        r"(?i:\b(?:moved|taken|pulled|brought|added|dropped) (?:into|to|out of|from) (?:the )?"
-        r"(?:scope|release|beta|plan|roadmap|backlog|sprint|milestone))\b",
-        talk_only=True,
-    ),
-    cue(
-        EXPLICIT,
-        rf"^(?:\W{{0,3}})(?i:{CHANGED})\b[^.;]{{0,80}}? (?i:from)\b [^.;]{{1,60}}? (?i:to)\b",
-        talk_only=True,
-    ),
-    cue(
-        STRONG,
+    cue(STRONG, "person talk_only",
         rf"{ANYONE}{AUX} (?i:{CHANGED}|pushed back|pushed out|brought forward|moved) "
         rf"(?!(?i:that|to your|on|forward|in(?:to)? the)\b)[^.;]{{1,80}}? (?i:to|into|"
-        r"until|with|instead)\b",
-        person=True,
-        talk_only=True,
-    ),
-    cue(
-        CLEAR,
+        r"until|with|instead)\b"),
+    cue(CLEAR, "talk_only",
         r"^(?:\W{0,3})(?i:(?:pushed back|brought forward) (?=\w)|(?:removed|dropped|"
         r"renamed|replaced|switched|reverted|deprecated|postponed|changed|moved) "
-        r"(?!by\b|in\b|on\b)(?=\w))",
-        talk_only=True,
-    ),
-    cue(
-        CLEAR,
+        r"(?!by\b|in\b|on\b)(?=\w))"),
+    cue(CLEAR, "talk_only",
         rf"(?i:(?:^|\b(?:the|our|this) )(?:[\w\-]+ )?{_WHAT}(?: \w+){{0,4}} (?:has |have |was |"
-        rf"were |is |are |got |had )?(?:been )?(?:now )?{_MOVED})\b",
-        talk_only=True,
-    ),
-    cue(
-        CLEAR,
+        rf"were |is |are |got |had )?(?:been )?(?:now )?{_MOVED})\b"),
+    cue(CLEAR, "talk_only",
         r"(?i:\b(?:was|were|has been|have been|got) (?:renamed|replaced|postponed|rescheduled|"
         r"delayed|superseded|reverted|deprecated|retired|moved|changed) "
-        r"(?:to|by|until|with|in favou?r|from|as))\b",
-        talk_only=True,
-    ),
+        r"(?:to|by|until|with|in favou?r|from|as))\b"),
 )
+# fmt: on

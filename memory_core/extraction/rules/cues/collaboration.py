@@ -5,7 +5,7 @@ from functools import partial
 from memory_core.extraction.model import Category
 from memory_core.extraction.rules.confidence import CLEAR, STRONG
 from memory_core.extraction.rules.cues.cue import ANYONE, AUX, build
-from memory_core.extraction.rules.patterns import DEPARTMENT, DEPARTMENTS, NAMES
+from memory_core.extraction.rules.patterns import DEPARTMENTS
 
 _EVENT = (
     r"(?i:call|meeting|sync|workshop|session|retro|retrospective|demo|interview|"
@@ -18,31 +18,17 @@ _TALKED = (
 
 cue = partial(build, Category.COLLABORATION)
 
+# fmt: off
 CUES = (
-    cue(STRONG, rf"{ANYONE}{AUX} {_TALKED} (?i:with|together)\b", person=True),
-    cue(
-        STRONG,
-        rf"(?P<who>{DEPARTMENTS}){AUX} {_TALKED} (?i:with|on|about|together|through|over|to)\b",
-    ),
-    cue(
-        STRONG,
-        # "Design met with criticism": the other side must be a person or a team.
-        rf"(?P<who>{DEPARTMENT}){AUX} {_TALKED} (?i:with|to) (?:(?i:the) )?"
-        rf"(?:{DEPARTMENT}\b|{NAMES}(?= (?i:about|on|over|to)\b))",
-    ),
-    cue(STRONG, rf"{ANYONE}{AUX} (?i:handed (?:over|off|it over))\b", person=True),
-    cue(
-        CLEAR,
+    cue(STRONG, "person", rf"{ANYONE}{AUX} {_TALKED} (?i:with|together)\b"),
+    cue(STRONG, "",
+        rf"(?P<who>{DEPARTMENTS}){AUX} {_TALKED} (?i:with|on|about|together|through|over|to)\b"),
+    cue(STRONG, "person", rf"{ANYONE}{AUX} (?i:handed (?:over|off|it over))\b"),
+    cue(CLEAR, "person talk_only",
         rf"{ANYONE}{AUX} (?i:had|held|ran|hosted|organi[sz]ed|attended|joined|"
-        rf"facilitated) (?i:a|an|the|our|another|their) (?:[\w\-]+ ){{0,3}}?{_EVENT}\b",
-        person=True,
-        talk_only=True,
-    ),
-    cue(
-        CLEAR,
+        rf"facilitated) (?i:a|an|the|our|another|their) (?:[\w\-]+ ){{0,3}}?{_EVENT}\b"),
+    cue(CLEAR, "person talk_only",
         rf"{ANYONE}{AUX} (?i:presented|demoed|walked (?:us|the team|everyone) through) "
-        r"(?i:the|a|an|her|his|their|our)\b",
-        person=True,
-        talk_only=True,
-    ),
+        r"(?i:the|a|an|her|his|their|our)\b"),
 )
+# fmt: on

@@ -73,10 +73,12 @@ class Cue:
 _compiled = cache(re.compile)
 
 
-def build(category: Category, confidence: float, pattern: str, **flags: bool) -> Cue:
+def build(category: Category, confidence: float, flags: str, pattern: str) -> Cue:
+    """`flags`: the names of those fields of a cue that are true."""
     first = any(part in pattern for part in (GROUP, "(?i:we", "I\\b", "who>I"))
     tail = re.compile(_tail(pattern))
-    return Cue(category, confidence, pattern, tail, first_person=first, **flags)
+    true = dict.fromkeys(flags.split(), True)
+    return Cue(category, confidence, pattern, tail, first_person=first, **true)
 
 
 def _tail(pattern: str) -> str:

@@ -3,8 +3,8 @@
 from functools import partial
 
 from memory_core.extraction.model import Category
-from memory_core.extraction.rules.confidence import CLEAR, EXPLICIT, LIKELY, STRONG
-from memory_core.extraction.rules.cues.cue import AUX, PERSON, build
+from memory_core.extraction.rules.confidence import CLEAR, EXPLICIT, STRONG
+from memory_core.extraction.rules.cues.cue import build
 
 _AUDIENCE = (
     r"(?i:(?:the |our |some |several |many |most |two |three |four |five |a few |\d+ (?:of the )?|"
@@ -24,79 +24,29 @@ _OPINED = (
 
 cue = partial(build, Category.FEEDBACK)
 
+# fmt: off
 CUES = (
-    cue(
-        EXPLICIT,
+    cue(EXPLICIT, "negative speech",
         rf"(?P<aud>{_AUDIENCE})(?: (?i:also|have|has|often|really|mostly|all|both|"
-        rf"still|already|us)){{0,2}} {_OPINED}\b",
-        negative=True,
-        speech=True,
-    ),
-    cue(
-        CLEAR,
+        rf"still|already|us)){{0,2}} {_OPINED}\b"),
+    cue(CLEAR, "talk_only speech",
         r"(?i:\b(?:the|my|our|most) [a-z]{3,20}s(?: really| all)? (?:love|hate|complain|"
-        r"struggle)\b)",
-        talk_only=True,
-        speech=True,
-    ),
-    cue(
-        STRONG,
+        r"struggle)\b)"),
+    cue(STRONG, "talk_only",
         r"(?i:\b(?:got|received|had|heard|gathered|collected)\b(?: [\w\-]+){0,3} "
-        r"(?:feedback|complaints?|praise|compliments?) (?:from|on|about|that|for)\b)",
-        talk_only=True,
-    ),
-    cue(
-        CLEAR,
+        r"(?:feedback|complaints?|praise|compliments?) (?:from|on|about|that|for)\b)"),
+    cue(CLEAR, "talk_only",
         r"(?i:\b(?:feedback|complaints?) (?:from [^,.;]{1,60}?(?:was|is|were|:|said|"
-        r"shows?|suggests?)|was|were|is that|so far|shows?|says|said)\b)",
-        talk_only=True,
-    ),
-    cue(
-        CLEAR,
-        r"(?i:\b(?:\d{1,3}(?:\.\d+)? ?%|\w+ percent|most|half|a third|a quarter|two "
-        r"thirds) of (?:the |our )?(?:users|customers|respondents|participants|people|"
-        r"consumers|testers) (?=\w+ \w)|\b(?:survey|interviews|user (?:study|test|"
-        r"testing|research)|poll) (?:showed|shows|found|revealed|suggests|suggested|"
-        r"says)\b)",
-        talk_only=True,
-    ),
-    cue(
-        CLEAR,
-        rf"{PERSON}{AUX} (?i:suggested|recommended|commented|pointed out|complained|"
-        r"praised|criticised|criticized|liked|loved|disliked|objected|requested|asked "
-        r"for|likes|loves|prefers|preferred) (?!(?i:by|to)\b)(?=\w)",
-        person=True,
-        talk_only=True,
-    ),
-    cue(
-        CLEAR,
+        r"shows?|suggests?)|was|were|is that|so far|shows?|says|said)\b)"),
+    cue(CLEAR, "voiced talk_only negative speech",
         r"\b(?P<who>I)(?: (?i:really|quite|also|absolutely)){0,2} (?i:hate|dislike|don't like|"
-        r"do not like) (?i:the|this|your|how|where|these|those) (?=\w)",
-        voiced=True,
-        talk_only=True,
-        negative=True,
-        speech=True,
-    ),
-    cue(
-        CLEAR,
+        r"do not like) (?i:the|this|your|how|where|these|those) (?=\w)"),
+    cue(CLEAR, "voiced talk_only speech",
         r"(?i:^(?:the|this|your|that)(?: [\w\-]+){1,3} (?:is|are|feels?|looks?) (?:far |much |way "
-        r"|just )?too (?:small|big|slow|hard|complicated|expensive|difficult|confusing)\b)",
-        voiced=True,
-        talk_only=True,
-        speech=True,
-    ),
+        r"|just )?too (?:small|big|slow|hard|complicated|expensive|difficult|confusing)\b)"),
     # "Noa Levi, Gan Studio: loves the buttons": notes of who said what.
-    cue(
-        CLEAR,
+    cue(CLEAR, "talk_only",
         r"(?i:^[^:.]{3,80}: (?:loves|hates|dislikes|finds|complains|complained|praised|asked for)"
-        r" (?=\w))",
-        talk_only=True,
-    ),
-    cue(
-        LIKELY,
-        r"\b(?P<who>I)(?: (?i:really|quite|also|do|absolutely)){0,2} (?i:like|love|prefer) "
-        r"(?i:the|this|your|how|these|those) (?=\w)",
-        voiced=True,
-        talk_only=True,
-    ),
+        r" (?=\w))"),
 )
+# fmt: on

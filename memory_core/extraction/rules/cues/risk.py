@@ -3,7 +3,7 @@
 from functools import partial
 
 from memory_core.extraction.model import Category
-from memory_core.extraction.rules.confidence import CLEAR, EXPLICIT, LIKELY, STRONG
+from memory_core.extraction.rules.confidence import CLEAR, EXPLICIT, STRONG
 from memory_core.extraction.rules.cues.cue import ANYONE, AUX, build
 
 _FAULT = (
@@ -14,92 +14,37 @@ _FAULT = (
 
 cue = partial(build, Category.QUALITY_RISK)
 
+# fmt: off
 CUES = (
-    cue(
-        CLEAR,
-        r"(?i:\b(?:is|are) (?:still|already|now) (?:missing|late|delayed|unresolved|unsigned))\b",
-        talk_only=True,
-    ),
-    cue(
-        EXPLICIT,
+    cue(CLEAR, "talk_only",
+        r"(?i:\b(?:is|are) (?:still|already|now) (?:missing|late|delayed|unresolved|unsigned))\b"),
+    cue(EXPLICIT, "person modal speech",
         rf"{ANYONE}{AUX}(?:'m|'re| (?i:am|is|are|was|were))(?: (?i:still|also|really|"
         rf"very|a bit|quite|most)){{0,2}} (?i:concerned|worried|afraid|nervous|uneasy) "
-        r"(?i:about|that)\b(?! (?i:is|was)\b)",
-        person=True,
-        modal=True,
-        speech=True,
-    ),
-    cue(
-        EXPLICIT,
+        r"(?i:about|that)\b(?! (?i:is|was)\b)"),
+    cue(EXPLICIT, "person modal",
         rf"{ANYONE}{AUX} (?i:raised|expressed|voiced|flagged)(?: "
-        rf"\w+){{0,3}}? (?i:concerns?|risks?|worries|reservations) (?i:about|that|over|with|on|:)",
-        person=True,
-        modal=True,
-    ),
-    cue(
-        STRONG,
+        rf"\w+){{0,3}}? (?i:concerns?|risks?|worries|reservations) (?i:about|that|over|with|on|:)"),
+    cue(STRONG, "talk_only",
         r"(?i:\b(?:found|discovered|identified|uncovered|caught|spotted|"
-        rf"revealed|exposed|introduced)) (?:[\w\-]+ ){{0,4}}?{_FAULT}\b",
-        talk_only=True,
-    ),
-    cue(
-        STRONG,
+        rf"revealed|exposed|introduced)) (?:[\w\-]+ ){{0,4}}?{_FAULT}\b"),
+    cue(STRONG, "talk_only",
         r"(?i:(?<!what )\b(?:is|are|was|were|been|still|currently|remains?|we're|i'm)(?: "
         r"(?:still|currently|completely|all|also|now)){0,2} (?:blocked (?:by|on|until)|"
         r"blocking (?:us|the|me|our)|at risk|behind schedule|overdue|over budget|"
-        r"timing out|crashing|a blocker))\b",
-        talk_only=True,
-    ),
-    cue(
-        CLEAR,
+        r"timing out|crashing|a blocker))\b"),
+    cue(CLEAR, "modal talk_only",
         r"(?i:\b(?:there (?:is|was) a (?:[\w\-]+ )?(?:risk|danger) (?:that|of)|"
         r"the (?:main|biggest|real|one) (?:risk|concern|worry|problem|danger) (?:is|was|here)|"
         r"(?:my|our|one|main|biggest|only) (?:[\w\-]+ )?(?:concern|worry|fear) (?:is|was|about|"
         r"that|with|here))\b|(?:'s|my|our)(?: (?:one|main|biggest|only))? "
-        r"(?:concern|worry|fear)(?=,|:))",
-        modal=True,
-        talk_only=True,
-    ),
-    cue(
-        CLEAR,
+        r"(?:concern|worry|fear)(?=,|:))"),
+    cue(CLEAR, "talk_only",
         r"(?i:\b(?:has|have|had|keeps?|is|are)(?: (?:been|still|now|currently|also|always)){0,2} "
         r"(?:been down|broken(?! (?:through|down|out|into|up))|failing|flaky|unstable|leaking|"
-        r"unusable|unresponsive)\b(?! to\b))",
-        talk_only=True,
-    ),
-    cue(
-        CLEAR,
-        r"(?i:\bsingle point of failure\b|\bhas been down\b|\b(?:went|is) down (?:for|"
-        r"twice|again|since|on)\b)",
-        modal=True,
-        talk_only=True,
-    ),
-    cue(
-        CLEAR,
+        r"unusable|unresponsive)\b(?! to\b))"),
+    cue(CLEAR, "talk_only",
         r"(?i:\b(?:having|have|had|has|hitting|seeing) (?:\w+ )?(?:trouble|problems?|issues?) "
-        r"(?:with|mounting|getting|booting|installing|running|connecting|building|starting)\b)",
-        talk_only=True,
-    ),
-    cue(
-        LIKELY,
-        r"(?i:\b(?:does not|doesn't|do not|don't|did not|didn't|isn't|is not|aren't|"
-        r"stopped|won't)(?: \w+)? (?:work|working|scale|load|render|respond|start|build|boot|"
-        r"compile)\b)",
-        talk_only=True,
-        negative=True,
-    ),
-    cue(
-        LIKELY,
-        r"(?i:\b(?:tests?|builds?|jobs?|deploys?|deployment|pipeline|service|server|"
-        r"migration|release|login|sandbox|cluster|database|pods?)\b(?: \w+){0,3} "
-        r"(?:failed|fails|crashed|crashes|broke|breaks|timed out|times out|leaks|"
-        r"leaked|regressed|corrupted|failing))\b",
-        talk_only=True,
-    ),
-    cue(
-        LIKELY,
-        rf"(?i:\bthere (?:is|are)|there's) (?:[\w\-]+ ){{0,3}}{_FAULT}"
-        r" (?i:with|in|when|if|that|from|on|around)\b",
-        talk_only=True,
-    ),
+        r"(?:with|mounting|getting|booting|installing|running|connecting|building|starting)\b)"),
 )
+# fmt: on

@@ -2,7 +2,7 @@
 
 import re
 from dataclasses import dataclass, field, replace
-from datetime import date, datetime
+from datetime import date
 from email.utils import parsedate_to_datetime
 
 from memory_core.extraction.model import DocumentContext
@@ -124,9 +124,9 @@ class _Reader:
         for turn in self.turns.values():
             roster.add(turn.speaker)
 
-        document_day = _own_day(context.date)
-        self.anchor = Anchor(document_day, stated=False)
-        self.document_day = document_day
+        # The calendar day where the document was written, not the day in UTC.
+        self.document_day = context.date.date() if context.date is not None else None
+        self.anchor = Anchor(self.document_day, stated=False)
         # Days of headings that have their year: what a heading without one stands near.
         self.dated = [d for h in self.headings.values() if (d := dates.leading_day(h.title))]
         self.author = context.author if context.artifact_type in AUTHORED else None
@@ -388,11 +388,6 @@ def _cells(text: str, line: Line) -> tuple[tuple[int, int], ...]:
         cells.append((left, right))
         start = end + 1
     return tuple(cells)
-
-
-def _own_day(when: datetime | None) -> date | None:
-    """The calendar day where the document was written, not the day in UTC."""
-    return when.date() if when is not None else None
 
 
 def _mail_day(value: str | None) -> date | None:

@@ -6,8 +6,8 @@ from itertools import islice
 from memory_core.extraction.model import ActorRole, Category
 from memory_core.extraction.rules import confidence, dates, guards, verbs
 from memory_core.extraction.rules.blocks import Block
+from memory_core.extraction.rules.cue import Cue
 from memory_core.extraction.rules.cues import CUES
-from memory_core.extraction.rules.cues.cue import Cue
 from memory_core.extraction.rules.drafts import Draft
 from memory_core.extraction.rules.manner import Manner
 from memory_core.extraction.rules.patterns import DEPARTMENT, DEPARTMENTS, NAME, word_set
@@ -112,14 +112,20 @@ class Hits:
         if not hits:
             return []
         hits.sort(key=lambda hit: -hit[0].confidence)
-        best, match = hits[0]
-        drafts = [self._cued(best, match, sentence, block)]
-        for cue, other in hits[1:]:
-            if cue.category is best.category or cue.confidence < SECOND_EVENT:
+        best, said = hits[0], sentence.words
+        for other in hits[1:]:
+            if other[0].category is best[0].category or other[0].confidence < SECOND_EVENT:
                 continue
-            if best.confidence >= SECOND_EVENT and _apart(sentence.words, match, other):
-                return self._both(sentence, block, (best, match), (cue, other))
-        return drafts
+            # Two events of one sentence are each quoted by their own clause.
+            left, right = sorted((best, other), key=lambda hit: hit[1].start())
+            end, begin = left[1].end(), right[1].start()
+            if join := _JOIN.search(said, end, max(begin + 1, end)):
+                clauses = (0, join.start()), (min(join.end(), begin), len(said))
+                return [
+                    self._cued(*hit, sentence, block, clause)
+                    for hit, clause in zip((left, right), clauses, strict=True)
+                ]
+        return [self._cued(*best, sentence, block)]
 
     def _match(
         self, cue: Cue, sentence: Sentence, block: Block
@@ -182,21 +188,6 @@ class Hits:
     def _is_assigned(self, who: str, block: Block, dated: bool) -> bool:
         known = self.roster.knows(who) or who.startswith("@")
         return known or (block.bullet and (dated or self.roster.is_person(who)))
-
-    def _both(
-        self, sentence: Sentence, block: Block, one: tuple[Cue, re.Match[str]],
-        two: tuple[Cue, re.Match[str]],
-    ) -> list[Draft]:  # fmt: skip
-        """Two events of one sentence, each quoted by its own clause."""
-        left, right = sorted((one, two), key=lambda hit: hit[1].start())
-        said = sentence.words
-        join = _JOIN.search(said, left[1].end(), max(right[1].start() + 1, left[1].end()))
-        if join is None:
-            return [self._cued(*one, sentence, block)]
-        return [
-            self._cued(*left, sentence, block, (0, join.start())),
-            self._cued(*right, sentence, block, (min(join.end(), right[1].start()), len(said))),
-        ]
 
     def _cued(
         self, cue: Cue, match: re.Match[str], sentence: Sentence, block: Block,
@@ -350,8 +341,3 @@ def _bare_verb(verb: str) -> str:
 def _is_relative(sentence: Sentence, match: re.Match[str]) -> bool:
     """ "the risk we wrote down": the verb belongs to a clause about the noun."""
     return _RELATIVE.search(sentence.words, 0, match.start("who")) is not None
-
-
-def _apart(said: str, one: re.Match[str], two: re.Match[str]) -> bool:
-    left, right = sorted((one, two), key=lambda match: match.start())
-    return _JOIN.search(said, left.end(), max(right.start() + 1, left.end())) is not None

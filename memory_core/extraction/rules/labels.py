@@ -5,79 +5,21 @@ from dataclasses import dataclass
 
 from memory_core.extraction.model import ActorRole, Category
 from memory_core.extraction.rules.patterns import HANDLE, NAME, word_set
+from memory_core.extraction.rules.vocabulary import phrases, words
 
-# Lower case, singular; the plural is understood.
-_EVENT_LABELS: dict[Category, tuple[str, ...]] = {
-    Category.DECISION: (
-        "decision", "decided", "agreed", "resolution", "resolved", "agreement", "verdict",
-        "consensus", "final decision", "decision made",
-    ),
-    Category.COMMITMENT: (
-        "action", "action item", "ai", "a/i", "todo", "to do", "to-do", "next step", "follow-up",
-        "follow up", "task", "deliverable", "commitment", "action point", "next action",
-    ),
-    Category.EXECUTION: ("done", "completed", "shipped", "deployed", "delivered", "finished"),
-    Category.QUALITY_RISK: (
-        "risk", "blocker", "blocked", "concern", "known issue", "open issue", "worry", "bug",
-        "incident", "problem",
-    ),
-    Category.FEEDBACK: (
-        "feedback", "customer feedback", "user feedback", "review comment", "complaint",
-    ),
-    Category.CHANGE: ("change", "changed", "scope change", "plan change"),
-}  # fmt: skip
-
-ROLE_LABELS: dict[str, ActorRole] = {
-    "owner": ActorRole.OWNER, "product owner": ActorRole.OWNER, "author": ActorRole.OWNER,
-    "lead": ActorRole.OWNER, "tech lead": ActorRole.OWNER, "project lead": ActorRole.OWNER,
-    "responsible": ActorRole.OWNER, "accountable": ActorRole.OWNER, "assignee": ActorRole.OWNER,
-    "chair": ActorRole.OWNER, "project manager": ActorRole.OWNER, "maintainer": ActorRole.OWNER,
-    "product manager": ActorRole.OWNER, "shepherd": ActorRole.OWNER,
-    "reviewer": ActorRole.REVIEWER, "approver": ActorRole.REVIEWER,
-    "approved by": ActorRole.REVIEWER, "reviewed by": ActorRole.REVIEWER,
-    "security reviewer": ActorRole.REVIEWER, "bdfl-delegate": ActorRole.REVIEWER,
-    "pep-delegate": ActorRole.REVIEWER, "decider": ActorRole.REVIEWER,
-    "deciders": ActorRole.REVIEWER, "decision maker": ActorRole.REVIEWER,
-    "sponsor": ActorRole.STAKEHOLDER, "stakeholder": ActorRole.STAKEHOLDER,
-    "consulted": ActorRole.STAKEHOLDER, "informed": ActorRole.STAKEHOLDER,
-    "client": ActorRole.STAKEHOLDER, "customer contact": ActorRole.STAKEHOLDER,
-    "contributor": ActorRole.CONTRIBUTOR, "implementer": ActorRole.CONTRIBUTOR,
-    "facilitator": ActorRole.CONTRIBUTOR, "scribe": ActorRole.CONTRIBUTOR,
-    "note taker": ActorRole.CONTRIBUTOR, "notetaker": ActorRole.CONTRIBUTOR,
-    "note-taker": ActorRole.CONTRIBUTOR, "minutes": ActorRole.CONTRIBUTOR,
-    "minutes scribe": ActorRole.CONTRIBUTOR, "action item scribe": ActorRole.CONTRIBUTOR,
-    "host": ActorRole.CONTRIBUTOR, "moderator": ActorRole.CONTRIBUTOR,
-    "presenter": ActorRole.CONTRIBUTOR, "liaison": ActorRole.CONTRIBUTOR,
-    "point of contact": ActorRole.CONTRIBUTOR, "contact": ActorRole.CONTRIBUTOR,
-    "minutes taken by": ActorRole.CONTRIBUTOR, "secretary": ActorRole.CONTRIBUTOR,
-    "finance": ActorRole.STAKEHOLDER, "legal": ActorRole.STAKEHOLDER,
-    "design": ActorRole.CONTRIBUTOR, "engineering": ActorRole.CONTRIBUTOR,
-    "designer": ActorRole.CONTRIBUTOR, "engineer": ActorRole.CONTRIBUTOR,
-}  # fmt: skip
-
-ATTENDEE_LABELS = (
-    "attendees", "present", "participants", "attending", "attendance", "in attendance", "attended",
-    "people present", "members present",
+_EVENT_LABELS = (
+    Category.DECISION, Category.COMMITMENT, Category.EXECUTION, Category.QUALITY_RISK,
+    Category.FEEDBACK, Category.CHANGE,
 )  # fmt: skip
-
+_ROLES = (
+    ActorRole.OWNER, ActorRole.REVIEWER, ActorRole.STAKEHOLDER, ActorRole.CONTRIBUTOR,
+)  # fmt: skip
+ROLE_LABELS = {label: role for role in _ROLES for label in phrases("labels", role)}
+ATTENDEE_LABELS = phrases("labels", "attendees")
 # Words with a colon that are neither events nor people.
-_PLAIN_LABELS = word_set(
-    """note notes warning tip example summary context background goal goals question questions
-    answer subject from to cc bcc date sent re title type topic topics agenda location place
-    time when where what why how who link links see update updates status state version
-    created updated requires replaces discussions-to post-history python-version content-
-    type last-modified abstract motivation rationale prerequisites input output usage idea
-    option options pro pros con cons result results important info hint caution danger
-    caveat url http https source file recording slides video meeting next previous until
-    proposal alternative alternatives tl;dr tldr ps p.s nb fyi eta deadline due estimate
-    priority severity impact mitigation likelihood apologies regrets absent excused reason
-    system user assistant human tests hosts bugs triaging regarding tags label labels issue
-    issues pr prs feature bug team other announcements demos discussion q a fix fixes feat
-    chore docs refactor perf test build ci style revert prompt instruction instructions
-    milestone release"""
-)
+_PLAIN_LABELS = word_set(words("labels", "plain"))
 
-_EVENTS = {label: category for category, group in _EVENT_LABELS.items() for label in group}
+_EVENTS = {label: category for category in _EVENT_LABELS for label in phrases("labels", category)}
 _ALL = {*_EVENTS, *ROLE_LABELS, *ATTENDEE_LABELS, *_PLAIN_LABELS, "status", "action items"}
 
 # "Decision 7: …", "Risk #12: …". Of more figures it is a year, or a ticket.

@@ -34,54 +34,33 @@ _PRESENT = words(
     write hope believe keep make give use ask look call plan start stop leave own"""
 )
 
+
+def _table(*pairs: tuple[str, str]) -> tuple[tuple[re.Pattern[str], str], ...]:
+    return tuple((re.compile(rf"\b{pattern}\b"), told) for pattern, told in pairs)
+
+
 # First person to third, in order: contractions first. {n} is the speaker's name.
-_FIRST_PERSON = tuple(
-    (re.compile(rf"\b{pattern}\b"), replacement)
-    for pattern, replacement in (
-        (r"[Ii] ?['’]ll", "{n} will"),
-        (r"[Ii] ?['’]ve", "{n} has"),
-        (r"[Ii] ?['’]m", "{n} is"),
-        (r"[Ii] ?['’]d", "{n} would"),
-        (r"I am", "{n} is"),
-        (r"I have", "{n} has"),
-        (r"I do(?:n['’]t| not)", "{n} does not"),
-        (rf"I ({_PRESENT})", r"{n} \1s"),
-        (r"(?<![\w.])[Ii](?![\w.'’])", "{n}"),
-    )
-)
-_MINE = tuple(
-    (re.compile(rf"\b{pattern}\b"), replacement)
-    for pattern, replacement in (
-        (r"[Ii] ?['’]ll", "they will"),
-        (r"[Ii] ?['’]ve", "they have"),
-        (r"[Ii] ?['’]m|I am", "they are"),
-        (r"[Ii] ?['’]d", "they would"),
-        (r"(?<![\w.])[Ii](?![\w.'’])", "they"),
-        (r"[Mm]y", "their"),
-        (r"[Mm]e", "them"),
-        (r"[Mm]yself", "themselves"),
-    )
-)
-_PLURAL = tuple(
-    (re.compile(rf"\b{pattern}\b"), replacement)
-    for pattern, replacement in (
-        (r"[Ww]e['’]ll", "the team will"),
-        (r"[Ww]e['’]ve", "the team has"),
-        (r"[Ww]e['’]re|[Ww]e are", "the team is"),
-        (r"[Ww]e['’]d", "the team would"),
-        (r"[Ww]e have", "the team has"),
-        (r"[Ww]e were", "the team was"),
-        (r"[Ww]e do(?:n['’]t| not)", "the team does not"),
-        (
-            r"[Ww]e (need|want|think|like|prefer|see|know|find|expect|use|keep|call)",
-            r"the team \1s",
-        ),
-        (r"[Ww]e", "the team"),
-        (r"[Oo]urs", "the team's"),
-        (r"[Oo]ur", "the team's"),
-        (r"(?<!\w)us", "the team"),
-    )
-)
+_FIRST_PERSON = _table(
+    (r"[Ii] ?['’]ll", "{n} will"), (r"[Ii] ?['’]ve", "{n} has"), (r"[Ii] ?['’]m", "{n} is"),
+    (r"[Ii] ?['’]d", "{n} would"), (r"I am", "{n} is"), (r"I have", "{n} has"),
+    (r"I do(?:n['’]t| not)", "{n} does not"), (rf"I ({_PRESENT})", r"{n} \1s"),
+    (r"(?<![\w.])[Ii](?![\w.'’])", "{n}"),
+)  # fmt: skip
+_MINE = _table(
+    (r"[Ii] ?['’]ll", "they will"), (r"[Ii] ?['’]ve", "they have"),
+    (r"[Ii] ?['’]m|I am", "they are"), (r"[Ii] ?['’]d", "they would"),
+    (r"(?<![\w.])[Ii](?![\w.'’])", "they"), (r"[Mm]y", "their"), (r"[Mm]e", "them"),
+    (r"[Mm]yself", "themselves"),
+)  # fmt: skip
+_PLURAL = _table(
+    (r"[Ww]e['’]ll", "the team will"), (r"[Ww]e['’]ve", "the team has"),
+    (r"[Ww]e['’]re|[Ww]e are", "the team is"), (r"[Ww]e['’]d", "the team would"),
+    (r"[Ww]e have", "the team has"), (r"[Ww]e were", "the team was"),
+    (r"[Ww]e do(?:n['’]t| not)", "the team does not"),
+    (r"[Ww]e (need|want|think|like|prefer|see|know|find|expect|use|keep|call)", r"the team \1s"),
+    (r"[Ww]e", "the team"), (r"[Oo]urs", "the team's"), (r"[Oo]ur", "the team's"),
+    (r"(?<!\w)us", "the team"),
+)  # fmt: skip
 # Chats leave the subject out: "will look at it".
 _ELIDED = re.compile(r"^(?:will|can|going with) \w", re.IGNORECASE)
 _SECOND_PERSON = re.compile(r"\byour?\b", re.IGNORECASE)

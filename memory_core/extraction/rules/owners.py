@@ -3,9 +3,16 @@
 import re
 from dataclasses import dataclass
 
-from memory_core.extraction.rules import labels, verbs
+from memory_core.extraction.rules import labels, verbs, vocabulary
 from memory_core.extraction.rules.patterns import HANDLE, NAME, NAMES, word_set, words
-from memory_core.extraction.rules.people import Roster, is_name, may_be_person, names_in, tidy
+from memory_core.extraction.rules.people import (
+    NOT_NAMES,
+    Roster,
+    is_name,
+    may_be_person,
+    names_in,
+    tidy,
+)
 
 _LOWER = r"[a-z][\w\-]{2,30}"
 _TASK = words(verbs.IMPERATIVE)
@@ -104,24 +111,7 @@ _SEPARATOR = re.compile(r"\s*(?:/|,|&|\band\b)\s*")
 
 
 # Lower-case words that open an item or a parenthesis and are no handles.
-_COMMON = word_set(
-    verbs.IMPERATIVE,
-    """everyone everybody anyone someone nobody somebody all team group need want someone
-        optional done wip tbd blocked stretch maybe later today tomorrow yesterday soon asap high
-        low medium urgent internal external links link more see above below etc open closed merged
-        draft new old pending ongoing beta alpha stable issue issues work also note question
-        discuss discussed doc docs code tests example first second third next last same similar
-        need needs want wants plan plans how able ready due going try trying back have has according
-        related proposal request requests ability way ways time decision link links support changes
-        change reason reasons effort efforts attempt attempts option options goal goals idea ideas
-        permission chance opportunity failure failures steps step intent intention desire reviewers
-        reviewer maintainers maintainer owners owner contributors contributor users user folks
-        people leads lead chairs authors author volunteers volunteer developers engineers it this
-        that there
-        which what who we they you someone's sig wg community release branch job jobs test bug bugs
-        feature features api kubelet node service server client cluster system tool tools script
-        migration update updates fix fixes patch patches pr prs kep keps adr rfc""",
-)
+_COMMON = word_set(verbs.IMPERATIVE, vocabulary.words("people", "not_handles")) | NOT_NAMES
 
 
 def _is_word(name: str, roster: Roster) -> bool:

@@ -8,8 +8,8 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from memory_core.extraction.rules.names import FIRST_NAMES
 from memory_core.extraction.rules.patterns import HANDLE, NAME, NAME_WORD, UPPER, word_set
+from memory_core.extraction.rules.vocabulary import words
 
 _FULL_NAME = rf"{NAME_WORD}(?: (?:(?:van|von|de|da|del|der|la|bin|al) )?{NAME_WORD}){{1,2}}"
 _ADDRESS = re.compile(r"<(?P<mail>[\w.+\-]{1,64}@[\w.\-]{1,100})>")
@@ -27,48 +27,9 @@ _NAME_ONLY = re.compile(rf"{NAME}")
 # A lower-case word, or one that no language has: with digits or low lines.
 _HANDLE_ONLY = re.compile(r"@?(?:[a-z][\w\-]{1,30}|(?=\w{0,30}[\d_])[A-Za-z][\w\-.]{1,30})")
 
-# Capitalised words that open sentences or name things, never people.
-_NOT_NAMES = word_set(
-    """the this that these those there it its they them he she his her their we our us you your
-        i a an and or but so if when while although however also then thus hence now today tomorrow
-        yesterday tonight currently previously initially finally next first second third last both
-        each every all some any many most more few several none no not nothing nobody someone
-        anyone everyone everybody somebody who what which where why how whether because since after
-        before until during once as at by for from in into of on onto over per to under with within
-        without yes yeah ok okay please thanks thank hi hello dear hey well right sure maybe perhaps
-        monday tuesday wednesday thursday friday saturday sunday january february march april may
-        june july august september october november december q1 q2 q3 q4 todo action actions
-        decision decisions risk risks note notes status update updates issue issues item items
-        agenda meeting minutes team group users user customers customer people developers
-        maintainers authors author reviewers support engineering design product marketing sales
-        finance legal security operations section table figure chapter appendix version release
-        phase step stage option proposal rfc pep kep adr api pr prs ci cd url http json yaml sql
-        new old existing another other such only just even still here given using based let lets
-        see use add remove update fix make need needs feature features code tests test data
-        service services server client system project results result everything something work
-        instead meanwhile therefore otherwise additionally furthermore moreover unfortunately
-        hopefully actually basically obviously overall specifically regarding due despite unlike
-        like similarly alternatively besides later earlier soon eventually sometimes often usually
-        doc docs kep keps reminder suggestion desire discussion demo description kudos
-        implementation announcement
-        announcements alpha beta ga kubernetes question questions answer answers request plan ideas
-        concern concerns problem problems goal topic topics comment comments follow recording tried
-        trying going need want wants attempt attempts ability way ways effort efforts intent
-        permission approach approaches change changes reason reasons example examples bug bugs
-        kubelet ideally note reference link links overview details detail default open close
-        looking thing things pull review reviews deadline meetings question link quick
-        generally typically motivation summary background context consequences goals history
-        designer interface manager industrial chair president minister member speaker moderator
-        professor grad phd undergrad unknown mr mrs ms dr hon amp nbsp google hangouts zoom slack
-        invite expecting ultimately canada government house"""
-)
-
-# Groups that act: named as actors, never as persons.
-GROUP = re.compile(
-    r"(?i:(?:the|our)\s+)?(?:[\w\-]+\s+){0,2}"
-    r"(?i:team|group|committee|board|council|guild|squad|department|engineering|design|leadership|"
-    r"legal|finance|marketing|sales|sig|wg)$"
-)
+NOT_NAMES = word_set(words("people", "not_names"))
+# What makes a capitalised word at the start of a sentence a person.
+_FIRST_NAMES = word_set(words("people", "first_names"))
 
 
 @dataclass(slots=True)
@@ -88,7 +49,7 @@ class Roster:
         name = self.resolve(name)
         known = self.names.setdefault(name, [])
         parts = name.lower().split()
-        self.tokens.update(p for p in parts if len(p) > 1 and p.strip(".") not in _NOT_NAMES)
+        self.tokens.update(p for p in parts if len(p) > 1 and p.strip(".") not in NOT_NAMES)
         for alias in aliases:
             if alias and alias != name and self.aliases.setdefault(_key(alias), name) == name:
                 if alias not in known:
@@ -103,7 +64,7 @@ class Roster:
         if ref in self.names or _key(ref) in self.aliases:
             return True
         parts = ref.lower().lstrip("@").rstrip(".").split()
-        return bool(parts) and parts[0] in self.tokens and all(p not in _NOT_NAMES for p in parts)
+        return bool(parts) and parts[0] in self.tokens and all(p not in NOT_NAMES for p in parts)
 
     def is_person(self, ref: str) -> bool:
         """A name needs a reason: it is a handle, the roster has it, or it begins with a first
@@ -111,7 +72,7 @@ class Roster:
         if ref.startswith("@") or self.knows(ref):
             return True
         first, *_ = ref.lower().split() or [""]
-        return first.partition("-")[0] in FIRST_NAMES and _name_shaped(ref)
+        return first.partition("-")[0] in _FIRST_NAMES and _name_shaped(ref)
 
 
 def _key(alias: str) -> str:
@@ -125,7 +86,7 @@ def tidy(name: str) -> str:
 
 def _name_shaped(ref: str) -> bool:
     parts = ref.split()
-    if any(_bare(part) in _NOT_NAMES for part in parts):
+    if any(_bare(part) in NOT_NAMES for part in parts):
         return False
     # Acronyms and CamelCase words are things unless a roster says otherwise.
     return all(part[0].isupper() and not _looks_technical(part) for part in parts)
@@ -163,7 +124,7 @@ def names_in(phrase: str) -> list[str]:
 def _without_opener(part: str) -> str:
     """Capitalised words that open a sentence are taken for a part of the name behind them."""
     tokens = part.split()
-    while len(tokens) > 1 and _bare(tokens[0]) in _NOT_NAMES:
+    while len(tokens) > 1 and _bare(tokens[0]) in NOT_NAMES:
         tokens = tokens[1:]
     return " ".join(tokens)
 
@@ -174,13 +135,13 @@ def is_name(phrase: str) -> bool:
     if not phrase or len(phrase) > 50:
         return False
     if _HANDLE_ONLY.fullmatch(phrase):
-        return phrase.lower() not in _NOT_NAMES
+        return phrase.lower() not in NOT_NAMES
     return _NAME_ONLY.fullmatch(phrase) is not None and _listed_person(phrase)
 
 
 def _listed_person(phrase: str) -> bool:
     parts = phrase.split()
-    return not any(_bare(part) in _NOT_NAMES for part in parts)
+    return not any(_bare(part) in NOT_NAMES for part in parts)
 
 
 def mailboxes(value: str) -> list[tuple[str, str]]:

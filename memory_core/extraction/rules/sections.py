@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 
 from memory_core.extraction.rules.markup import plain
+from memory_core.extraction.rules.vocabulary import phrases
 
 
 class Kind(Enum):
@@ -37,71 +38,12 @@ class Section:
 
 
 # Whole headings, lower case, after numbering and filler ("key", "main", ...) are taken away.
-_HEADINGS: dict[Kind, tuple[str, ...]] = {
-    Kind.DECISION: (
-        "decision", "decisions", "decision outcome", "decision made", "decisions made",
-        "decisions taken", "resolution", "resolutions", "agreements", "agreed",
-        "what we decided", "decided", "what was decided",
-        "decision log", "decision record", "resolved", "consensus",
-    ),
-    Kind.STATUS: ("status",),
-    Kind.ACTION: (
-        "action", "actions", "action item", "action items", "ais", "ai", "next steps", "next step",
-        "todo", "to do", "to-do", "todos", "to-dos", "follow up", "follow ups", "follow-up",
-        "follow-ups", "followups", "tasks", "assignments", "commitments", "who does what",
-        "who does what now", "deliverables", "action points", "actions and owners", "homework",
-        "next actions",
-    ),
-    Kind.DONE: (
-        "done", "completed", "accomplishments", "accomplished", "achievements", "shipped",
-        "delivered", "what we did", "finished", "completed items", "what was done",
-        "done this week", "completed action items", "implementation history",
-    ),
-    Kind.RISK: (
-        "risk", "risks", "risks and mitigations", "open issues", "known issues",
-        "concerns", "concern", "blockers", "blocker", "blocked", "problems", "problem list",
-        "impediments", "risks and issues", "risks and concerns", "issues and risks", "drawbacks",
-        "known limitations", "what worries me", "what worries us", "worries",
-        "security concerns", "known problems", "risks and blockers", "quality risks",
-    ),
-    Kind.FEEDBACK: (
-        "feedback", "user feedback", "customer feedback",
-        "what we heard", "feedback received", "survey results", "user comments",
-        "customer quotes", "what users said", "what customers said", "what went well",
-        "what went badly", "what did not go well", "testimonials", "complaints",
-        "beta feedback", "interview findings",
-    ),
-    Kind.CHANGE: (
-        "changelog", "change log", "changes", "changed", "what changed", "what's changed",
-        "revision history",
-        "release notes", "what's new", "history of changes", "change history", "release history",
-        "updates since last version", "bug fixes", "bugfixes", "new features", "breaking changes",
-        "deprecations", "security fixes", "enhancements", "improvements", "fixes", "removed",
-        "added", "deprecated", "fixed", "full changelog", "notable changes",
-    ),
-    Kind.ATTENDEES: (
-        "attendees", "attendance", "attending", "participants", "present", "who was there",
-        "in attendance", "attended", "members present", "people present", "who came",
-    ),
-    Kind.ROLES: (
-        "stakeholders", "stakeholder", "roles", "roles and responsibilities", "responsibilities",
-        "owners", "team", "the team", "contacts", "people", "who is involved", "raci",
-        "project team", "reviewers", "approvers", "maintainers", "responsible",
-    ),
-    Kind.ASIDE: (
-        "table of contents", "contents", "license", "licence", "copyright", "references",
-        "alternatives", "alternatives considered", "rejected ideas", "rejected alternatives",
-        "rationale and alternatives", "options considered", "considered options", "options",
-        "considered alternatives", "pros and cons of the options", "unresolved questions",
-        "open questions", "questions", "still open", "faq", "glossary", "examples", "example",
-        "future possibilities", "future work", "prior art", "template", "user stories",
-        "apologies", "absent", "regrets", "absences", "non-goals", "bibliography", "footnotes",
-        "acknowledgements", "how to use this document", "guide-level explanation",
-        "reference-level explanation", "specification", "reference implementation",
-        "detailed design", "backwards compatibility",
-    ),
-}  # fmt: skip
-_KINDS = {title: kind for kind, titles in _HEADINGS.items() for title in titles}
+_KINDS = {
+    title: kind
+    for kind in Kind
+    if kind is not Kind.PLAIN
+    for title in phrases("headings", kind.name.lower())
+}
 
 _NUMBERING = re.compile(r"(?:[0-9IVXivx]{1,4}(?:\.[0-9]{1,3}){0,4}[.):]?|[A-Z][.)]|§)\s+(?=\S)")
 _FILLER = re.compile(

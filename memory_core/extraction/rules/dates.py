@@ -114,7 +114,7 @@ def mentions(text: str) -> bool:
 def is_ahead(text: str) -> bool:
     """Whether a day to come is stated: "by Friday", "tomorrow", "in two weeks"."""
     return not is_long_ago(text) and any(
-        (match["simple"] and match["simple"].lower() not in ("yesterday", "today"))
+        (match["simple"] and match["simple"].lower() != "yesterday")
         or (match["count"] and match["unit"])
         or (match["wrel"] or match["prel"] or "").lower() in ("next", "coming", "this")
         or _AHEAD.search(text, max(0, match.start() - 12), match.start())

@@ -48,7 +48,7 @@ _RESOLVES = re.compile(
     r"should| must) (?!not see|see\b|need\b|be able)\w+| (?:decided|chosen|chose|agreed|opted|"
     r"adopted|introduced|settled|picked|selected|moved|switched|use|adopt|keep|treat|store|require|"
     r"prefer|support)\b)|^it (?:was|has been|is) (?:decided|agreed)|^(?:use|adopt|keep|chosen "
-    r"option) ",
+    r"option)\b",
     re.IGNORECASE,
 )
 _SETS_A_RULE = re.compile(r"\b(?:will|shall|should|must|is to|are to|no longer|instead of)\b", re.I)

@@ -71,7 +71,8 @@ class Writer:
         if draft.style in ("sentence", "entry", "decision") and narrative.says_little(told):
             told = narrative.finish(told.removeprefix("Done: ").removeprefix("Change: "))
             told, joined = self._in_context(told, section, block, draft.start)
-            sure = sure if joined else max(sure - confidence.STEP, confidence.WEAK)
+            if not joined and narrative.says_too_little(told):
+                sure = max(sure - confidence.STEP, confidence.WEAK)
         elif draft.style == "promise" and block and block.parent and len(told.split()) < _SHORT:
             told, _ = self._in_context(told, section, block, draft.start)
         return ProposedEvent(

@@ -19,7 +19,8 @@ _ASKS = re.compile(
 _CONDITION = re.compile(
     r"\b(?:if|unless|whether|suppose|supposing|assuming|imagine|hypothetically|in case|"
     r"had we|wish|were to|provided that|once (?:we|it|they|the|this|these|all|a|that)|what if|"
-    r"as though|as if|as soon as (?!possible|i\b)|would have|until (?:we|it|they|the))\b",
+    r"as though|as if|as soon as (?!possible|i\b)|would have|until (?:we|it|they|"
+    r"the \w+ (?:is|are|has|have)))\b",
     re.IGNORECASE,
 )
 _CONJECTURE = re.compile(

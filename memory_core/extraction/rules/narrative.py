@@ -72,6 +72,7 @@ _SAYS_LITTLE = re.compile(
     r"(?:decided|agreed))",
     re.IGNORECASE,
 )
+_POINTS_BACK = re.compile(r"(?:this|that|these|those|they|it|both|some)\b", re.IGNORECASE)
 _FEW_WORDS = 4
 
 
@@ -153,10 +154,15 @@ def decision(raw: str, roster: Roster) -> str:
 
 
 def says_little(told: str) -> bool:
-    """Whether a line needs the heading or the item above it to be understood."""
+    """Whether a line should be told with the heading or the item above it."""
     label, _, rest = told.partition(": ")
     body = rest if label in ("Decision", "Done", "Change") else told
     return _SAYS_LITTLE.match(body) is not None or len(body.split()) < _FEW_WORDS
+
+
+def says_too_little(told: str) -> bool:
+    """Whether it cannot be understood without."""
+    return _POINTS_BACK.match(told) is not None or len(told.split()) <= _FEW_WORDS
 
 
 def joined(context: str, told: str) -> str:

@@ -17,9 +17,8 @@ PERSON = rf"(?P<who>{NAMES})(?: \([^()]{{1,20}}\))?"
 ANYONE = rf"\b(?P<who>{NAMES}|{GROUP}|I\b|i(?='|\s))"
 # Words that may stand between a subject and its verb.
 AUX = (
-    r"(?:(?:'ve|'s|'d)?\s(?i:also|just|already|now|then|finally|recently|successfully|therefore|"
-    r"jointly|unanimously|both|all|have|has|had|formally|later|together|again|sort of|kind of|"
-    r"actually|basically|since)){0,3}(?:'ve|'s)?"
+    r"(?:(?:'ve|'s|'d)?\s(?i:also|just|already|now|then|therefore|"
+    r"both|all|have|has|had|later|together|again|sort of|kind of|since|[a-z]+ly)){0,3}(?:'ve|'s)?"
 )
 WILL = (
     r"(?:'ll|\s(?i:will|shall|(?:is|are|am) (?:going to|gonna))|"

@@ -96,6 +96,7 @@ CUES: tuple[Cue, ...] = (
     decision(EXPLICIT, "person speech",
         rf"(?P<who>{GROUP}|{NAME}(?:,? (?:and|&) {NAME})+){AUX} (?i:agreed (?:to|that|"
         r"on|not|upon)|rejected|chose)\b(?! with\b)"),
+    decision(EXPLICIT, "voiced speech", r"\b(?P<who>I) (?:hereby )?(?:determine|rule) that\b"),
     decision(EXPLICIT, "",
         r"(?i:\b(?:it (?:was|has been|is)|it's been) (?:\w+ly )?(?:decided|agreed|"
         r"resolved) (?:to|that|not)\b)"),
@@ -103,10 +104,10 @@ CUES: tuple[Cue, ...] = (
         r"(?i:\b(?:the|our|final) decision (?:is|was|has been)(?: made)?(?: to| that|"
         r":)|\b(?:motion|vote) (?:was )?(?:carried|passed)\b|\bconsensus (?:is|was) "
         r"(?:to|that|on|reached)\b|\bunanimously (?:decided|agreed|approved)\b)"),
-    decision(STRONG, "talk_only",
+    decision(CLEAR, "talk_only speech",
         r"(?P<who>(?i:we|I))(?i:'re|'m| are| am)(?: (?i:definitely|now|all|just)){0,2} "
         r"(?i:going (?:with|for|ahead with)|sticking (?:with|to))\b"),
-    decision(STRONG, "talk_only",
+    decision(CLEAR, "talk_only speech",
         r"(?P<who>(?i:we))(?i:'ll| will)(?: (?i:definitely|just|then|therefore)){0,2} "
         r"(?i:go with|go for|stick with|stick to|settle (?:for|on))\b"),
     decision(STRONG, "talk_only",
@@ -179,7 +180,7 @@ CUES: tuple[Cue, ...] = (
         r"^(?:\W{0,3})(?i:(?:pushed back|brought forward) (?=\w)|(?:removed|dropped|"
         r"renamed|replaced|switched|reverted|deprecated|postponed|changed|moved) "
         r"(?!by\b|in\b|on\b)(?=\w))"),
-    change(CLEAR, "talk_only",
+    change(CLEAR, "talk_only speech",
         rf"(?i:(?:^|\b(?:the|our|this) )(?:[\w\-]+ )?{_WHAT}(?: \w+){{0,4}} (?:has |have |was |"
         rf"were |is |are |got |had )?(?:been )?(?:now )?{_MOVED})\b"),
     change(CLEAR, "talk_only",
@@ -187,7 +188,7 @@ CUES: tuple[Cue, ...] = (
         r"delayed|superseded|reverted|deprecated|retired|moved|changed) "
         r"(?:to|by|until|with|in favou?r|from|as))\b"),
     # Executions: actions taken, things completed.
-    execution(STRONG, "person",
+    execution(STRONG, "person speech",
         rf"{ANYONE}{AUX} (?i:{DONE}|set up|rolled out|rolled back|wrapped up|handed in|"
         r"cut over|switched (?:on|off)|put together|kicked "
         rf"off)\b(?! down\b|[^,.;]{{0,20}} that\b)"),

@@ -33,7 +33,8 @@ _DETERMINED = re.compile(
     re.IGNORECASE,
 )
 _RELATIVE = re.compile(
-    r"\b(?:the|a|an|one|that|what|which|everything|all|anything|something)(?: [\w\-]+){0,2} $",
+    r"\b(?:the|a|an|one|that|what|which|everything|all|anything|something|those|after|when|once)"
+    r"(?: [\w\-]+){0,2} $",
     re.IGNORECASE,
 )
 _CONDUCT = word_set(verbs.CONDUCT)
@@ -61,6 +62,7 @@ _FUMBLED = re.compile(
     r"(?<=[a-z,] )(?![aiAI]\b)[a-z](?= [a-z])|@",
 )
 _ADDRESSEE = 80
+_CHAIR = re.compile(r"\b(?:manager|chair|lead|moderator|host|facilitator)\b", re.IGNORECASE)
 # An object of two words that does not start with a pronoun.
 _OBJECT = re.compile(
     r"(?: (?:up|out|into|on|with|to))? (?!(?:it|that|this|them|you|him|her|some)\b)[\w'\-]+ \w+"
@@ -164,6 +166,8 @@ class Hits:
         self, cue: Cue, match: re.Match[str], sentence: Sentence, block: Block
     ) -> bool:
         who = match.groupdict().get("who")
+        if who == "i" and self.manner.speech:
+            return False  # a word that was broken off
         if who is not None and who.lower() in ("i", "we") and _is_relative(sentence, match):
             return False
         if who is not None and who.lower() in ("i", "we") and not cue.first_person:
@@ -239,11 +243,24 @@ class Hits:
             sure = min(sure, confidence.LIKELY)
         if cue.promise and not dates.mentions(said) and not _OBJECT.match(said, match.end()):
             sure = min(sure, confidence.LIKELY)
-        if self.manner.speech and (not cue.speech or _FUMBLED.search(said)):
-            sure = min(sure, confidence.LIKELY)
-        if who and who.lower() == "you" and self._addressed(sentence, match):
+        if self.manner.speech:
+            # In speech people tell of themselves; what others did is often an example.
+            own = cue.category is not Category.EXECUTION or (who or "").lower() in ("i", "we")
+            clear = cue.speech and own and not _FUMBLED.search(said)
+            most = confidence.CLEAR if cue.category is Category.EXECUTION else sure
+            sure = min(sure, most if clear else confidence.LIKELY)
+        if who and who.lower() == "you" and self._assigns(sentence, match, block):
             sure = confidence.CLEAR
         return max(sure, confidence.WEAK)
+
+    def _assigns(self, sentence: Sentence, match: re.Match[str], block: Block) -> bool:
+        """Whether "you will …" hands out work: to somebody who is called, or from the chair."""
+        if self._addressed(sentence, match):
+            return True
+        chair = _CHAIR.search(block.speaker or "") is not None
+        verb = _bare_verb(match.group().lower().split()[-1])
+        work = verb in ("look", "work", "think") or (verb in _PROMISE and verb not in _CONDUCT)
+        return chair and work and not _FUMBLED.search(sentence.words)
 
     def _addressed(self, sentence: Sentence, match: re.Match[str]) -> str | None:
         """Whom "you" means: who is called right before it ("Ann, you'll look at the logs")."""

@@ -63,10 +63,19 @@ def read(masked: str, start: int, end: int, spoken: bool = False) -> Sentence:
     """`spoken`: without the fillers and repetitions of speech."""
     kept: list[int] = []
     pieces: list[str] = []
+    filled = False
     for match in _WORDS.finditer(masked, start, end):
         token = match.group()
         if spoken and (speech.is_filler(token) or _is_repeated(token, pieces)):
+            filled = True
             continue
+        # "with , uh , Ann": the marks around a filler go with it.
+        if filled and token == ",":
+            continue
+        if filled and pieces and pieces[-1] == ",":
+            pieces.pop()
+            kept.pop()
+        filled = False
         if kept and not (spoken and speech.is_joined(token)):
             pieces.append(" ")
             kept.append(match.start() - 1)

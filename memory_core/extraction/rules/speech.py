@@ -27,11 +27,19 @@ def is_joined(token: str) -> bool:
 def clean(raw: str) -> str:
     """What was said, as somebody would write it."""
     told: list[str] = []
+    filled = False
     for token in raw.split():
         if is_filler(token):
             if token[-1] in ".?!" and told and told[-1][-1] not in ".,;:?!":
                 told[-1] += token[-1]
-        elif told and token.lower() in _WRITTEN_OUT:
+            filled = True
+            continue
+        if filled and token == ",":
+            continue
+        if filled and told:
+            told[-1] = told[-1].removesuffix(",") or told[-1]
+        filled = False
+        if told and token.lower() in _WRITTEN_OUT:
             told.append(_WRITTEN_OUT[token.lower()])
         elif told and is_joined(token):
             if not (token[0] in ",.;:" and told[-1][-1] in ",.;:?!"):

@@ -192,13 +192,13 @@ class _Reader:
             self._heading(self.headings[i])
         elif i in self.turns:
             self._turn(line, self.turns[i])
+        elif self._day_line(line):
+            self._flush()
         elif line.bullet:
             self._flush()
             if not self.persists:
                 self.speaker = None
             self._begin(line, line.body)
-        elif self._day_line(line):
-            self._flush()
         elif self.current is not None and not self._next_field(line):
             self.current = replace(self.current, end=line.end)
         else:
@@ -312,7 +312,7 @@ class _Reader:
         if match is None:
             return False
         value = match["labelled"] or match["bare"]
-        if match["bare"] and not _STARTS_WITH_DATE.match(value):
+        if match["bare"] and (line.bullet or not _STARTS_WITH_DATE.match(value)):
             return False
         day = dates.leading_day(value)
         if day is None:

@@ -88,7 +88,9 @@ _LETTERS = re.compile(r"\b(?!x{4,}\b)[^\W\d_]{2,}")
 _CONCEDES = re.compile(
     r"(?:although|while|if|currently|previously|when|as an alternative|originally)\b", re.IGNORECASE
 )
-_META = re.compile(r"(?:this (?:section|document|page)|the following|below|here)\b", re.IGNORECASE)
+_META = re.compile(
+    r"^(?:this (?:section|document|page)|below|here)\b|\bthe following\b", re.IGNORECASE
+)
 # "Fix the upload by @ann in #12", as release notes are generated.
 _CREDITED = re.compile(r" by (?P<who>@[\w\-]{1,39}) in \S{2,200}\s*$")
 _ROLE_MARK = re.compile(r"\s*(?::|\s-|–|—|,|\()\s*")
@@ -223,7 +225,7 @@ class Entries:
             said = sentence.words
             sure = confidence.STRONG if _SETS_A_RULE.search(said) else confidence.LIKELY
             sure = confidence.SECTION if _RESOLVES.match(said) else sure
-            sure = confidence.WEAK if _META.match(said) or said.endswith(":") else sure
+            sure = confidence.WEAK if _META.search(said) or said.endswith(":") else sure
             return self._item(sentence, block, Category.DECISION, sure, 0, None)
         return self._prose_decision(sentence, block)
 
@@ -253,7 +255,7 @@ class Entries:
             return None  # "Changes" may be those that somebody wants
         if block.bullet and not block.explains:
             return self._item(sentence, block, category, confidence.SECTION, 0, None)
-        states = block.lead and not _META.match(said) and not block.section.inherited
+        states = block.lead and not _META.search(said) and not block.section.inherited
         states = states and block.section.title.lower() != "open issues"
         if states and category is Category.QUALITY_RISK:
             sure = confidence.CLEAR if _ADVERSE.search(said) else confidence.LIKELY

@@ -58,7 +58,7 @@ _REMINDS = re.compile(
 )
 _TURN_TAKING = re.compile(r"\w+ (?:my|our|the|their) time\b", re.IGNORECASE)
 _FUMBLED = re.compile(
-    r"\b(?:you know|I mean|sorry|or something|or whatever|I guess|I dunno|what's what)\b|"
+    r"\b(?:you know|I mean|sorry|or something|or whatever|I guess|I dunno|what's what|you say)\b|"
     r"(?<=[a-z,] )(?![aiAI]\b)[a-z](?= [a-z])|@",
 )
 _ADDRESSEE = 80
@@ -229,6 +229,7 @@ class Hits:
         sure = cue.confidence
         who = match.groupdict().get("who")
         after = said[match.end() :]
+        promised = cue.category is Category.COMMITMENT
         told = len(_CONTENT.findall(after))
         if who is None:
             told += len(_CONTENT.findall(said, 0, match.start()))
@@ -246,7 +247,8 @@ class Hits:
         if self.manner.speech:
             # In speech people tell of themselves; what others did is often an example.
             own = cue.category is not Category.EXECUTION or (who or "").lower() in ("i", "we")
-            clear = cue.speech and own and not _FUMBLED.search(said)
+            whole = told > 1 and (promised or said[-1] in ".!?")
+            clear = cue.speech and own and whole and not _FUMBLED.search(said)
             most = confidence.CLEAR if cue.category is Category.EXECUTION else sure
             sure = min(sure, most if clear else confidence.LIKELY)
         if who and who.lower() == "you" and self._assigns(sentence, match, block):
@@ -324,7 +326,8 @@ def _is_speakers(cue: Cue, match: re.Match[str], spoken: bool) -> bool:
     nine" leaves "I" out, and a speaker who says that the build fails reports it."""
     if cue.category is Category.FEEDBACK:
         return cue.voiced
-    return spoken and (match.start() <= 1 or cue.category is Category.QUALITY_RISK)
+    elided = match.start() <= 1 and not match.group().lower().startswith(("the ", "our ", "this "))
+    return spoken and (elided or cue.category is Category.QUALITY_RISK)
 
 
 def _leads_up(match: re.Match[str], spoken: bool) -> bool:

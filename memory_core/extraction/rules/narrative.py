@@ -31,7 +31,7 @@ _DATE_FIRST = re.compile(r"^\(?(?:\d{4}[-/]\d{1,2}[-/]\d{1,2})\)?\s?[:\-–]?\s+
 # Present tense after "I" gets its ending; verbs whose past looks the same are left out.
 _PRESENT = words(
     """need want think like love prefer own lead see know find agree expect take share review work
-    write hope believe keep make give use ask look call plan start stop leave own"""
+    write hope believe keep make give use ask look call plan start stop leave own determine rule"""
 )
 
 

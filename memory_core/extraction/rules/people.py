@@ -140,7 +140,8 @@ def is_name(phrase: str) -> bool:
 
 
 def _listed_person(phrase: str) -> bool:
-    parts = phrase.split()
+    # Of "Joseph A Davis" the initial is no article.
+    parts = [part for part in phrase.split() if len(part) > 1] or [phrase]
     return not any(_bare(part) in NOT_NAMES for part in parts)
 
 

@@ -1,6 +1,10 @@
-"""How well and how fast the rules extractor works on the sample.
+"""How well and how fast the rules extractor works.
 
 Run as `python -m benchmarks.bench_rules`.
+
+First the reliability table: of the events of tests/data/judged.jsonl, which were judged by reading,
+how many are right at each confidence. An event below MIN_CONFIDENCE is kept as rejected. Then,
+where the sample of labelled meetings is at hand:
 
 Labelled meetings (spoken transcripts; summaries written by people, linked to utterances):
 
@@ -25,9 +29,12 @@ from typing import Any
 
 from memory_core.extraction.model import Category, DocumentContext, ProposedEvent
 from memory_core.extraction.rules import VERSION, propose
+from memory_core.kernel.settings import Settings
+from tests.judged_documents import place_of, proposed, verdicts
 
 SAMPLE = Path(__file__).resolve().parents[2] / "shared" / "sample"
 NEAR = 3
+LEAST = Settings.model_fields["min_confidence"].default
 SECTIONS = {
     Category.DECISION: "decisions",
     Category.COMMITMENT: "actions",
@@ -36,6 +43,7 @@ SECTIONS = {
 
 
 def main() -> None:
+    reliability()
     if not SAMPLE.is_dir():
         print(f"No sample at {SAMPLE}: nothing to measure.")
         return
@@ -43,6 +51,19 @@ def main() -> None:
     ami(list(records("ami")))
     qmsum(list(records("qmsum")))
     corpus()
+
+
+def reliability() -> None:
+    judged = {verdict.place: verdict.right for verdict in verdicts()}
+    found = [(e.confidence, judged.get(place_of(name, e))) for name, e in proposed()]
+    print(f"Reliability of {len(found)} judged events")
+    for sure in sorted({sure for sure, _ in found}, reverse=True):
+        right = [verdict for confidence, verdict in found if confidence == sure]
+        above = [verdict for confidence, verdict in found if confidence >= sure]
+        print(
+            f"  {sure:.2f}: {ratio(right.count(True), len(right)):>14} right;"
+            f"  {ratio(above.count(True), len(above))} of these and surer ones"
+        )
 
 
 def records(name: str) -> Iterator[dict[str, Any]]:
@@ -59,7 +80,7 @@ def ami(meetings: list[dict[str, Any]]) -> None:
     counts: Counter[tuple[str, str]] = Counter()
     relevant = events_total = linked_total = utterances_total = 0
     for meeting in meetings:
-        events = propose(meeting["text"], DocumentContext("transcript")).events
+        events = shown(meeting["text"], DocumentContext("transcript"))
         utterances = meeting["utterances"]
         linked = {i for gold in meeting["gold"] for i in gold["evidence"]}
         linked_total += len(linked)
@@ -80,6 +101,10 @@ def ami(meetings: list[dict[str, Any]]) -> None:
         f"  relevant: {ratio(relevant, events_total)} of all events,"
         f" {ratio(linked_total, utterances_total)} of all utterances"
     )
+
+
+def shown(text: str, context: DocumentContext) -> tuple[ProposedEvent, ...]:
+    return tuple(e for e in propose(text, context).events if e.confidence >= LEAST)
 
 
 def score(
@@ -119,7 +144,7 @@ def qmsum(meetings: list[dict[str, Any]]) -> None:
         wanted = {i for first, last in spans for i in range(first, last + 1)}
         turns_inside += len(wanted)
         turns_total += len(meeting["turns"])
-        for event in propose(meeting["text"], DocumentContext("transcript")).events:
+        for event in shown(meeting["text"], DocumentContext("transcript")):
             start = event.quote.start_char or 0
             turn = next(i for i, (_, end) in enumerate(meeting["turns"]) if start < end)
             total += 1
@@ -143,7 +168,7 @@ def corpus() -> None:
     started = time.perf_counter()
     proposals = [propose(text, context) for text, context in documents]
     seconds = time.perf_counter() - started
-    counts = Counter(event.category for proposal in proposals for event in proposal.events)
+    counts = Counter(e.category for p in proposals for e in p.events if e.confidence >= LEAST)
     characters = sum(len(text) for text, _ in documents)
     print(f"\nCorpus, {len(documents)} documents, {characters} characters")
     for category in Category:

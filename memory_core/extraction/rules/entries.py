@@ -93,6 +93,7 @@ _META = re.compile(
 )
 # "Fix the upload by @ann in #12", as release notes are generated.
 _CREDITED = re.compile(r" by (?P<who>@[\w\-]{1,39}) in \S{2,200}\s*$")
+_OWN = re.compile(r"\W*(?:I\b|will\b|me\b)", re.IGNORECASE)
 _ROLE_MARK = re.compile(r"\s*(?::|\s-|–|—|,|\()\s*")
 
 
@@ -323,7 +324,8 @@ class Entries:
             return Assignment(owners, given.body)
         if block.section.owner:
             return Assignment((self.roster.resolve(block.section.owner),), given.body)
-        if block.spoken and block.speaker:
+        # What a chair writes down is somebody else's, unless it says "I".
+        if block.spoken and block.speaker and _OWN.match(raw):
             return Assignment((block.speaker,), given.body)
         return given
 

@@ -14,7 +14,8 @@ from memory_core.extraction.rules.people import (
     tidy,
 )
 
-_LOWER = r"[a-z][\w\-]{2,30}"
+# A word in lower case, or one with digits or low lines: "OBI1", "Dr_Willis".
+_LOWER = r"(?:[a-z][\w\-]{2,30}|(?=[A-Za-z]\w{0,30}[\d_])[A-Za-z][\w\-]{1,30})"
 _TASK = words(verbs.IMPERATIVE)
 
 # "Ann to send", "Ann will send", "[ann] send", "Ann: send", "@ann send".
@@ -95,8 +96,8 @@ _DATED = re.compile(rf"\((?P<who>{NAME}|{HANDLE}),? (?:by|due|before|until) [^()
 
 
 def _people(phrase: str, roster: Roster) -> tuple[str, ...]:
-    if phrase.islower() and not phrase.startswith("@"):
-        handles = [tidy(part) for part in _SEPARATOR.split(phrase)]
+    handles = [tidy(part) for part in _SEPARATOR.split(phrase)]
+    if all(_HANDLE.fullmatch(handle) for handle in handles):
         known = all(_handle(h, roster) for h in handles)
         return tuple(roster.resolve(h) for h in handles) if known else ()
     found = [name for name in names_in(phrase) if len(name) > 1]
@@ -107,6 +108,7 @@ def _people(phrase: str, roster: Roster) -> tuple[str, ...]:
     return tuple(dict.fromkeys(roster.resolve(name) for name in found))
 
 
+_HANDLE = re.compile(_LOWER)
 _SEPARATOR = re.compile(r"\s*(?:/|,|&|\band\b)\s*")
 
 

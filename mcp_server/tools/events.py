@@ -41,12 +41,27 @@ from memory_core.kernel import ids
 from memory_core.kernel.times import parse_time, parse_until
 from memory_core.runtime import Runtime
 from memory_core.search.event_filters import EventFilters
+from memory_core.search.event_passages import passages_beside
 from memory_core.search.events import search_events
+from memory_core.search.passage import Passage
+
+
+class EventPassage(BaseModel):
+    text: str
+    title: str | None
+    artifact_uid: str
+    revision_id: str
+    start_char: int
+    end_char: int
+    source_ts: datetime | None
 
 
 class EventsFound(BaseModel):
     events: list[EventOut]
     total: int = Field(description="All matches.")
+    passages: list[EventPassage] | None = Field(
+        None, description="Where few events match: what documents say; no events."
+    )
     filters_applied: dict[str, Any]
     actor_names: ActorNames = None
     actor_candidates: ActorCandidates = None
@@ -141,8 +156,9 @@ async def event_search(
 ) -> EventsFound:
     """What was decided, promised, done, changed, feared or said: events with the quotes that
     prove them. The first choice for "what was decided about …", "what feedback on …",
-    "which risks …". Without a query: the newest. For promises use commitment_list, for
-    people stakeholder_map, for passages of text hybrid_search. Example:
+    "which risks …". Without a query: the newest. Where few match, passages of documents come
+    too. For promises use commitment_list, for people stakeholder_map, for passages of text
+    hybrid_search. Example:
     event_search(query="pricing model", category="Decision")
     """
     await runtime.open()
@@ -170,9 +186,11 @@ async def event_search(
     )
     later = await extracted_later(runtime, page.events, filters.as_of)
     evidence = page.evidence if include_evidence else None
+    passages = await passages_beside(runtime, query, filters, page.total)
     return EventsFound(
         events=[event_out(row, evidence, later) for row in page.events],
         total=page.total,
+        passages=[_passage(passage) for passage in passages] or None,
         filters_applied=applied(
             query=query or None,
             category=filters.category,
@@ -190,6 +208,10 @@ async def event_search(
         actor_names=await names_looked_for(runtime, actor),
         actor_candidates=candidates_out(page.candidates),
     )
+
+
+def _passage(passage: Passage) -> EventPassage:
+    return EventPassage(**{name: getattr(passage, name) for name in EventPassage.model_fields})
 
 
 async def event_get(

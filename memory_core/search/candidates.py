@@ -1,10 +1,8 @@
 """Which chunks a query's words lead to, and their BM25: found by the index, scored in Postgres."""
 
-import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import combinations
 
 from memory_core.kernel.database import Row, Session
 from memory_core.search import bm25
@@ -15,13 +13,16 @@ from memory_core.search.query_text import Asked
 
 # The rarest words of a query are looked for; a long query has more than anybody needs.
 MOST_WORDS = 16
-# Where all words are common: of these, the number of sets that are looked for together.
-_COMMON_TOGETHER = 5
-_SETS = 6
-# A word is followed through the index for this many chunks, and that many are scored.
-_FOLLOWED = 10_000
+# The rarest words are followed to all their chunks, as long as these are not more. Of the others,
+# so many are followed: to as many chunks in which they are strong, and that have all of them.
+_FOLLOWED = 8_000
+_COMMON = 8
+_FOLLOWED_STRONG = 12_000
+_FOLLOWED_EVERY = 3_000
 _FOLLOWED_TO_THE_LETTER = 6_000
-_SCORED = 1_000
+# So many are scored.
+_SCORED = 500
+_SCORED_OF_ONE = 1_000
 # For what a query only excludes, this many of the newest chunks are looked at.
 _LOOKED_AT = 3_000
 
@@ -65,26 +66,37 @@ class Candidates:
                 words=_has_all(self.asked.words),
                 letters=self.asked.words,
                 followed=_FOLLOWED_TO_THE_LETTER,
-                limit=_SCORED,
+                limit=_SCORED_OF_ONE,
                 **filters,
             )
         if self.filters.artifact_uid is not None:
-            rows = await self.session.all("chunks_of_document", limit=_SCORED + 1, **filters)
-            if len(rows) <= _SCORED:
+            rows = await self.session.all("chunks_of_document", limit=_SCORED_OF_ONE + 1, **filters)
+            if len(rows) <= _SCORED_OF_ONE:
                 return rows
-        telling = _telling(rarest, self.statistics)
-        if not telling:
-            return []
-        # Each set of common words has its share, so that no set takes the time of the others.
-        sets = sum(" & " in words for words, _ in telling)
-        return await self.session.all(
-            "chunk_candidates",
-            words=[words for words, _ in telling],
-            weights=[weight for _, weight in telling],
-            followed=_FOLLOWED // len(telling) if sets else _FOLLOWED,
-            limit=_SCORED,
-            **filters,
-        )
+        return await promising_chunks(self.session, rarest, self.statistics, self.filters)
+
+
+async def promising_chunks(
+    session: Session, rarest: Sequence[str], statistics: Statistics, filters: Filters
+) -> list[Row]:
+    """The chunks of the rarest words; where these are few, of the common ones too."""
+    rare = _rare(rarest, statistics)
+    expected = sum(statistics.frequencies.get(lexeme, 0.0) for lexeme in rare)
+    common = [] if expected >= _SCORED else list(rarest[len(rare) :][:_COMMON])
+    return await session.all(
+        "chunk_candidates",
+        rare=[quoted(lexeme) for lexeme in rare],
+        rare_weights=[statistics.weight(lexeme) for lexeme in rare],
+        common=common,
+        common_weights=[statistics.weight(lexeme) for lexeme in common],
+        every=" & ".join(map(quoted, common)),
+        total=sum(map(statistics.weight, common)),
+        followed=_FOLLOWED,
+        followed_strong=_FOLLOWED_STRONG // max(len(common), 1),
+        followed_every=_FOLLOWED_EVERY if common else 0,
+        limit=_SCORED,
+        **filters.for_sql(),
+    )
 
 
 async def scores_of(
@@ -93,7 +105,7 @@ async def scores_of(
     lexemes: Sequence[str],
     statistics: Statistics,
     *,
-    limit: int = _SCORED,
+    limit: int = _SCORED_OF_ONE,
 ) -> dict[str, float]:
     rows = await session.all(
         "score_chunks",
@@ -111,40 +123,13 @@ async def scores_of(
     return {row["chunk_id"]: row["score"] for row in rows}
 
 
-def _telling(rarest: Sequence[str], statistics: Statistics) -> list[tuple[str, float]]:
-    """The tsqueries that candidates are found by, with their weights: the rarest words, as long as
-    they leave few; and of the common ones those that stand together in few."""
+def _rare(rarest: Sequence[str], statistics: Statistics) -> list[str]:
     followed = 0.0
-    chosen: list[tuple[str, ...]] = []
-    for lexeme in rarest:
+    for number, lexeme in enumerate(rarest):
         followed += statistics.frequencies.get(lexeme, 0.0)
         if followed > _FOLLOWED:
-            break
-        chosen.append((lexeme,))
-    common = rarest[len(chosen) :][:_COMMON_TOGETHER]
-    if not chosen:
-        chosen, expected = _together(common, statistics)
-        if expected < _SCORED:
-            chosen += [(lexeme,) for lexeme in rarest[:1]]
-    return [
-        (" & ".join(map(quoted, words)), sum(map(statistics.weight, words))) for words in chosen
-    ]
-
-
-def _together(common: Sequence[str], statistics: Statistics) -> tuple[list[tuple[str, ...]], float]:
-    """Sets of words, the largest first, that few chunks have, and how many chunks that is: as if
-    words had nothing to do with each other."""
-    expected = 0.0
-    chosen: list[tuple[str, ...]] = []
-    for size in range(len(common), 1, -1):
-        for words in combinations(common, size):
-            shares = (statistics.frequencies.get(w, 0.0) / statistics.passages for w in words)
-            more = statistics.passages * math.prod(shares)
-            if expected + more > _FOLLOWED or len(chosen) == _SETS:
-                return chosen, expected
-            expected += more
-            chosen.append(words)
-    return chosen, expected
+            return list(rarest[:number])
+    return list(rarest)
 
 
 def _has_all(words: str) -> str:

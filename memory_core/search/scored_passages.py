@@ -30,6 +30,7 @@ from memory_core.search.ranking import (
     order_of,
 )
 from memory_core.search.related_words import related_lexemes
+from memory_core.search.spelling import words_meant
 from memory_core.search.windows import Highlighter
 from memory_core.search.word_statistics import statistics_of
 
@@ -101,6 +102,11 @@ class ScoredSearch:
         """BM25 of chunks by their ids."""
         async with self._runtime.database.session() as session:
             statistics = await statistics_of(session, self._lexemes)
+            if not self._asked.to_the_letter:
+                unknown = [one for one in self._lexemes if not statistics.frequencies.get(one)]
+                if more := await words_meant(session, self._query, unknown):
+                    self._lexemes += [lexeme for lexeme in more if lexeme not in self._lexemes]
+                    statistics = await statistics_of(session, self._lexemes)
             candidates = Candidates(
                 session, self._asked, self._filters, statistics, limit=_READ_IN_DOCUMENT
             )

@@ -5,9 +5,12 @@ from collections.abc import Sequence
 from memory_core.kernel.database import Session
 from memory_core.search.bm25 import Statistics
 from memory_core.search.lexemes import quoted
+from memory_core.search.vocabulary import MOST_UNFOLDED, fold
 
 
 async def statistics_of(session: Session, lexemes: Sequence[str]) -> Statistics:
+    """Exact, also of what was stored a moment ago."""
+    await fold(session, more_than=MOST_UNFOLDED)
     row = await session.one("passage_statistics")
     assert row is not None
     by_query = {quoted(lexeme): lexeme for lexeme in lexemes}

@@ -1,6 +1,11 @@
 """What ranking needs to know of all passages, counted again."""
 
 from memory_core.kernel.database import Database
+from memory_core.search import vocabulary
+
+# The words of so few passages are counted again each time; of more, some words are, to see whether
+# their counts are right.
+_FEW_PASSAGES = 10_000
 
 
 async def rebuild(database: Database) -> int:
@@ -9,4 +14,8 @@ async def rebuild(database: Database) -> int:
     async with database.session() as session:
         row = await session.one("rebuild_passage_statistics")
     assert row is not None
-    return int(row["passages"])
+    passages = int(row["passages"])
+    await vocabulary.fold_all(database)
+    if passages <= _FEW_PASSAGES or not await vocabulary.is_right(database):
+        await vocabulary.rebuild(database)
+    return passages

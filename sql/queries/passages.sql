@@ -68,23 +68,78 @@ ORDER BY s.time DESC, c.chunk_id
 LIMIT %(limit)s;
 
 -- name: count_words_of_chunks
--- How many chunks have each of these words. They are counted, as far as a thousand; only where there
--- are many chunks, the share of a common word is the planner's estimate, which may be a while old.
+-- How many chunks have each of these words, exactly: the folded counts, and what changed since. What is
+-- more than one lexeme is counted by the index, as far as a thousand.
 SELECT w.word,
-       coalesce(common.share * (SELECT reltuples FROM pg_class  -- -1: emptied since the statistics
-                                WHERE oid = 'chunk_entry'::regclass AND reltuples > 0),
-                (SELECT count(*) FROM (
-                     SELECT 1 FROM chunk_entry s
-                     WHERE words_of_chunk(s.artifact_uid, s.revision_id, s.chunk_index)
-                           @@ w.word::tsquery
-                     LIMIT 1000) thousand)) AS found
-FROM unnest(%(words)s::text[]) AS w (word)
-LEFT JOIN (
-    SELECT e.lexeme, e.share FROM pg_stats s
-    CROSS JOIN unnest(s.most_common_elems::text::text[], s.most_common_elem_freqs)
-         AS e (lexeme, share)
-    WHERE s.tablename = 'idx_chunk_entry_words' AND (SELECT sum(passages) FROM passage_statistics) > 10000
-) common ON w.word = quote_literal(common.lexeme);
+       CASE WHEN w.word ~ '^''[^''\\]+''$'
+            THEN coalesce((SELECT f.passages FROM word_frequency f
+                           WHERE f.tenant_id = current_tenant() AND f.lexeme = btrim(w.word, '''')), 0)
+                 + coalesce((SELECT sum(c.passages) FROM word_change c
+                             WHERE c.tenant_id = current_tenant() AND c.words @@ w.word::tsquery), 0)
+            ELSE (SELECT count(*) FROM (
+                      SELECT 1 FROM chunk_entry s
+                      WHERE words_of_chunk(s.artifact_uid, s.revision_id, s.chunk_index)
+                            @@ w.word::tsquery
+                      LIMIT 1000) thousand)
+       END AS found
+FROM unnest(%(words)s::text[]) AS w (word);
+
+-- name: unfolded_words
+-- How many rows of changed words wait to be folded, as far as a limit.
+SELECT count(*) AS waiting FROM (SELECT 1 FROM word_change LIMIT %(limit)s) few;
+
+-- name: try_lock_vocabulary
+-- One at a time folds; until the end of the transaction.
+SELECT pg_try_advisory_xact_lock(hashtext('word_frequency')) AS locked;
+
+-- name: fold_words
+-- Rows of changed words become counts. In the order of the lexemes, as every writer of counts does.
+WITH folded AS (
+    DELETE FROM word_change
+    WHERE change_id IN (SELECT change_id FROM word_change ORDER BY change_id LIMIT %(limit)s)
+    RETURNING tenant_id, passages, words
+), counted AS (
+    SELECT f.tenant_id, w.lexeme, sum(f.passages) AS passages
+    FROM folded f CROSS JOIN LATERAL unnest(tsvector_to_array(f.words)) AS w (lexeme)
+    GROUP BY f.tenant_id, w.lexeme
+    HAVING sum(f.passages) <> 0
+)
+INSERT INTO word_frequency AS f (tenant_id, lexeme, passages)
+SELECT tenant_id, lexeme, passages FROM counted ORDER BY tenant_id, lexeme
+ON CONFLICT (tenant_id, lexeme) DO UPDATE SET passages = f.passages + excluded.passages;
+
+-- name: wrong_words
+-- How many of some words are counted otherwise than the index has them; of those that are not common,
+-- which takes no time.
+SELECT count(*) AS wrong
+FROM (SELECT tenant_id, lexeme, passages FROM word_frequency
+      WHERE lexeme >= md5(random()::text) AND lexeme ~ '^[[:alnum:]]+$' AND passages BETWEEN 1 AND 1000
+      ORDER BY tenant_id, lexeme LIMIT %(sample)s) f
+WHERE f.passages + (SELECT coalesce(sum(c.passages), 0) FROM word_change c
+                    WHERE c.tenant_id = f.tenant_id AND c.words @@ quote_literal(f.lexeme)::tsquery)
+      <> (SELECT count(*) FROM chunk_entry s
+          WHERE s.tenant_id = f.tenant_id
+            AND words_of_chunk(s.artifact_uid, s.revision_id, s.chunk_index)
+                @@ quote_literal(f.lexeme)::tsquery);
+
+-- name: forget_words
+-- Words that no chunk has any more.
+DELETE FROM word_frequency WHERE passages = 0;
+
+-- name: known_words
+-- Which of these words some chunk has, the most common first.
+SELECT f.lexeme FROM word_frequency f
+WHERE f.tenant_id = current_tenant() AND f.lexeme = ANY(%(lexemes)s) AND f.passages > 0
+ORDER BY f.passages DESC, f.lexeme
+LIMIT %(limit)s;
+
+-- name: words_beginning_with
+-- The most common words of chunks that begin so.
+SELECT f.lexeme FROM word_frequency f
+WHERE f.tenant_id = current_tenant() AND f.passages > 0
+  AND f.lexeme >= %(beginning)s AND f.lexeme < %(beginning)s || chr(1114111)
+ORDER BY f.passages DESC, f.lexeme
+LIMIT %(limit)s;
 
 -- name: expected_chunks
 -- How many chunks pass the filters, as the planner thinks.
@@ -195,34 +250,86 @@ WHERE memory_id = ANY(%(ids)s)
 -- How many chunks a search goes through, and how long they are on average.
 SELECT coalesce(sum(passages), 0)::float8 AS passages,
        (sum(characters) / nullif(sum(passages), 0))::float8 AS average_length
-FROM passage_statistics;
+FROM passage_statistics
+WHERE tenant_id = current_tenant();
 
 -- name: rebuild_passage_statistics
 -- One row instead of one for each change. Chunks and changes are seen as of the same moment: what other
 -- transactions add meanwhile is not counted, and their rows stay.
-WITH folded AS (DELETE FROM passage_statistics)
-INSERT INTO passage_statistics (passages, characters)
-SELECT count(*), coalesce(sum(length), 0) FROM chunk_entry
-RETURNING passages;
+WITH folded AS (DELETE FROM passage_statistics), counted AS (
+    INSERT INTO passage_statistics (tenant_id, passages, characters)
+    SELECT tenant_id, count(*), sum(length) FROM chunk_entry GROUP BY tenant_id
+    RETURNING passages
+)
+SELECT coalesce(sum(passages), 0)::bigint AS passages FROM counted;
+
+-- name: rebuild_vocabulary
+-- All words counted again. Chunks, changes and counts are seen as of the same moment, like above.
+WITH folded AS (DELETE FROM word_change), counted AS MATERIALIZED (
+    SELECT s.tenant_id, w.lexeme, count(*) AS passages
+    FROM chunk_entry s
+    JOIN revision_chunk c USING (artifact_uid, revision_id, chunk_index)
+    CROSS JOIN LATERAL unnest(tsvector_to_array(c.words)) AS w (lexeme)
+    GROUP BY s.tenant_id, w.lexeme
+), gone AS (
+    DELETE FROM word_frequency f
+    WHERE NOT EXISTS (SELECT 1 FROM counted c
+                      WHERE c.tenant_id = f.tenant_id AND c.lexeme = f.lexeme)
+)
+INSERT INTO word_frequency AS f (tenant_id, lexeme, passages)
+SELECT tenant_id, lexeme, passages FROM counted ORDER BY tenant_id, lexeme
+ON CONFLICT (tenant_id, lexeme) DO UPDATE SET passages = excluded.passages
+WHERE f.passages <> excluded.passages;
 
 -- name: chunk_candidates
--- The chunks that have the most telling words of a query. Words are read from the index alone; a
--- common one is followed for as many chunks as there is time for.
-SELECT h.artifact_uid, h.revision_id, h.chunk_index
-FROM (
-    SELECT s.artifact_uid, s.revision_id, s.chunk_index, w.weight
-    FROM unnest(%(words)s::text[], %(weights)s::float8[]) AS w (word, weight)
+-- The chunks that promise the highest scores. Rare words are followed through the index to all their
+-- chunks; common ones to those in which they are strong, the strongest first, as far as there is time
+-- for; and to those that have all of them. What a chunk promises is the sum over the words of weight
+-- and strength; a word that is there, and no more is known of it, counts as 0.8.
+WITH rare AS (
+    SELECT s.tid, w.weight * 1.2 AS promise, 0.0::float8 AS told, false AS has_all
+    FROM unnest(%(rare)s::text[], %(rare_weights)s::float8[]) AS w (word, weight)
     CROSS JOIN LATERAL (
-        SELECT s.artifact_uid, s.revision_id, s.chunk_index FROM chunk_entry s
+        SELECT s.ctid AS tid FROM chunk_entry s
         WHERE words_of_chunk(s.artifact_uid, s.revision_id, s.chunk_index) @@ w.word::tsquery
           AND
         -- include: entry_of_chunk_filters
         LIMIT %(followed)s
     ) s
-) h
-GROUP BY h.artifact_uid, h.revision_id, h.chunk_index
-ORDER BY sum(h.weight) DESC, h.artifact_uid, h.chunk_index
-LIMIT %(limit)s;
+), strong AS (
+    SELECT s.tid, w.weight * s.strength AS promise, w.weight AS told, false AS has_all
+    FROM unnest(%(common)s::text[], %(common_weights)s::float8[]) AS w (word, weight)
+    CROSS JOIN LATERAL (
+        SELECT s.tid, l.strength
+        FROM unnest(ARRAY[6, 5, 4, 3, 2, 1], ARRAY[2.0, 1.9, 1.8, 1.67, 1.5, 1.3]::float8[])
+             AS l (level, strength)
+        CROSS JOIN LATERAL (
+            SELECT s.ctid AS tid FROM chunk_entry s
+            WHERE strong_words_of_chunk(s.artifact_uid, s.revision_id, s.chunk_index)
+                  && ARRAY[w.word || chr(1) || l.level]
+              AND
+            -- include: entry_of_chunk_filters
+            OFFSET 0
+        ) s
+        LIMIT %(followed_strong)s
+    ) s
+), every AS (
+    SELECT s.ctid AS tid, 0.0::float8 AS promise, 0.0::float8 AS told, true AS has_all
+    FROM chunk_entry s
+    WHERE words_of_chunk(s.artifact_uid, s.revision_id, s.chunk_index) @@ %(every)s::tsquery
+      AND
+    -- include: entry_of_chunk_filters
+    LIMIT %(followed_every)s
+), best AS (
+    SELECT tid, sum(promise) + CASE WHEN bool_or(has_all) THEN 0.8 * (%(total)s - sum(told)) ELSE 0 END
+                AS promise
+    FROM (TABLE rare UNION ALL TABLE strong UNION ALL TABLE every) told
+    GROUP BY tid
+    ORDER BY promise DESC, tid
+    LIMIT %(limit)s
+)
+SELECT s.artifact_uid, s.revision_id, s.chunk_index
+FROM best b JOIN chunk_entry s ON s.ctid = b.tid;
 
 -- name: chunks_of_document
 -- All chunks of one document, as far as a limit.
@@ -253,11 +360,12 @@ WHERE c.words @@ %(letters)s::tsquery
 LIMIT %(limit)s;
 
 -- name: score_chunks
--- BM25 of chunks: how often each lexeme occurs is told by its ts_rank. `words || ''` unpacks a chunk's
--- words once.
+-- BM25 of chunks: how often each lexeme occurs is told by its ts_rank. `words || ''` unpacks the words of
+-- a chunk once, where they are stored apart from its row.
 WITH unpacked AS MATERIALIZED (
     SELECT c.chunk_id, c.artifact_uid, c.chunk_index, c.end_char - c.start_char AS length,
-           c.words || ''::tsvector AS words
+           CASE WHEN pg_column_size(c.words) < 1900 THEN c.words
+                ELSE c.words || ''::tsvector END AS words
     FROM unnest(%(uids)s::text[], %(revisions)s::text[], %(indexes)s::int[])
          AS k (artifact_uid, revision_id, chunk_index)
     CROSS JOIN LATERAL (

@@ -10,7 +10,7 @@ import pytest
 
 from memory_core.runtime import Runtime
 from memory_core.search import bm25
-from memory_core.search.candidates import scores_of
+from memory_core.search.candidates import promising_chunks, scores_of
 from memory_core.search.passage_filters import Filters
 from memory_core.search.word_statistics import statistics_of
 from memory_core.upkeep import statistics
@@ -51,14 +51,7 @@ async def told(runtime: Runtime, sql: psycopg.Connection, query: list[str]) -> d
     """What Postgres computes, by text."""
     async with runtime.database.session() as session:
         statistics = await statistics_of(session, query)
-        keys = await session.all(
-            "chunk_candidates",
-            words=[f"'{word}'" for word in query],
-            weights=[1.0 for _ in query],
-            followed=1_000,
-            limit=1_000,
-            **Filters().for_sql(),
-        )
+        keys = await promising_chunks(session, query, statistics, Filters())
         scores = await scores_of(session, keys, query, statistics)
     texts = dict(
         sql.execute(

@@ -1,0 +1,61 @@
+"""What a query means by words that no chunk has, or that end in a star: words of the vocabulary.
+
+`lant*` stands for the most common words that begin so. A word of at least five letters that no
+chunk has stands for those that differ by one letter: left out, doubled, wrong, or two swapped.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+
+import Stemmer
+
+from memory_core.kernel.database import Session
+from memory_core.search.vocabulary import fold
+
+_BEGINNING = re.compile(r"(?<!\w)(\w{2,})\*(?!\w)")
+_WORD = re.compile(r"(?<![\w*])([^\W\d_]{5,40})(?![\w*])")
+_MOST_ENDINGS = 12
+_MOST_CORRECTIONS = 2
+_LETTERS = "abcdefghijklmnopqrstuvwxyz"
+# The stemmer is that of Postgres' configuration `english`.
+_STEMMER = Stemmer.Stemmer("english")
+
+
+async def words_meant(session: Session, query: str, unknown: Iterable[str]) -> list[str]:
+    """Lexemes of the vocabulary; `unknown`: those of the query that no chunk has."""
+    text = query.lower()
+    beginnings = list(dict.fromkeys(_BEGINNING.findall(text)))
+    missing = frozenset(unknown)
+    mistyped = [word for word in dict.fromkeys(_WORD.findall(text)) if _stem(word) in missing]
+    if not beginnings and not mistyped:
+        return []
+    await fold(session)
+    found: list[str] = []
+    for beginning in beginnings:
+        rows = await session.all("words_beginning_with", beginning=beginning, limit=_MOST_ENDINGS)
+        found += [row["lexeme"] for row in rows]
+    for word in mistyped:
+        lexemes = sorted({_stem(other) for other in one_letter_off(word)})
+        rows = await session.all("known_words", lexemes=lexemes, limit=_MOST_CORRECTIONS)
+        found += [row["lexeme"] for row in rows]
+    return list(dict.fromkeys(found))
+
+
+def one_letter_off(word: str) -> Iterator[str]:
+    """All that differ by one letter more, less or other, or by two neighbours swapped."""
+    letters = sorted(set(_LETTERS) | set(word))
+    for place in range(len(word) + 1):
+        before, after = word[:place], word[place:]
+        if len(after) > 1:
+            yield before + after[1] + after[0] + after[2:]
+        if after:
+            yield before + after[1:]
+        for letter in letters:
+            yield before + letter + after
+            if after:
+                yield before + letter + after[1:]
+
+
+def _stem(word: str) -> str:
+    stem: str = _STEMMER.stemWord(word)
+    return stem

@@ -18,10 +18,12 @@ MOST_WORDS = 16
 _FOLLOWED = 8_000
 _COMMON = 8
 _FOLLOWED_STRONG = 12_000
-_FOLLOWED_EVERY = 3_000
+_FOLLOWED_EVERY = 5_000
 _FOLLOWED_TO_THE_LETTER = 6_000
-# So many are scored.
+# So many are scored; more where many common words leave it open which are the best.
 _SCORED = 500
+_FEW_COMMON = 3
+_SCORED_OF_MANY = 1_200
 _SCORED_OF_ONE = 1_000
 # For what a query only excludes, this many of the newest chunks are looked at.
 _LOOKED_AT = 3_000
@@ -94,7 +96,7 @@ async def promising_chunks(
         followed=_FOLLOWED,
         followed_strong=_FOLLOWED_STRONG // max(len(common), 1),
         followed_every=_FOLLOWED_EVERY if common else 0,
-        limit=_SCORED,
+        limit=_SCORED if len(common) <= _FEW_COMMON else _SCORED_OF_MANY,
         **filters.for_sql(),
     )
 

@@ -26,6 +26,7 @@ from benchmarks.bench_ingest import SEED, _note, _sentences
 from benchmarks.index import own_generation
 from memory_core.artifacts import ingest
 from memory_core.artifacts.document import ArtifactType, Document
+from memory_core.artifacts.idempotency import Request
 from memory_core.artifacts.revision import Draft, Revision, cut
 from memory_core.importing import files
 from memory_core.importing.given_paths import admit
@@ -116,7 +117,8 @@ class Bench:
         generation = await own_generation(self._runtime)
         await self._runtime.vectors.upsert(generation, CollectionName.ARTIFACTS, entries)
         async with self._runtime.database.transaction() as session:
-            await ingest._insert(session, drafts, self._runtime.settings, superseded=set())
+            columns = Request().columns(self._runtime.settings)
+            await ingest._insert(session, drafts, columns, superseded=set())
         return time.perf_counter() - begun
 
     async def _peak(self, folder: Path) -> float:

@@ -35,6 +35,7 @@ from rich.table import Table
 from benchmarks.index import following
 from memory_core.artifacts import ingest
 from memory_core.artifacts.document import ArtifactType, Document
+from memory_core.artifacts.idempotency import Request
 from memory_core.artifacts.revision import Draft, Revision, cut
 from memory_core.kernel.database import Session
 from memory_core.kernel.settings import Settings
@@ -92,7 +93,7 @@ class Floor:
         )
         draft = Draft(revision, await cut(revision, self._settings))
         async with self._session.connection.transaction():
-            columns = ingest.Request().columns(self._settings)
+            columns = Request().columns(self._settings)
             await ingest._insert(self._session, [draft], columns, superseded=set())
         return time.perf_counter() - begun
 

@@ -1,8 +1,9 @@
-"""Requests with a key of the client's own: made once, however often they are sent."""
+"""How an ingest was asked for. With a key of the client's own it is made once, however often it is
+sent."""
 
 import hashlib
 from dataclasses import asdict, dataclass, replace
-from typing import Self
+from typing import Any, Self
 
 import orjson
 
@@ -10,7 +11,9 @@ from memory_core.artifacts.document import Document
 from memory_core.artifacts.result import IngestResult
 from memory_core.kernel.database import Session
 from memory_core.kernel.errors import Conflict
+from memory_core.kernel.settings import Settings
 from memory_core.log.change import Position
+from memory_core.queue.asking import asked_under
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,3 +53,16 @@ class KeyedRequest:
             artifact_uid=result.artifact_uid,
             answer=orjson.dumps({**asdict(result), "position": position}).decode(),
         )
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    priority: int = 0
+    keyed: KeyedRequest | None = None  # of one document
+
+    def columns(self, settings: Settings) -> dict[str, Any]:
+        """Of the jobs that it makes."""
+        return {
+            **asked_under(settings, "ingest", priority=self.priority),
+            "idempotency_key": self.keyed.key if self.keyed else None,
+        }

@@ -6,26 +6,25 @@ One document is a batch of one.
 
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from memory_core.artifacts import known_content, result
 from memory_core.artifacts.columns import chunk_columns, revision_columns, text_columns
 from memory_core.artifacts.document import Document
-from memory_core.artifacts.idempotency import KeyedRequest
+from memory_core.artifacts.idempotency import KeyedRequest, Request
 from memory_core.artifacts.known_content import Known
 from memory_core.artifacts.result import IngestResult
 from memory_core.artifacts.revision import Draft, Revision, cut
 from memory_core.artifacts.sources import artifact_uids
 from memory_core.kernel.database import Row, Session
-from memory_core.kernel.settings import Settings
 from memory_core.log.appending import append
 from memory_core.log.change import ChangeType, of_artifact
-from memory_core.queue.asking import asked_under
 from memory_core.runtime import Runtime
 
 # Called with how far it is, out of how much, and what is being done.
 Progress = Callable[[float, float, str], Awaitable[None]]
+_SHORT_CHARS = 5_000
 _CHANGES = {
     "created": ChangeType.ARTIFACT_CREATED,
     "revised": ChangeType.ARTIFACT_REVISED,
@@ -36,21 +35,6 @@ _CHANGES = {
 
 async def _silent(_done: float, _total: float, _what: str) -> None:
     return None
-
-
-@dataclass(frozen=True, slots=True)
-class Request:
-    """How an ingest was asked for."""
-
-    priority: int = 0
-    keyed: KeyedRequest | None = None  # of one document
-
-    def columns(self, settings: Settings) -> dict[str, Any]:
-        """Of the jobs that it makes."""
-        return {
-            **asked_under(settings, "ingest", priority=self.priority),
-            "idempotency_key": self.keyed.key if self.keyed else None,
-        }
 
 
 async def ingest(
@@ -94,7 +78,9 @@ async def ingest_many(
         drafts = [
             Draft(Revision.of(document, uid)) for document, uid in zip(documents, uids, strict=True)
         ]
-        known, _ = await _known(session, drafts)
+        # To cut a short text takes less than to ask whether it is known.
+        is_short = sum(len(document.content) for document in documents) < _SHORT_CHARS
+        known = {} if is_short else (await _known(session, drafts))[0]
     times = Counter(draft.uid for draft in drafts)
     results: dict[int, IngestResult] = {}
     fresh: dict[tuple[str, str], Draft] = {}
@@ -161,11 +147,8 @@ async def _store(
             return {uids[0]: first}
         await session.run("lock_artifacts", uids=uids)
         rows, superseded = await _known(session, drafts)
-        known = [
-            Known.of(draft, rows[draft.key], relabel=relabel)
-            for draft in drafts
-            if draft.key in rows
-        ]
+        stored = [draft for draft in drafts if draft.key in rows]
+        known = [Known.of(draft, rows[draft.key], relabel=relabel) for draft in stored]
         new = [draft for draft in drafts if draft.key not in rows]
         written = [*new, *(one.draft for one in known if not one.is_whole)]
         # Deleted or lost since we looked: start over with the full work.
@@ -183,17 +166,12 @@ async def _store(
 async def _append(session: Session, results: dict[str, IngestResult]) -> dict[str, IngestResult]:
     """Tell the log; the changed ones with their positions."""
     changed = [one for one in results.values() if one.status in _CHANGES]
-    positions = await append(
-        session,
-        [
-            of_artifact(_CHANGES[one.status], one.artifact_uid, revision_id=one.revision_id)
-            for one in changed
-        ],
-    )
-    return {
-        one.artifact_uid: replace(one, position=position)
-        for one, position in zip(changed, positions, strict=True)
-    }
+    changes = [
+        of_artifact(_CHANGES[one.status], one.artifact_uid, revision_id=one.revision_id)
+        for one in changed
+    ]
+    told = zip(changed, await append(session, changes), strict=True)
+    return {one.artifact_uid: replace(one, position=position) for one, position in told}
 
 
 async def _insert(
@@ -202,17 +180,15 @@ async def _insert(
     """`superseded`: the artifacts that have a revision already."""
     if not drafts:
         return {}
-    old = [draft.uid for draft in drafts if draft.uid in superseded]
-    if old:
+    if old := [draft.uid for draft in drafts if draft.uid in superseded]:
         await session.run("supersede_revisions", uids=old)
     await session.run("insert_revisions", **revision_columns(drafts))
-    revisions = [draft.revision for draft in drafts]
     await session.run("insert_revision_texts", **text_columns(drafts))
     await session.run("insert_chunks", **chunk_columns(drafts))
     jobs = await session.all(
         "insert_jobs",
-        uids=[revision.uid for revision in revisions],
-        revisions=[revision.id for revision in revisions],
+        uids=[draft.uid for draft in drafts],
+        revisions=[draft.revision.id for draft in drafts],
         **job_columns,
     )
     job_ids = {row["artifact_uid"]: str(row["job_id"]) for row in jobs}

@@ -48,7 +48,10 @@ class IndexProjection:
 
     def _doubt(self) -> None:
         if self._looking is None or self._looking.done():
-            self._looking = asyncio.create_task(self._look_again())
+            looking = self._looking = asyncio.create_task(self._look_again())
+            runner = asyncio.current_task()
+            assert runner is not None
+            runner.add_done_callback(lambda _: looking.cancel())
 
     async def _look_again(self) -> None:
         await asyncio.sleep(self._pause)

@@ -15,7 +15,7 @@ from memory_core.kernel.child_environment import minimal_environment
 from tests.scripted_provider import Held
 
 # One for each place that a document has: the failure says which was forgotten.
-PLACES = ("title", "text", "author", "participant", "sourceid", "url", "folder", "file",
+PLACES = ("title", "text", "author", "participant", "sourceid", "url", "key", "folder", "file",
           "memory", "turn", "conversation")  # fmt: skip
 TOKENS = {place: f"qv7x{place}" for place in PLACES}
 TITLE = f"{TOKENS['title']} é"
@@ -50,6 +50,7 @@ def by_tool(pipeline: Pipeline) -> Json:
         participants=[f"{TOKENS['participant'].title()} Smith", "Bruno Keller"],
         source_id=f"notes/{TOKENS['sourceid']}",
         source_url=f"https://example.org/{TOKENS['url']}",
+        idempotency_key=TOKENS["key"],
     )
 
 

@@ -11,8 +11,8 @@ from memory_core.web.guard import Application, Receive, Scope, Send
 
 # A client that goes on asking is answered slowly: what it gets is not worth the work. Beyond some,
 # there is no room to keep it waiting.
-_PAUSE_SECONDS = 0.25
-_MAX_PAUSING = 200
+_PAUSE_SECONDS = 1.0
+_MAX_PAUSING = 500
 
 
 class Rates:

@@ -9,8 +9,10 @@ from memory_core.access.credential import RateLimited
 from memory_core.kernel.principal import Principal
 
 WAIT_SECONDS = 10.0
+# Calls that may wait for their turn, for each that is at work.
+_WAITING_PER_CALL = 4
 # Streams that one user may hold open, for each call at once.
-_STREAMS_PER_CALL = 8
+_STREAMS_PER_CALL = 16
 
 
 @dataclass(slots=True)
@@ -29,8 +31,8 @@ class CallsAtOnce:
     @asynccontextmanager
     async def call(self, principal: Principal) -> AsyncIterator[None]:
         under_way = self._of(principal)
-        if under_way.calls >= 2 * self.limit:
-            raise _too_many(f"{self.limit} calls of yours are under way, and as many wait.")
+        if under_way.calls >= (1 + _WAITING_PER_CALL) * self.limit:
+            raise _too_many(f"{under_way.calls} calls of yours are under way or wait.")
         under_way.calls += 1
         try:
             try:

@@ -48,9 +48,12 @@ class Window:
 
     def seconds_until(self, limit: int, now: float) -> int:
         """Until a further call is within the limit."""
-        for seconds in range(1, WINDOW_SECONDS + SLOT_SECONDS):
-            if self.calls(now + seconds) + 1 <= limit:
-                return seconds
+        excess = self.calls(now) + 1 - limit
+        last = int(now // SLOT_SECONDS)
+        for slot in range(last - _SLOTS, last + 1):
+            excess -= self.own.get(slot, 0) + self.others.get(slot, 0)
+            if excess <= 0:  # when this slot has left the window
+                return max(1, math.ceil((slot + _SLOTS + 1) * SLOT_SECONDS - now))
         return WINDOW_SECONDS
 
     def count(self, now: float) -> None:

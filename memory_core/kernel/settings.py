@@ -113,7 +113,7 @@ class Settings(BaseSettings):
     rate_calls_per_minute: Annotated[int, Field(ge=0)] | None = None
     rate_tenant_calls_per_minute: Annotated[int, Field(ge=0)] | None = None
     # Calls of one user that are under way at once, with AUTH=keys or oauth.
-    rate_calls_at_once: PositiveInt = 8
+    rate_calls_at_once: PositiveInt = 4
     # Names by which the servers are reached, and pages that may ask them, separated by commas.
     allowed_hosts: str = ""
     allowed_origins: str = ""

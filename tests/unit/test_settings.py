@@ -49,7 +49,7 @@ DEFAULTS: dict[str, object] = {
     "OAUTH_AUDIENCE": None,
     "RATE_CALLS_PER_MINUTE": None,
     "RATE_TENANT_CALLS_PER_MINUTE": None,
-    "RATE_CALLS_AT_ONCE": 8,
+    "RATE_CALLS_AT_ONCE": 4,
     "ALLOWED_HOSTS": "",
     "ALLOWED_ORIGINS": "",
     "DATA_DIR": "~/.local/share/mcp-memory",

@@ -167,7 +167,7 @@ async def make_keys(dsn: str) -> tuple[str, str]:
 
 
 async def cost_of_a_key(dsn: str, key: str) -> float:
-    """Microseconds that proving and counting add to a call, its look-ups twice a second included."""
+    """Microseconds that proving and counting add to a call, with the look-ups twice a second."""
     database = Database(dsn, max_connections=1)
     await database.open()
 

@@ -2,8 +2,8 @@
 
     python -m benchmarks.bench_audit
 
-The same calls of the same server, with its recorder and without, by turns: what the machine does
-meanwhile falls on both.
+Pairs of the same call of the same server, one with its recorder and one without: what the machine
+does meanwhile falls on both.
 """
 
 import asyncio
@@ -12,6 +12,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -28,8 +29,9 @@ from memory_core.kernel.settings import Settings
 from memory_core.telemetry.audit import Kind
 from stack.connection import connected
 
-CALLS = 300
-WARM_UP = 50
+PAIRS = 300
+WARM_UP = 20
+# Of the cheapest call there is; and of what assistants do most.
 ADDED_BAR_MS = 0.2
 ADDED_BAR_SHARE = 0.05
 _SENTENCE = "Decision {n}: the pricing of plan {n} stays as it is until the review in May. "
@@ -52,31 +54,46 @@ def _ingest(number: int) -> tuple[str, dict[str, Any]]:
 
 
 def _search(number: int) -> tuple[str, dict[str, Any]]:
-    return "hybrid_search", {"query": f"plan {number % 97}", "limit": 5}
+    return "hybrid_search", {"query": f"plan {number // 2 % 97}", "limit": 5}
 
 
-async def _measure(server: MemoryServer, recorder: Recorder, call: Any) -> dict[str, list[float]]:
-    """Milliseconds of each call, recorded and not, in turns of ten."""
-    took: dict[str, list[float]] = {"with": [], "without": []}
-    without = Unrecorded()
+def _nothing(_: int) -> tuple[str, dict[str, Any]]:
+    return "memory_list", {}
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Milliseconds of two calls, one right after the other."""
+
+    without: float
+    recorded: float
+
+
+async def _measure(server: MemoryServer, recorder: Recorder, call: Any) -> list[Pair]:
+    pairs = []
+    recorders = {"without": Unrecorded(), "recorded": recorder}
     async with Client(server) as client:
-        for number in range(WARM_UP + 2 * CALLS):
-            which = "with" if number // 10 % 2 else "without"
-            server.recorder = recorder if which == "with" else without
-            tool, arguments = call(number)
-            begun = time.perf_counter()
-            answer = await client.call_tool(tool, arguments)
-            if number >= WARM_UP:
-                took[which].append((time.perf_counter() - begun) * 1000)
-            assert not answer.is_error, answer.content
-    return took
+        for number in range(WARM_UP + PAIRS):
+            took = {}
+            # Which of them is first alternates: the second finds warm caches.
+            names = sorted(recorders, reverse=number % 2 == 0)
+            for place, name in enumerate(names):
+                server.recorder = recorders[name]
+                tool, arguments = call(2 * number + place)
+                begun = time.perf_counter()
+                answer = await client.call_tool(tool, arguments)
+                took[name] = (time.perf_counter() - begun) * 1000
+                assert not answer.is_error, answer.content
+            pairs.append(Pair(**took))
+    return pairs[WARM_UP:]
 
 
-async def _run(settings: Settings) -> dict[str, dict[str, list[float]]]:
+async def _run(settings: Settings) -> dict[str, list[Pair]]:
     async with following(settings) as runtime:
         server = build_server(settings, runtime=runtime)
         recorder = server.recorder
         took = {
+            "memory_list, empty": await _measure(server, recorder, _nothing),
             "ingest": await _measure(server, recorder, _ingest),
             "search": await _measure(server, recorder, _search),
         }
@@ -100,21 +117,22 @@ def main() -> None:
     _show(took)
 
 
-def _show(took: dict[str, dict[str, list[float]]]) -> None:
-    table = Table(title=f"{CALLS} calls each, p50")
-    for column in ("call", "without, ms", "with, ms", "added, ms", "added", "bar"):
+def _show(took: dict[str, list[Pair]]) -> None:
+    table = Table(title=f"{PAIRS} pairs of calls: the median, and the median difference")
+    for column in ("call", "without, ms", "added, ms", "added", "bar"):
         table.add_column(column, justify="left" if column == "call" else "right")
-    for name, times in took.items():
-        without, with_ = median(times["without"]), median(times["with"])
-        added = with_ - without
-        good = added / without <= ADDED_BAR_SHARE and added <= ADDED_BAR_MS
+    for number, (name, pairs) in enumerate(took.items()):
+        without = median(pair.without for pair in pairs)
+        added = median(pair.recorded - pair.without for pair in pairs)
+        # The cheapest call is for milliseconds, the others for their share.
+        good = added <= ADDED_BAR_MS if number == 0 else added / without <= ADDED_BAR_SHARE
+        bar = f"{ADDED_BAR_MS} ms" if number == 0 else f"{ADDED_BAR_SHARE:.0%}"
         table.add_row(
             name,
             f"{without:.2f}",
-            f"{with_:.2f}",
             f"{added:+.3f}",
             f"{added / without:+.1%}",
-            f"{ADDED_BAR_SHARE:.0%}, {ADDED_BAR_MS} ms: {'met' if good else 'MISSED'}",
+            f"{bar}: {'met' if good else 'MISSED'}",
         )
     Console().print(table)
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import dagster as dg
 
+from memory_assets.call_tree import call_tree
 from memory_core.extraction.pipeline import Extraction
 from memory_core.extraction.stages import (
     CANONICAL_EVENTS,
@@ -121,6 +122,8 @@ def _spending(
             prices[call.model].of(call.prompt_tokens, call.completion_tokens) for call in calls
         )
         shown["cost"] = round(sum(costs, 0.0), 6)
+    if kinds == _ALL_CALLS:
+        shown["calls_by_chunk"] = dg.MetadataValue.md(call_tree(calls, prices))
     return shown
 
 
@@ -131,10 +134,11 @@ _OF_STAGE = {
     STORED_EVENTS: _stored,
     EVENT_INDEX: _indexed,
 }
+_ALL_CALLS = frozenset({"extract", "merge"})
 # The stored events answer for all calls; of these, how many the merging took is told there.
 _SPENDS = {
     CANONICAL_EVENTS: frozenset({"merge"}),
-    STORED_EVENTS: frozenset({"extract", "merge"}),
+    STORED_EVENTS: _ALL_CALLS,
 }
 
 

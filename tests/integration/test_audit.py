@@ -18,6 +18,9 @@ from mcp.client.stdio import stdio_client
 from psycopg.rows import dict_row
 
 from mcp_server.server import build_server
+from memory_core.kernel import migrations
+from memory_core.kernel.database import Database
+from memory_core.kernel.errors import PostgresUnavailable
 from memory_core.kernel.principal import Principal, asking
 from memory_core.kernel.settings import Settings
 from memory_core.runtime import Runtime
@@ -202,6 +205,24 @@ async def test_without_postgres_calls_beyond_the_limit_are_dropped_and_counted(
     assert len(rows()) == 10
 
 
+async def test_calls_wait_while_postgres_does_not_answer(
+    settings: Settings, runtime: Runtime, rows: Rows
+) -> None:
+    database = Database(settings.dsn)  # not open: as unavailable as a server that is away
+    audit = Audit(lambda: database, write_seconds=0.01)
+    for number in range(3):
+        audit.record(call(f"tool_{number}"))
+    with pytest.raises(PostgresUnavailable):
+        async with database.session():
+            pass
+    await asyncio.sleep(0.05)
+    assert (audit.waiting, audit.dropped) == (3, 0)
+    database = runtime.database
+    while audit.waiting:
+        await asyncio.sleep(0.01)
+    assert [row["tool_name"] for row in rows()] == ["tool_0", "tool_1", "tool_2"]
+
+
 async def test_what_postgres_refuses_does_not_hold_up_the_rest(
     runtime: Runtime, rows: Rows
 ) -> None:
@@ -319,9 +340,6 @@ def test_the_table_has_the_columns_and_indexes_of_its_specification(
 async def test_partitions_are_made_ahead_and_dropped_when_all_in_them_is_old(
     own_database: str,
 ) -> None:
-    from memory_core.kernel import migrations
-    from memory_core.kernel.database import Database
-
     migrations.apply(own_database)
     database = Database(own_database)
     await database.open()

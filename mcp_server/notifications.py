@@ -4,6 +4,7 @@ They come from the log, which every server follows while a client of it is subsc
 notification says "read it again": none is kept for a client that is away.
 """
 
+import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
@@ -76,7 +77,9 @@ class ResourceNotifications:
         self._subscribers = subscribers
         self._opened = opened
         self._follower = Follower(RESOURCE_NOTIFICATIONS, opened, self._take)
-        self._listening = ListenHandler(subscribers, max_subscriptions=MAX_STREAMS)
+        self._listening = ListenHandler(
+            subscribers, max_subscriptions=MAX_STREAMS, max_buffered_events=MAX_URIS
+        )
         self._wanted: Counter[str] = Counter()  # addresses, over all clients
 
     def register(self, server: MemoryServer) -> None:
@@ -165,6 +168,7 @@ class ResourceNotifications:
             for address in await self._changed(change):
                 if address in self._wanted:
                     self._subscribers.tell(tenant, ResourceUpdated(uri=address))
+                    await asyncio.sleep(0)  # streams send meanwhile what waits in them
             if change.event_type in _COME_AND_GO:
                 self._subscribers.tell(tenant, ResourcesListChanged())
 

@@ -39,12 +39,26 @@ const transport = target.url
   ? new (await import(http)).StreamableHTTPClientTransport(new URL(target.url))
   : new (await import(stdio)).StdioClientTransport({ ...target, stderr: "ignore" });
 const client = new Client({ name: "test", version: "1" });
+const heard = [];
+client.fallbackNotificationHandler = async ({ method, params }) => {
+  heard.push({ method, uri: params?.uri });
+};
 await client.connect(transport);
 const hello = { server: client.getServerVersion(), tools: (await client.listTools()).tools };
 console.log(JSON.stringify(hello));
 for await (const line of createInterface({ input: process.stdin })) {
   const { method, params } = JSON.parse(line);
+  if (method === "heard") {
+    while (heard.length < params.number) await new Promise((wake) => setTimeout(wake, 20));
+    console.log(JSON.stringify({ result: heard.splice(0) }));
+    continue;
+  }
   try {
+    if (method === "listen") {
+      await client.listen(params);
+      console.log(JSON.stringify({ result: {} }));
+      continue;
+    }
     console.log(JSON.stringify({ result: await client[method](params) }));
   } catch (error) {
     const { code, message, data } = error;

@@ -1,6 +1,7 @@
 """Subscribed clients are told what changed: over each transport, in both ages of the protocol."""
 
 import asyncio
+import sys
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -16,8 +17,9 @@ from mcp_server.server import build_server
 from memory_core.kernel.settings import Settings
 from memory_core.runtime import Runtime
 from tests.pipeline_client import Pipeline
-from tests.serving import HttpServer, stdio
+from tests.serving import SERVE, HttpServer, stdio
 from tests.tool_client import Json, ToolClient, in_one_task
+from tests.typescript import Npm, Target, installed
 
 pytestmark = pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprecationWarning")
 SECONDS = 60.0
@@ -175,3 +177,29 @@ async def until(condition: Callable[[], bool]) -> None:
     async with asyncio.timeout(SECONDS):
         while not condition():
             await asyncio.sleep(0.05)
+
+
+@pytest.fixture(scope="module")
+def npm() -> Npm:
+    return installed()
+
+
+@pytest.mark.parametrize("sdk", ["1", "2"], ids=["sdk1", "sdk2"])
+async def test_clients_of_the_typescript_sdk_are_told(
+    request: pytest.FixtureRequest, npm: Npm, settings: Settings, tools: ToolClient, sdk: str
+) -> None:
+    made = await stored(tools, "Otters moved in.")
+    address = f"memory://artifact/{made['artifact_uid']}"
+    http = Target(url=request.getfixturevalue("http_server").url + "/mcp")
+    local = Target(command=(sys.executable, *SERVE, "--stdio"), env=settings.environment())
+    for number, target in enumerate([http, local]):
+        with npm.client(sdk, target) as client:
+            listening = client.ask("listen", resourceSubscriptions=[address])
+            if "thrown" in listening:  # it speaks an earlier protocol
+                assert "result" in client.ask("subscribeResource", uri=address)
+            await stored(tools, f"Otters moved out, {number}.")
+            asking = asyncio.to_thread(client.ask, "heard", number=1)
+            answer = await asyncio.wait_for(asking, SECONDS)
+
+        told = [one["uri"] for one in answer["result"] if one["method"].endswith("updated")]
+        assert told == [address]

@@ -12,8 +12,7 @@ import pytest
 from memory_core.kernel import queries
 
 PROJECT = Path(__file__).resolve().parents[2]
-# What the memory is. Left out: what is derived from these by triggers, the queue (event_jobs, whose
-# transitions are not changes of the memory), caches, and bookkeeping of imports.
+# What the memory is.
 DOMAIN = {
     "artifact_revision",
     "revision_text",
@@ -24,13 +23,36 @@ DOMAIN = {
     "history_turn",
     "backfill",
 }
+# Every other table, and why a write to it is no change of the memory.
+OTHERS = {
+    "derived by triggers, or with the rows of a change": {
+        *("chunk_entry", "event_entry", "event_actor", "actor_name", "revision_entity"),
+        *("revision_period", "artifact_source", "passage_statistics", "backfill_item"),
+        *("word_change", "word_frequency"),
+    },
+    "the index: a projection": {"index_entry", "index_generation"},
+    "the queue and its ledger": {
+        *("event_jobs", "job_event", "job_request", "idempotent_request"),
+        *("extraction", "model_call", "prompt_trial", "prompt_trial_revision"),
+    },
+    "caches, imports, audit and access": {
+        *("extraction_cache", "embedding_cache", "import_address", "tool_calls", "rate_window"),
+        *("access_key", "tenant", "schema_migration"),
+    },
+}
 # Neither adds, removes nor alters anything that a tool shows.
 BOOKKEEPING = {
     "note_tick",  # when a backfill last looked around
     "date_memory",  # by an import, right after the change that stored it
     "date_turn",
 }
-WRITE = re.compile(r"\b(?:INSERT\s+INTO|UPDATE|DELETE\s+FROM)\s+(?:ONLY\s+)?([a-z_]+)\b")
+WRITE = re.compile(
+    r"\b(?:INSERT\s+INTO|UPDATE|DELETE\s+FROM|MERGE\s+INTO|TRUNCATE(?:\s+TABLE)?|COPY)\s+"
+    r'(?:ONLY\s+)?(?:public\.)?"?([a-z_]+)\b',
+    re.IGNORECASE,
+)
+TABLE = re.compile(r"CREATE\s+(?:UNLOGGED\s+)?TABLE\s+(?:IF NOT EXISTS\s+)?(?:(\w+)\.)?(\w+)\s*\(")
+PACKAGES = ("memory_core", "memory_assets", "mcp_server", "stack")
 OPENERS = {"transaction", "session"}
 
 
@@ -112,12 +134,22 @@ def functions_of(module: str) -> Iterator[Function]:
 @cache
 def known() -> dict[Name, Function]:
     found: dict[Name, Function] = {}
-    for package in ("memory_core", "memory_assets", "mcp_server", "stack"):
-        for path in (PROJECT / package).rglob("*.py"):
-            module = path.relative_to(PROJECT).with_suffix("").as_posix().replace("/", ".")
-            for function in functions_of(module):
+    for path in sources():
+        module = path.relative_to(PROJECT).with_suffix("").as_posix().replace("/", ".")
+        for function in functions_of(module):
+            if (same := found.get(function.name)) is None:
                 found[function.name] = function
+                continue
+            # Methods of one name: what any of them runs counts, an append only if all do it.
+            same.queries |= function.queries
+            same.calls |= function.calls
+            same.opens |= function.opens
+            same.appends &= function.appends
     return found
+
+
+def sources() -> list[Path]:
+    return [path for package in PACKAGES for path in sorted((PROJECT / package).rglob("*.py"))]
 
 
 @cache
@@ -131,6 +163,76 @@ def within(name: Name) -> tuple[Function, ...]:
                 found[callee] = known()[callee]
                 waiting.append(callee)
     return tuple(found.values())
+
+
+def test_every_table_is_the_memory_or_something_else_for_a_reason() -> None:
+    made: set[str] = set()
+    for file in sorted((PROJECT / "sql" / "migrations").glob("*.sql")):
+        found = TABLE.findall(file.read_text(encoding="utf-8"))
+        made |= {name for schema, name in found if schema not in ("log", "audit")}
+
+    known = DOMAIN | set().union(*OTHERS.values())
+    assert made - known == set(), "is a write to it a change? DOMAIN or OTHERS"
+    assert made >= DOMAIN
+
+
+def test_no_function_of_the_database_writes_to_the_memory_but_its_triggers() -> None:
+    """A query that calls one would not look like a writer."""
+    body = re.compile(r"CREATE (?:OR REPLACE )?FUNCTION\s+([\w.]+)\(.*?\$\$(.*?)\$\$", re.DOTALL)
+    writing = set()
+    for file in sorted((PROJECT / "sql" / "migrations").glob("*.sql")):
+        text = file.read_text(encoding="utf-8")
+        for name, statements in body.findall(text):
+            if DOMAIN & set(WRITE.findall(statements)) and f"EXECUTE FUNCTION {name}(" not in text:
+                writing.add(name)
+
+    assert writing == set()
+
+
+def texts(path: Path) -> Iterator[str]:
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield node.value
+
+
+def test_no_module_writes_to_the_memory_by_statements_of_its_own() -> None:
+    found = [
+        (path, text)
+        for path in sources()
+        for text in texts(path)
+        if DOMAIN & set(WRITE.findall(text))
+    ]
+
+    assert found == [], "it belongs into sql/queries, where this test sees who runs it"
+
+
+def test_queries_are_named_where_they_are_run() -> None:
+    """A name that is put together cannot be followed to the query."""
+    built = [
+        (path, node.lineno)
+        for path in sources()
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and isinstance(node.func.value, ast.Name)
+        and node.func.value.id == "session"
+        and node.func.attr in ("all", "one", "run", "expect")
+        and node.args
+        and isinstance(node.args[0], ast.JoinedStr | ast.BinOp)
+    ]
+
+    assert built == []
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        *("UPDATE public.memory SET content = ''", 'delete from "memory"', "TRUNCATE memory"),
+        *("MERGE INTO memory USING", "COPY memory FROM STDIN", "INSERT INTO\nmemory AS m"),
+    ],
+)
+def test_every_kind_of_write_is_seen(statement: str) -> None:
+    assert WRITE.findall(statement) == ["memory"]
 
 
 def test_there_is_something_to_walk() -> None:

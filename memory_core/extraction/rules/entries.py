@@ -62,8 +62,9 @@ _SUPERSEDED = re.compile(
     re.IGNORECASE,
 )
 _TASK = re.compile(rf"(?:\W{{0,3}}){words(verbs.IMPERATIVE)}\b", re.IGNORECASE)
+_ARGUES = re.compile(r"\b(?:may|might|could) argue\b", re.IGNORECASE)
 _ADVERSE = re.compile(
-    r"\b(?!.{0,80}(?:may|might|could) argue)(?:risk|concern|draw ?back|burden|costs?|complex|"
+    r"\b(?:risk|concern|draw ?back|burden|costs?|complex|"
     r"slow|break|fail|increase|hard|difficult|problem|issue|lose|loss|limit|confus|danger|late)",
     re.IGNORECASE,
 )
@@ -259,7 +260,8 @@ class Entries:
         states = block.lead and not _META.search(said) and not block.section.inherited
         states = states and block.section.title.lower() != "open issues"
         if states and category is Category.QUALITY_RISK:
-            sure = confidence.CLEAR if _ADVERSE.search(said) else confidence.LIKELY
+            adverse = _ADVERSE.search(said) and not _ARGUES.search(said)
+            sure = confidence.CLEAR if adverse else confidence.LIKELY
             return self._item(sentence, block, category, sure, 0, None)
         return None
 

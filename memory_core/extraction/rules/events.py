@@ -68,12 +68,14 @@ class Writer:
         if _UNFINISHED.search(told) or (promised and told.startswith(_UNOWNED)):
             return None
         sure = draft.confidence
+        below = block is not None and block.parent is not None and not block.spoken
+        promised_below = below and draft.category is Category.COMMITMENT
         if draft.style in ("sentence", "entry", "decision") and narrative.says_little(told):
             told = narrative.finish(told.removeprefix("Done: ").removeprefix("Change: "))
             told, joined = self._in_context(told, section, block, draft.start)
             if not joined and narrative.says_too_little(told):
                 sure = max(sure - confidence.STEP, confidence.WEAK)
-        elif draft.style == "promise" and block and block.parent and len(told.split()) < _SHORT:
+        elif promised_below and len(told.split()) < _SHORT:
             told, _ = self._in_context(told, section, block, draft.start)
         return ProposedEvent(
             category=draft.category,
@@ -165,8 +167,10 @@ class Writer:
         if draft.category is Category.COMMITMENT:
             found = dates.find(said, anchor, future=True)
             return found.when if found else None
-        if draft.style in _TIMELESS:
-            return None
+        if draft.style in _TIMELESS or (
+            draft.style == "status" and draft.category is Category.CHANGE
+        ):
+            return None  # a document is superseded after its own day
         found = dates.find(said, anchor, future=False) if draft.style != "meeting" else None
         past = found is not None and (anchor.day is None or found.when.date() <= anchor.day)
         if found is not None and past and self._is_its_day(draft, found, said):

@@ -78,6 +78,7 @@ _CONTENT = re.compile(
 )
 # A subject or object that only the text before explains.
 _POINTS_BACK = re.compile(r"\W*(?:it|that|this|these|those|them|they|so|there)\b", re.IGNORECASE)
+_POINTS_WITHIN = re.compile(r" (?:it|this|that|them|these|those) \w+$", re.IGNORECASE)
 _EXPLETIVE = re.compile(
     r"\W*(?:it (?:was|has been|is) (?:\w+ly )?(?:decided|agreed|resolved)|"
     r"there (?:is|was|are|were))\b",
@@ -233,7 +234,11 @@ class Hits:
         told = len(_CONTENT.findall(after))
         if who is None:
             told += len(_CONTENT.findall(said, 0, match.start()))
-        points_back = _POINTS_BACK.match(after if who else said) and not _EXPLETIVE.match(said)
+        points_back = (
+            (_POINTS_BACK.match(after if who else said) and not _EXPLETIVE.match(said))
+            or _POINTS_WITHIN.search(match.group())
+            or said.startswith("(")
+        )
         if told == 0 or (points_back and told < 3):
             sure = min(sure, confidence.WEAK if told < 2 else confidence.LIKELY)
         elif points_back:

@@ -144,22 +144,14 @@ def leading_day(text: str) -> date | None:
 def leading_partial(
     text: str, anchor: date | None, near: date | None = None
 ) -> tuple[bool, date | None]:
-    """Whether a heading is a date without a year, and that day: the latest up to the anchor, else
-    the one closest to `near`, a day of the same text."""
+    """Whether a heading is a date without a year, and that day: the one closest to the anchor, else
+    to `near`, a day of the same text."""
     match = _DATE.search(text)
     if match is None or not (match["m1"] or match["m2"]):
         return False, None
-    if anchor is not None:
-        resolved = _resolve(match, anchor, future=False)
-        return True, resolved[0].date() if resolved else None
-    if near is None:
-        return True, None
-    day, month = (match["d1"], match["m1"]) if match["m1"] else (match["d2"], match["m2"])
-    try:
-        days = [date(near.year + n, _month(month), int(day)) for n in (-1, 0, 1)]
-    except ValueError:
-        return True, None
-    return True, min(days, key=lambda found: abs((found - near).days))
+    nearest = anchor or near
+    resolved = _resolve(match, nearest, future=False) if nearest else None
+    return True, resolved[0].date() if resolved else None
 
 
 def _resolve(
@@ -272,15 +264,10 @@ def _relative(match: re.Match[str], anchor: date, future: bool) -> tuple[date | 
 
 
 def _simple(word: str, anchor: date) -> date:
-    if word == "tomorrow":
-        return anchor + timedelta(days=1)
-    if word == "yesterday":
-        return anchor - timedelta(days=1)
-    if word == "eow":
-        return _week_end(anchor)
-    if word == "eom":
-        return _month_end(anchor.year, anchor.month)
-    return anchor
+    days = {"tomorrow": 1, "yesterday": -1}
+    if word in ("eow", "eom"):
+        return _week_end(anchor) if word == "eow" else _month_end(anchor.year, anchor.month)
+    return anchor + timedelta(days=days.get(word, 0))
 
 
 def _weekday(name: str, relation: str, anchor: date, future: bool) -> date:

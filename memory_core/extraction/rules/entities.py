@@ -5,16 +5,14 @@ import re
 from memory_core.extraction.model import Entity, EntityType, ProposedEvent
 from memory_core.extraction.rules.patterns import DEPARTMENT, NAME_WORD, word_set
 from memory_core.extraction.rules.people import Roster
+from memory_core.extraction.rules.vocabulary import words
 
 _ORG = re.compile(
     rf"(?<![\w-])(?:{NAME_WORD} ){{1,3}}(?:Inc|Ltd|LLC|GmbH|Corp|AG|PLC|BV|SAS|Foundation|"
     r"University|Institute|Bank|Association)\b\.?"
 )
 _PROJECT = re.compile(rf"\bProject (?P<name>{NAME_WORD})\b|\b(?P<before>{NAME_WORD}) [Pp]roject\b")
-_NOT_PROJECTS = word_set(
-    """The This That Our Your A An Each Every Manager Managers Lead Plan Status Team Board Name
-    New Any Another Owner Office Active Which What Open Whole Other Their Its My Same"""
-)
+_NOT_PROJECTS = word_set(words("people", "not_projects"))
 _GROUP = re.compile(
     rf"(?i)\b(?:team|group|committee|board|council|community|meeting)$|^{DEPARTMENT}$"
 )

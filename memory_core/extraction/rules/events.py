@@ -13,6 +13,7 @@ from memory_core.extraction.rules.manner import Manner
 from memory_core.extraction.rules.markup import mask, plain
 from memory_core.extraction.rules.people import Roster
 from memory_core.extraction.rules.sections import Section, clean_title
+from memory_core.extraction.rules.vocabulary import phrases
 
 _PREFIX = {
     Category.QUALITY_RISK: "Risk",
@@ -23,10 +24,7 @@ _PREFIX = {
 # A role or a status is told as it stands; a day is not said of it.
 _TIMELESS = ("role", "listed_role")
 # Role labels that cannot follow "is the".
-_NOT_NOUNS = (
-    "consulted", "informed", "approved by", "reviewed by", "responsible", "accountable", "finance",
-    "legal", "design", "engineering", "minutes", "minutes taken by",
-)  # fmt: skip
+_NOT_NOUNS = phrases("labels", "not_nouns")
 _MAX_NAMED = 6
 _POINTS_BACK = re.compile(r"(?:this|that|these|those|it|they)\b", re.IGNORECASE)
 _STOP = re.compile(r"[.!?]\s+")

@@ -5,22 +5,14 @@ from dataclasses import dataclass
 
 from memory_core.extraction.model import DocumentContext
 from memory_core.extraction.rules.headings import Heading
+from memory_core.extraction.rules.vocabulary import phrases
 
 TALK = ("chat", "transcript")
 # A first-person sentence in these is the author's own unless a turn says otherwise.
 AUTHORED = ("email", "note")
 
 # What specifications, proposals and decision records have as headings, and minutes do not.
-_SPECIFICATION = re.compile(
-    r"(?:motivation|rationale|context|consequences|specification|abstract|alternatives|"
-    r"alternatives considered|"
-    r"non-goals|prior art|unresolved questions|drawbacks|backwards compatibility|design details|"
-    r"detailed design|user stories|graduation criteria|guide-level explanation|considered options|"
-    r"decision drivers|decision outcome|reference implementation|proposal|test plan|"
-    r"implementation (?:history|details)|risks and mitigations|upgrade / downgrade strategy|"
-    r"installation|usage|getting started|configuration|summary)",
-    re.IGNORECASE,
-)
+_SPECIFICATION = frozenset(phrases("manners", "specification"))
 _TITLE = re.compile(r"\b(?:rfc|pep|kep|adr)\b|\bproposal\b|\bspecification\b", re.IGNORECASE)
 
 
@@ -43,6 +35,6 @@ def of(context: DocumentContext, headings: list[Heading]) -> Manner:
 
 
 def _is_specification(title: str | None, headings: list[Heading]) -> bool:
-    if title and (_TITLE.search(title) or _SPECIFICATION.fullmatch(title.strip())):
+    if title and (_TITLE.search(title) or title.strip().lower() in _SPECIFICATION):
         return True
-    return any(_SPECIFICATION.fullmatch(heading.title) for heading in headings)
+    return any(heading.title.lower() in _SPECIFICATION for heading in headings)

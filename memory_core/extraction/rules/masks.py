@@ -99,12 +99,8 @@ def comments(text: str, lines: list[Line]) -> set[int]:
             open_comment = True
         if open_comment and text.find("-->", max(start, line.start), line.end) >= 0:
             open_comment = False
-    return skip if not open_comment else {i for i in skip if _is_comment_line(text, lines[i])}
-
-
-def _is_comment_line(text: str, line: Line) -> bool:
-    """A comment that never closes hides only its own line."""
-    return text.startswith("<!--", line.body)
+    # A comment that never closes hides only its own line.
+    return {i for i in skip if not open_comment or text.startswith("<!--", lines[i].body)}
 
 
 def literal_blocks(text: str, lines: list[Line]) -> set[int]:

@@ -1,6 +1,6 @@
 """People: who a text names, under which names, and whether a word can be a person at all.
 
-Two names are the same person only where the document says so ("Alice Chen (AC)", "aka", a mail
+Two names are the same person only where the document says so ("Alice Chen (AC)", a mail
 address beside a name). A shared first name never merges anybody.
 """
 
@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from memory_core.extraction.rules.patterns import HANDLE, NAME, NAME_WORD, UPPER, word_set
+from memory_core.extraction.rules.patterns import words as alternatives
 from memory_core.extraction.rules.vocabulary import words
 
 _FULL_NAME = rf"{NAME_WORD}(?: (?:(?:van|von|de|da|del|der|la|bin|al) )?{NAME_WORD}){{1,2}}"
@@ -16,10 +17,6 @@ _ADDRESS = re.compile(r"<(?P<mail>[\w.+\-]{1,64}@[\w.\-]{1,100})>")
 # The name stands before the address, up to the last mark that separates people.
 _BEFORE_ADDRESS = re.compile(r"[^\"<>@,;:\n]{1,60}\"?\s{0,3}$")
 _INITIALS = re.compile(rf"(?P<name>{_FULL_NAME}) \((?P<alias>{UPPER}{{2,4}}|{HANDLE})\)")
-_AKA = re.compile(
-    rf"(?P<name>{_FULL_NAME}),?\s(?:aka|a\.k\.a\.|also known as|known as|goes by)\s"
-    rf"[\"“']?(?P<alias>{NAME_WORD}|{HANDLE})"
-)
 _MAX_NAME = 70
 _LIST_SEPARATOR = re.compile(r"\s*(?:[,;/]|\band\b|&|\+)\s*")
 _ASIDE = re.compile(r"\([^()]{0,80}\)|\[[^\[\]]{0,80}\]|<[^<>]{0,120}>")
@@ -168,8 +165,6 @@ def collect(roster: Roster, text: str, given: Iterable[str]) -> None:
     for name, mail in mailboxes(text):
         if is_name(name):
             roster.add(name, mail)
-    for match in _AKA.finditer(text):
-        roster.add(match["name"], match["alias"])
     explain(roster, text)
 
 
@@ -208,13 +203,7 @@ def _are_initials(alias: str, name: str) -> bool:
 
 
 # What follows a name in a list of people: "Dana Whitlock, CEO", "Bob (QA lead)".
-_ROLE_WORD = re.compile(
-    r"\b(?:owner|lead|manager|reviewer|approver|sponsor|maintainer|chair|facilitator|coordinator|"
-    r"contact|scribe|architect|designer|engineer|developer|director|head|ceo|cto|cfo|coo|vp|pm|"
-    r"counsel|analyst|success|qa|ux|legal|finance|minutes|notes|support|security|product|sales|"
-    r"marketing|operations|secretary|intern|consultant|researcher|host|moderator|officer)\b",
-    re.IGNORECASE,
-)
+_ROLE_WORD = re.compile(rf"\b{alternatives(words('people', 'roles'))}\b", re.IGNORECASE)
 _GROUP_PREFIX = re.compile(r"[^:,\n]{1,40}:\s+")
 _ENTRY = re.compile(r"\s*(?:,|;|\s-\s|\s–\s|\s—\s|/|\band\b|&)\s*")
 

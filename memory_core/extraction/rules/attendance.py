@@ -1,16 +1,20 @@
 """Attendance: a list of participants is one meeting, and each stated role one stakeholder."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import pairwise
 
 from memory_core.extraction.model import ActorRole, Category
 from memory_core.extraction.rules import confidence, labels
 from memory_core.extraction.rules.blocks import MAX_ENTRY, Block
 from memory_core.extraction.rules.drafts import Draft, role_of
-from memory_core.extraction.rules.people import Listed, Roster, is_listing, listed
+from memory_core.extraction.rules.people import Listed, Roster, is_listing, listed, tidy
 from memory_core.extraction.rules.sections import Kind, Section
 
 MIN_ATTENDEES = 2
+# Two turns that fit into one quote, in characters.
+_CLOSELY = 120
+_MOST_SPEAKERS = 20
 
 _ABSENT = re.compile(r"\W*(?:apologies|absent|regrets|excused|absences)\b", re.IGNORECASE)
 
@@ -28,6 +32,24 @@ def find(text: str, blocks: list[Block], roster: Roster) -> Iterator[Draft]:
             entry = text[start : min(block.end, start + MAX_ENTRY)].replace("\n", ", ")
             present += [(person, block, start) for person in listed(entry)]
     yield from _meeting(text, present, roster)
+
+
+def of_speakers(text: str, blocks: list[Block], given: Iterable[str]) -> Iterator[Draft]:
+    """A transcript is a meeting of those who speak; quoted where one follows another closely.
+    `given`: who is known to take part."""
+    said = [block for block in blocks if block.spoken and block.speaker]
+    names = list(dict.fromkeys([*(block.speaker or "" for block in said), *map(tidy, given)]))
+    names = [name for name in names if name][:_MOST_SPEAKERS]
+    for one, other in pairwise(said):
+        start = text.rfind("\n", 0, one.start) + 1
+        if one.speaker != other.speaker and other.start - start < _CLOSELY:
+            actors = tuple((name, ActorRole.CONTRIBUTOR) for name in names)
+            span = (start, min(other.end, other.start + _CLOSELY))
+            yield Draft(
+                Category.COLLABORATION, confidence.SECTION, *span, (start, other.start), actors,
+                "meeting",
+            )  # fmt: skip
+            return
 
 
 def _list_start(text: str, block: Block) -> int | None:

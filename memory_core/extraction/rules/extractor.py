@@ -41,7 +41,7 @@ class RulesExtractor:
         ledger: Ledger,
     ) -> Proposal:
         await asyncio.sleep(0)  # the work is all CPU: let others have their turn in between
-        return propose(chunk.text, context)
+        return propose(chunk.text, context, opens=chunk.index == 0)
 
     async def recall(
         self, chunk: Chunk, context: DocumentContext, *, version: str, model: str
@@ -50,16 +50,17 @@ class RulesExtractor:
         return None
 
 
-def propose(text: str, context: DocumentContext) -> Proposal:
-    """Events and entities of one text; offsets are code points of `text`."""
+def propose(text: str, context: DocumentContext, *, opens: bool = True) -> Proposal:
+    """Events and entities of one text; offsets are code points of `text`. `opens`: the document
+    begins with it."""
     layout = blocks.read(text, context)
     masked = mask(text)
-    found = distinct(_events(text, masked, layout, context))
+    found = distinct(_events(text, masked, layout, context, opens))
     return Proposal(found, entities.find(text, masked, layout.roster, found))
 
 
 def _events(
-    text: str, masked: str, layout: Layout, context: DocumentContext
+    text: str, masked: str, layout: Layout, context: DocumentContext, opens: bool
 ) -> list[ProposedEvent]:
     told = manner.of(context, layout.headings)
     writer = Writer(text, layout.roster, told, context.title, layout.title)
@@ -76,8 +77,11 @@ def _events(
     for table in layout.tables:
         for draft in tables.find(text, table, layout.roster):
             events.append(writer.event(draft, table.section, table.anchor, None))
-    for draft in attendance.find(text, layout.blocks, layout.roster):
-        first = next(b for b in layout.blocks if b.start <= draft.start < b.end)
+    met = list(attendance.find(text, layout.blocks, layout.roster))
+    if opens and not met and context.artifact_type == "transcript":
+        met = list(attendance.of_speakers(text, layout.blocks, context.participants))
+    for draft in met:
+        first = next(b for b in layout.blocks if draft.start < b.end)
         events.append(writer.event(draft, first.section, first.anchor, None))
     return [event for event in events if event is not None]
 

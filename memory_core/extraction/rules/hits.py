@@ -230,7 +230,6 @@ class Hits:
         sure = cue.confidence
         who = match.groupdict().get("who")
         after = said[match.end() :]
-        promised = cue.category is Category.COMMITMENT
         told = len(_CONTENT.findall(after))
         if who is None:
             told += len(_CONTENT.findall(said, 0, match.start()))
@@ -252,7 +251,7 @@ class Hits:
         if self.manner.speech:
             # In speech people tell of themselves; what others did is often an example.
             own = cue.category is not Category.EXECUTION or (who or "").lower() in ("i", "we")
-            whole = told > 1 and (promised or said[-1] in ".!?")
+            whole = told > 1 and (cue.category is not Category.EXECUTION or said[-1] in ".!?")
             clear = cue.speech and own and whole and not _FUMBLED.search(said)
             most = confidence.CLEAR if cue.category is Category.EXECUTION else sure
             sure = min(sure, most if clear else confidence.LIKELY)

@@ -84,7 +84,8 @@ def _takes_turns(who: str, talk: bool, recurs: bool, roster: Roster) -> bool:
     if labels.is_label(who):
         # Transcripts name their speakers by what they are: "Project Manager: …".
         return talk and (recurs or who in roster.names)
-    if talk and (is_name(who) or len(who) == 1 or who in roster.names):
+    # A participant may be given with a title: "Hon. Ann Lee".
+    if talk and (is_name(who) or len(who) == 1 or any(n.endswith(who) for n in roster.names)):
         return True
     return recurs if talk else is_name(who) and (recurs or roster.knows(who))
 

@@ -14,7 +14,9 @@ async def artifact_uids(session: Session, documents: Sequence[Document]) -> list
     others still has that id, and the source that would have met it there gets another.
     """
     sources = [(document.source_system, document.source_id) for document in documents]
-    possible = [uid for system, id_ in sources if id_ for uid in _possible(system, id_)]
+    # Joined names without a colon can be taken apart in one way: no other source is met there.
+    doubtful = [(system, id_) for system, id_ in sources if id_ and ":" in system + id_]
+    possible = [uid for system, id_ in doubtful for uid in _possible(system, id_)]
     rows = await session.all("find_artifact_sources", uids=possible) if possible else []
     owners = {row["artifact_uid"]: (row["source_system"], row["source_id"]) for row in rows}
     return [_uid(system, id_, owners) for system, id_ in sources]

@@ -61,6 +61,39 @@ def test_irc_nick_is_the_speaker() -> None:
     assert event.actors[0].ref == "annlee"
 
 
+@pytest.mark.parametrize("nick", ["Dr_Willis", "OBI1", "Damocles_", "ravi.p", "[away]bob"])
+def test_speakers_of_a_log_are_taken_as_they_are_written(nick: str) -> None:
+    text = f"[09:01] <{nick}> {PROMISE}\n=== ann is now known as bob\n[09:02] <ann> fine\n"
+    (event,) = propose(text, NOTE).events
+    assert [actor.ref for actor in event.actors] == [nick]
+    assert event.narrative == f"{nick} will send the report by Friday."
+
+
+@pytest.mark.parametrize("opener", ["Expecting", "Ultimately", "Invite", "Google Hangouts", "Amp"])
+def test_the_first_word_of_a_sentence_is_no_person(opener: str) -> None:
+    assert propose(f"{opener} will send the report by Friday.", NOTE).events == ()
+
+
+def test_speakers_may_be_called_by_what_they_are() -> None:
+    text = "Project Manager: Hi .\nMarketing: Mm .\nProject Manager: I 'll write the minutes .\n"
+    people = ("Project Manager", "Marketing")
+    promise = propose(text, DocumentContext("transcript", participants=people)).events[-1]
+    assert [actor.ref for actor in promise.actors] == ["Project Manager"]
+    assert promise.narrative == "Project Manager will write the minutes."
+
+
+def test_a_transcript_is_a_meeting_of_those_who_speak() -> None:
+    (event,) = propose("Ann: Hello .\nBob: Hi .\n", TRANSCRIPT).events
+    assert event.category is Category.COLLABORATION
+    assert [actor.ref for actor in event.actors] == ["Ann", "Bob"]
+
+
+def test_what_a_chair_hands_out_is_whose_it_is() -> None:
+    text = "Ann: Hello .\nBob: Hi .\nAnn: Bob , you 'll look at the index code .\n"
+    task = propose(text, TRANSCRIPT).events[-1]
+    assert [actor.ref for actor in task.actors] == ["Bob"]
+
+
 def test_recurring_prefixes_are_speakers_in_notes_too() -> None:
     text = f"Niko: hello\n\nJosh: hello\n\nNiko: {PROMISE}\n\nJosh: fine\n"
     (event,) = propose(text, NOTE).events

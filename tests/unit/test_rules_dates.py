@@ -108,3 +108,38 @@ def test_decision_happened_on_the_stated_day() -> None:
 def test_execution_looks_back() -> None:
     (event,) = propose("Bob fixed the login page yesterday.", DATED).events
     assert event.event_time == datetime(2024, 3, 4, tzinfo=UTC)
+
+
+@pytest.mark.parametrize("kind", ["note", "email", "chat", "transcript"])
+def test_what_is_reported_happened_on_the_day_of_the_document(kind: str) -> None:
+    context = DocumentContext(kind, author="Ann Lee", date=TUESDAY)
+    events = propose("We decided to keep the old price.", context).events
+    assert [event.event_time for event in events] == [datetime(2024, 3, 5, tzinfo=UTC)]
+
+
+@pytest.mark.parametrize("when", ["last year", "in January", "some time ago", "previously"])
+def test_what_was_long_ago_has_no_day(when: str) -> None:
+    (event,) = propose(f"Bob fixed the login page {when}.", DATED).events
+    assert event.event_time is None
+
+
+def test_a_specification_happened_on_no_day() -> None:
+    (event,) = propose("We decided to use rows.", DocumentContext("doc", date=TUESDAY)).events
+    assert event.event_time is None
+
+
+def test_a_day_that_something_is_moved_to_is_not_when_it_was_moved() -> None:
+    (event,) = propose("The meeting was moved to 12 March.", DATED).events
+    assert event.event_time == datetime(2024, 3, 5, tzinfo=UTC)
+
+
+def test_a_document_is_superseded_after_its_own_day() -> None:
+    text = "Date: 2024-01-02\n\n## Status\n\nSuperseded by ADR 9\n"
+    (event,) = propose(text, DATED).events
+    assert event.event_time is None
+
+
+def test_heading_without_year_takes_that_of_its_neighbour() -> None:
+    text = "# 14 January 2025\n\nHello.\n\n# Dec 17\n\nWe decided to wait a week.\n"
+    (event,) = propose(text, UNDATED).events
+    assert event.event_time == datetime(2024, 12, 17, tzinfo=UTC)

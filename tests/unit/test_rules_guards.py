@@ -99,6 +99,22 @@ def test_nothing_is_promised_without_an_owner_or_decided_in_half_a_sentence(text
     assert propose(text, DocumentContext("note")).events == ()
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Action: [name] to add the numbers",
+        "Action: XXX to call the bank",
+        "## Decisions\n- TBD",
+        "## Release checklist\n- [x] Tests are in place",
+        "## Graduation criteria\n- Write the tests",
+        "Users will see a new page.",
+        "Decision: to be decided",
+    ],
+)
+def test_templates_and_descriptions_are_no_events(text: str) -> None:
+    assert propose(text, DocumentContext("note")).events == ()
+
+
 def test_the_lists_of_two_meetings_are_two_meetings() -> None:
     text = (
         "## Agenda (2021-04-01)\n\nAttendees:\n\n* Alice\n* Bob\n\n"

@@ -38,8 +38,11 @@ def of_speakers(text: str, blocks: list[Block], given: Iterable[str]) -> Iterato
     """A transcript is a meeting of those who speak; quoted where one follows another closely.
     `given`: who is known to take part."""
     said = [block for block in blocks if block.spoken and block.speaker]
-    names = list(dict.fromkeys([*(block.speaker or "" for block in said), *map(tidy, given)]))
-    names = [name for name in names if name][:_MOST_SPEAKERS]
+    names = list(dict.fromkeys(block.speaker or "" for block in said))
+    # "Hon. Ann Lee" among those who are given is Ann Lee.
+    others = (tidy(name) for name in given)
+    names += [name for name in others if name and not name.endswith(tuple(names))]
+    names = names[:_MOST_SPEAKERS]
     for one, other in pairwise(said):
         start = text.rfind("\n", 0, one.start) + 1
         if one.speaker != other.speaker and other.start - start < _CLOSELY:

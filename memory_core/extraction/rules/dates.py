@@ -54,7 +54,7 @@ _VAGUE = re.compile(
 _LONG_AGO = re.compile(
     r"\b(?:last (?:week|month|year|quarter|time|night)|ago|earlier|previously|originally|formerly|"
     r"initially|historically|used to|in the past|back (?:in|then)|once|since|had been|"
-    rf"(?:in|of|during|back in) (?:(?:19|20)\d\d|{_MONTH}(?! \d))|the other day|"
+    rf"(?:in|of|during|back in) (?:(?:19|20)\d\d|{_MONTH}(?! \d))|the other day|a while back|"
     r"recently|over the (?:last|past))\b",
     re.IGNORECASE,
 )

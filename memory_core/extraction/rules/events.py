@@ -94,7 +94,12 @@ class Writer:
             if before and not block.spoken:
                 return narrative.followed(_STOP.split(before.rstrip(".!?"))[-1], told), True
         if block is not None and block.parent is not None:
-            return narrative.joined(self.text[slice(*block.parent)], told), True
+            above = self.text[slice(*block.parent)]
+            return (
+                (told, False)
+                if _POINTS_BACK.match(above)
+                else (narrative.joined(above, told), True)
+            )
         about = section.topic or self.title
         if about and not (block and block.spoken) and not dates.mentions(about):
             return narrative.joined(about, told), True

@@ -34,11 +34,9 @@ class Finder:
         if entry is not None and entry.category is not Category.DECISION:
             return [entry]
         found = [d for clause in sentence.clauses() for d in self.hits.find(clause, block)]
-        if entry is None or any(_is_surer(draft, entry) for draft in found):
+        if entry is None:
+            return found
+        if any(d.category is entry.category and d.confidence > entry.confidence for d in found):
             return found
         # A decision about who does what is also who is involved.
         return [entry, *(d for d in found if d.category is Category.STAKEHOLDER)]
-
-
-def _is_surer(draft: Draft, entry: Draft) -> bool:
-    return draft.category is entry.category and draft.confidence > entry.confidence

@@ -169,10 +169,11 @@ class Hits:
         who = match.groupdict().get("who")
         if who == "i" and self.manner.speech:
             return False  # a word that was broken off
-        if who is not None and who.lower() in ("i", "we") and _is_relative(sentence, match):
-            return False
-        if who is not None and who.lower() in ("i", "we") and not cue.first_person:
-            return False
+        if who is not None and who.lower() in ("i", "we"):
+            # "the risk we wrote down": the verb belongs to a clause about the noun.
+            relative = _RELATIVE.search(sentence.words, 0, match.start("who"))
+            if relative is not None or not cue.first_person:
+                return False
         if who == "I" and block.speaker is None and not self.manner.authored:
             return False
         if not cue.person or who is None or who.lower() in ("i", "we"):
@@ -209,7 +210,8 @@ class Hits:
             after = start
         sure = self._sure(cue, match, sentence, block)
         promised = cue.category is Category.COMMITMENT
-        if who and (promised or block.spoken) and _leads_up(match, block.spoken):
+        leads_up = block.spoken or _CLAUSE_END.search(match.string, 0, _clause_of(match))
+        if who and (promised or block.spoken) and leads_up:
             # What leads up to a promise, or to a point in speech, is not a part of it.
             start, _ = sentence.span(max(begin, _clause_of(match)), stop)
         if cue.listed:
@@ -334,10 +336,6 @@ def _is_speakers(cue: Cue, match: re.Match[str], spoken: bool) -> bool:
     return spoken and (elided or cue.category is Category.QUALITY_RISK)
 
 
-def _leads_up(match: re.Match[str], spoken: bool) -> bool:
-    return spoken or _CLAUSE_END.search(match.string, 0, _clause_of(match)) is not None
-
-
 def _clause_of(match: re.Match[str]) -> int:
     """Where the clause of a promise begins: at its subject."""
     return match.start("who") if match.groupdict().get("who") else match.start()
@@ -360,8 +358,3 @@ def _bare_verb(verb: str) -> str:
     if stem == verb:
         return verb
     return next((v for v in (stem, f"{stem}e", stem[:-1]) if v in _PROMISE), verb)
-
-
-def _is_relative(sentence: Sentence, match: re.Match[str]) -> bool:
-    """ "the risk we wrote down": the verb belongs to a clause about the noun."""
-    return _RELATIVE.search(sentence.words, 0, match.start("who")) is not None

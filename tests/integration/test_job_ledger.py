@@ -8,6 +8,7 @@ from uuid import UUID
 import psycopg
 import pytest
 
+from memory_core.kernel import migrations
 from memory_core.kernel.database import Database
 from memory_core.log.origin import acting
 from memory_core.queue import jobs
@@ -217,3 +218,31 @@ async def test_the_start_is_that_of_the_first_attempt_of_a_request(
     assert datetime.now(UTC) - first < timedelta(minutes=5)
     queue.force()
     assert queue.one()["started_at"] is None
+
+
+# --- jobs from before ---------------------------------------------------------------------------
+
+
+def test_jobs_from_before_the_ledger_are_kept_and_begin_it(own_database: str) -> None:
+    shipped = migrations.shipped()
+    [ledger] = [one.number for one in shipped if one.name.endswith("_job_ledger.sql")]
+    migrations.apply(own_database, [one for one in shipped if one.number < ledger])
+    with psycopg.connect(own_database, autocommit=True) as old:
+        old.execute(
+            "INSERT INTO event_jobs (artifact_uid, revision_id, status, requested_by, attempts)"
+            " VALUES ('a', 'r', 'DONE', 'ui', 1), ('b', 'r', 'PENDING', 'ingest', 0),"
+            " ('c', 'r', 'FAILED', 'backfill', 5)"
+        )
+        before = old.execute("SELECT job_id, status, requested_by FROM event_jobs").fetchall()
+    migrations.apply(own_database)
+
+    with psycopg.connect(own_database, autocommit=True) as new:
+        after = new.execute("SELECT job_id, status, origin FROM event_jobs").fetchall()
+        assert sorted(after) == sorted(before)
+        dated = new.execute("SELECT status, finished_at = updated_at FROM event_jobs").fetchall()
+        assert set(dated) == {("DONE", True), ("PENDING", None), ("FAILED", True)}
+        begun = new.execute("SELECT job_id, prev_status, next_status FROM job_event").fetchall()
+        assert sorted(begun) == sorted((id_, None, status) for id_, status, _ in before)
+        new.execute("UPDATE event_jobs SET status = 'PENDING' WHERE status = 'FAILED'")
+        [last] = new.execute("SELECT prev_status FROM job_event ORDER BY id DESC LIMIT 1")
+        assert last == ("FAILED",)

@@ -34,6 +34,21 @@ def rows_read(scan: dict[str, Any]) -> int:
     return int((scan["Actual Rows"] + dropped) * scan["Actual Loops"])
 
 
+def plan_of(connection: psycopg.Connection, query: str, **parameters: Any) -> dict[str, Any]:
+    row = connection.execute(
+        b"EXPLAIN (ANALYZE, FORMAT JSON) " + queries.get(query), parameters
+    ).fetchone()
+    assert row is not None
+    plan: dict[str, Any] = row[0][0]["Plan"]
+    return plan
+
+
+def assert_reads_few(plan: dict[str, Any], most: int = 2 * LIMIT) -> None:
+    for scan in scans(plan):
+        assert scan["Node Type"] != "Seq Scan", scan
+        assert rows_read(scan) <= most, scan
+
+
 @pytest.mark.parametrize("of_a_backfill", [False, True])
 def test_looking_at_the_head_of_the_queue_reads_no_more_than_it_shows(
     long_queue: Settings, of_a_backfill: bool
@@ -43,15 +58,53 @@ def test_looking_at_the_head_of_the_queue_reads_no_more_than_it_shows(
             connection.execute("SET session_replication_role = replica")
             connection.execute("UPDATE event_jobs SET backfill_id = gen_random_uuid()")
             connection.execute("VACUUM ANALYZE event_jobs")
-        row = connection.execute(
-            b"EXPLAIN (ANALYZE, FORMAT JSON) " + queries.get("claimable_jobs"),
-            {
-                **{"lease": LEASE_SECONDS, "limit": LIMIT, "share": LIMIT, "now": None},
-                **{"tenants": [UUID(int=0)], **reach(None)},
-            },
-        ).fetchone()
-    assert row is not None
-    [plan] = row[0]
-    for scan in scans(plan["Plan"]):
-        assert scan["Node Type"] != "Seq Scan", scan
-        assert rows_read(scan) <= 2 * LIMIT, scan
+        plan = plan_of(connection, "claimable_jobs", **LOOK)
+    assert_reads_few(plan)
+
+
+LOOK = {
+    **{"lease": LEASE_SECONDS, "limit": LIMIT, "share": LIMIT, "now": None},
+    **{"tenants": [UUID(int=0)], **reach(None)},
+}
+
+
+def test_urgent_jobs_that_wait_for_their_back_off_are_passed_over_inside_the_index(
+    long_queue: Settings,
+) -> None:
+    with psycopg.connect(long_queue.dsn, autocommit=True) as connection:
+        connection.execute("SET session_replication_role = replica")
+        connection.execute(
+            "UPDATE event_jobs SET priority = 100, next_run_at = now() + interval '5 minutes' "
+            "WHERE status = 'PENDING' AND right(artifact_uid, 2) <> '10'"
+        )
+        connection.execute("VACUUM ANALYZE event_jobs")
+        plan = plan_of(connection, "claimable_jobs", **LOOK)
+    assert_reads_few(plan)
+
+
+@pytest.mark.parametrize(
+    ("query", "status"),
+    [("page_of_all_jobs", None), ("page_of_jobs_in_state", "DONE")],
+)
+@pytest.mark.parametrize("later", [False, True])
+def test_a_page_of_jobs_reads_no_more_than_it_shows(
+    long_queue: Settings, query: str, status: str | None, later: bool
+) -> None:
+    place: dict[str, Any] = {"before": None, "before_id": None}
+    with psycopg.connect(long_queue.dsn, autocommit=True) as connection:
+        if later:
+            row = connection.execute(
+                "SELECT created_at, job_id FROM event_jobs WHERE artifact_uid = 'uid_9999'"
+            ).fetchone()
+            assert row is not None
+            place = {"before": row[0], "before_id": row[1]}
+        named = {"status": status} if status else {}
+        plan = plan_of(connection, query, limit=LIMIT, **named, **place)
+    assert_reads_few(plan)
+
+
+def test_a_claim_reads_no_more_than_it_takes(long_queue: Settings) -> None:
+    keys = [f"note {number}" for number in range(10, 10 * LIMIT + 10, 10)]
+    with psycopg.connect(long_queue.dsn, autocommit=True) as connection:
+        claim = {"keys": keys, "lease": LEASE_SECONDS, "run_id": "run-1", **reach(None)}
+        assert_reads_few(plan_of(connection, "claim_jobs", **claim))

@@ -247,6 +247,12 @@ FROM artifact_revision JOIN revision_chunk c USING (artifact_uid, revision_id) W
 
 INSERT INTO passage_statistics (passages, characters) SELECT count(*), sum(length) FROM chunk_entry;
 
+INSERT INTO word_frequency (lexeme, passages)
+SELECT w.lexeme, count(*)
+FROM chunk_entry JOIN revision_chunk c USING (artifact_uid, revision_id, chunk_index)
+CROSS JOIN LATERAL unnest(tsvector_to_array(c.words)) AS w (lexeme)
+GROUP BY w.lexeme;
+
 INSERT INTO event_actor (event_id, position, ref, name_key, role)
 SELECT e.event_id, a.position, a.actor ->> 'ref', name_key(a.actor ->> 'ref'), a.actor ->> 'role'
 FROM semantic_event e

@@ -85,18 +85,21 @@ async def promising_chunks(
     rare = _rare(rarest, statistics)
     expected = sum(statistics.frequencies.get(lexeme, 0.0) for lexeme in rare)
     common = [] if expected >= _SCORED else list(rarest[len(rare) :][:_COMMON])
+    # Where rare words lead to few chunks, all of these are scored.
+    strong = [*(rare if expected > _SCORED else ()), *common]
     return await session.all(
         "chunk_candidates",
         rare=[quoted(lexeme) for lexeme in rare],
         rare_weights=[statistics.weight(lexeme) for lexeme in rare],
-        common=common,
-        common_weights=[statistics.weight(lexeme) for lexeme in common],
+        strong=strong,
+        strong_weights=[statistics.weight(lexeme) for lexeme in strong],
+        strong_rare=[lexeme in rare for lexeme in strong],
         every=" & ".join(map(quoted, common)),
         total=sum(map(statistics.weight, common)),
         followed=_FOLLOWED,
-        followed_strong=_FOLLOWED_STRONG // max(len(common), 1),
+        followed_strong=_FOLLOWED_STRONG // max(len(strong), 1),
         followed_every=_FOLLOWED_EVERY if common else 0,
-        limit=_SCORED if len(common) <= _FEW_COMMON else _SCORED_OF_MANY,
+        limit=_SCORED if len(strong) <= _FEW_COMMON else _SCORED_OF_MANY,
         **filters.for_sql(),
     )
 

@@ -22,6 +22,7 @@ from memory_core.search.passage_meaning import nearest
 from memory_core.search.passage_words import best_chunks
 from memory_core.search.query_text import Asked, understand
 from memory_core.search.scored_passages import ScoredSearch
+from memory_core.text.scripts import in_pairs
 
 log = logging.getLogger(__name__)
 
@@ -128,7 +129,7 @@ async def _understand(
     async with runtime.database.session() as session:
         return await understand(
             session,
-            query,
+            in_pairs(query),
             counting="count_words_of_chunks",
             uncounted=uncounted,
             literally=literally,

@@ -10,6 +10,7 @@ from itertools import pairwise
 import Stemmer
 
 from memory_core.search import bm25
+from memory_core.text.scripts import is_pair
 from memory_core.text.units import Span, units
 
 # A window has about this many characters.
@@ -71,6 +72,8 @@ class Highlighter:
                 self._related.setdefault(other, []).append(meant)
         self._sought = self._lexemes | self._related.keys()
         self._likely = _likely(self._sought)
+        pairs = sorted(lexeme for lexeme in self._lexemes if is_pair(lexeme))
+        self._likely_pair = re.compile(f"(?=({'|'.join(pairs)}))") if pairs else None
         # A text has the same words again and again.
         self._known: dict[str, tuple[str, ...]] = {}
 
@@ -114,11 +117,15 @@ class Highlighter:
         return sum(self._weights[lexeme] for lexeme in found) / total
 
     def _occurrences(self, text: str) -> list[_Occurrence]:
-        return [
+        found = [
             (match.start(), lexeme)
             for match in self._likely.finditer(text)
             for lexeme in self._lexemes_of(match[0])
         ]
+        if self._likely_pair is None:
+            return found
+        pairs = [(match.start(), match[1]) for match in self._likely_pair.finditer(text)]
+        return sorted({*found, *pairs})
 
     def _pair(self, one: _Occurrence, other: _Occurrence) -> tuple[str, str] | None:
         """Two words of the query that are neighbours in the text."""

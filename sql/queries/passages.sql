@@ -283,11 +283,11 @@ WHERE f.passages <> excluded.passages;
 
 -- name: chunk_candidates
 -- The chunks that promise the highest scores. Rare words are followed through the index to all their
--- chunks; common ones to those in which they are strong, the strongest first, as far as there is time
--- for; and to those that have all of them. What a chunk promises is the sum over the words of weight
--- and strength; a word that is there, and no more is known of it, counts as 0.8.
+-- chunks; all words to those in which they are strong, the strongest first, as far as there is time
+-- for; and common ones to those that have all of them. What a chunk promises is the sum over the words
+-- of weight and strength; a word that is there, and no more is known of it, counts as 0.8.
 WITH rare AS (
-    SELECT s.tid, w.weight * 1.2 AS promise, 0.0::float8 AS told, false AS has_all
+    SELECT s.tid, w.weight * 0.8 AS promise, 0.0::float8 AS told, false AS has_all
     FROM unnest(%(rare)s::text[], %(rare_weights)s::float8[]) AS w (word, weight)
     CROSS JOIN LATERAL (
         SELECT s.ctid AS tid FROM chunk_entry s
@@ -297,8 +297,10 @@ WITH rare AS (
         LIMIT %(followed)s
     ) s
 ), strong AS (
-    SELECT s.tid, w.weight * s.strength AS promise, w.weight AS told, false AS has_all
-    FROM unnest(%(common)s::text[], %(common_weights)s::float8[]) AS w (word, weight)
+    SELECT s.tid, w.weight * CASE WHEN w.is_rare THEN s.strength - 0.8 ELSE s.strength END AS promise,
+           CASE WHEN w.is_rare THEN 0.0 ELSE w.weight END AS told, false AS has_all
+    FROM unnest(%(strong)s::text[], %(strong_weights)s::float8[], %(strong_rare)s::bool[])
+         AS w (word, weight, is_rare)
     CROSS JOIN LATERAL (
         SELECT s.tid, l.strength
         FROM unnest(ARRAY[6, 5, 4, 3, 2, 1], ARRAY[2.0, 1.9, 1.8, 1.67, 1.5, 1.3]::float8[])

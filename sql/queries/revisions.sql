@@ -117,8 +117,8 @@ INSERT INTO revision_chunk (
 SELECT c.uid, c.revision, c.index, c.id, c.start_char, c.end_char, c.tokens, c.hash,
        CASE WHEN c.long THEN c.text END,
        CASE WHEN c.title IS NOT NULL
-            THEN setweight(to_tsvector('english', c.title), 'A') || to_tsvector('english', c.text)
-            ELSE to_tsvector('english', c.text) END
+            THEN setweight(words_of_text(c.title), 'A') || words_of_text(c.text)
+            ELSE words_of_text(c.text) END
 FROM unnest(%(uids)s::text[], %(revisions)s::text[], %(titles)s::text[], %(indexes)s::int[],
             %(ids)s::text[], %(starts)s::int[], %(ends)s::int[], %(tokens)s::int[],
             %(hashes)s::text[], %(texts)s::text[], %(long)s::bool[])

@@ -1,0 +1,25 @@
+"""Scripts without spaces between words are searched by pairs of neighbouring characters."""
+
+import re
+from itertools import pairwise
+
+# Thai, Lao, Burmese, Khmer, Japanese, Chinese, Korean: as `in_pairs` of the database has them.
+_SCRIPTS = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
+_RUN = re.compile(f"[{_SCRIPTS}]{{1,100}}")
+_PAIR = re.compile(f"[{_SCRIPTS}]{{1,2}}")
+
+
+def in_pairs(text: str) -> str:
+    """東京都 becomes 東京 京都."""
+    return _RUN.sub(_pairs, text)
+
+
+def is_pair(lexeme: str) -> bool:
+    return _PAIR.fullmatch(lexeme) is not None
+
+
+def _pairs(run: re.Match[str]) -> str:
+    characters = run[0]
+    if len(characters) == 1:
+        return f" {characters} "
+    return f" {' '.join(one + other for one, other in pairwise(characters))} "

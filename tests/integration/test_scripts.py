@@ -1,0 +1,55 @@
+"""Texts in scripts without spaces between words are found by a part of a sentence."""
+
+import psycopg
+import pytest
+
+from memory_core.text.scripts import in_pairs
+from tests.integration.searched_text import note
+from tests.tool_client import ToolClient
+
+TEXTS = {
+    "zh": "我们决定下个月在东京举行会议，预算是五万元。",
+    "ja": "来月の会議は東京都で開催されます。予算は五万円です。",
+    "th": "เราตัดสินใจจัดการประชุมที่กรุงเทพในเดือนหน้า",
+    "ko": "다음 달 회의는 서울에서 열립니다.",
+    "de": "Die Besprechung im Oktober findet in München statt.",
+    "ru": "Совещание в октябре пройдёт в Москве.",
+}
+
+
+@pytest.mark.parametrize(
+    ("query", "language"),
+    [
+        ("举行会议", "zh"),
+        ("東京都", "ja"),
+        ("ประชุม", "th"),
+        ("서울", "ko"),
+        ("München", "de"),
+        ("совещание", "ru"),
+    ],
+)
+async def test_a_part_of_a_sentence_finds_it(tools: ToolClient, query: str, language: str) -> None:
+    for name, text in TEXTS.items():
+        await note(tools, text, source_id=name)
+
+    found = await tools("hybrid_search", query=query)
+
+    first = found["results"][0]
+    assert first["text"] == TEXTS[language]
+    assert "full_text" in first["sources"]
+
+
+async def test_a_memory_is_found_by_a_part_of_its_sentence(tools: ToolClient) -> None:
+    await tools("memory_store", content="好きな色は青です。", type="preference", confidence=1)
+
+    found = await tools("hybrid_search", query="好きな色")
+
+    assert "memory_full_text" in found["results"][0]["sources"]
+
+
+@pytest.mark.parametrize("text", [*TEXTS.values(), "京", "a東京b", "x" * 5, "東" * 250, ""])
+def test_the_database_makes_the_same_pairs(sql: psycopg.Connection, text: str) -> None:
+    row = sql.execute("SELECT in_pairs(%s)", [text]).fetchone()
+
+    assert row is not None
+    assert row[0] == in_pairs(text)

@@ -16,6 +16,8 @@ async def rebuild(database: Database) -> int:
     assert row is not None
     passages = int(row["passages"])
     await vocabulary.fold_all(database)
+    async with database.session() as session:
+        await session.run("forget_unused_words")
     if passages <= _FEW_PASSAGES or not await vocabulary.is_right(database):
         await vocabulary.rebuild(database)
     return passages

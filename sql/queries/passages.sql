@@ -108,6 +108,10 @@ INSERT INTO word_frequency AS f (tenant_id, lexeme, passages)
 SELECT tenant_id, lexeme, passages FROM counted ORDER BY tenant_id, lexeme
 ON CONFLICT (tenant_id, lexeme) DO UPDATE SET passages = f.passages + excluded.passages;
 
+-- name: forget_unused_words
+-- Words that no passage has any more: a deleted document may have been the only one with them.
+DELETE FROM word_frequency WHERE passages = 0;
+
 -- name: wrong_words
 -- How many of some words are counted otherwise than the index has them; of those that are not common,
 -- which takes no time.

@@ -318,7 +318,7 @@ def lookup_row(table: Table, name: str, times: list[float]) -> None:
 
 
 async def run(settings: Settings, console: Console) -> None:
-    runtime = joined_runtime(settings)
+    runtime = joined_runtime(settings, unasked="a benchmark looks at what is stored")
     await runtime.open()
     sample = await sampled(runtime)
     await index_sample(runtime, sample, console)

@@ -123,7 +123,7 @@ def settings_for(data_dir: Path, base_url: str) -> Settings:
 @asynccontextmanager
 async def opened(settings: Settings) -> AsyncIterator[Runtime]:
     """On the stack of the data dir; without one, Postgres and Chroma alone are started."""
-    runtime = joined_runtime(settings)
+    runtime = joined_runtime(settings, unasked="a benchmark looks at what is stored")
     await runtime.open()
     try:
         yield runtime

@@ -167,7 +167,7 @@ def report(timings: Timings, console: Console) -> None:
 
 
 async def measure(settings: Settings, folder: Path) -> Timings:
-    runtime = joined_runtime(settings)
+    runtime = joined_runtime(settings, unasked="a benchmark looks at what is stored")
     await runtime.open()
     try:
         return await Bench(runtime, folder).run()

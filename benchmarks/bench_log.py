@@ -105,7 +105,7 @@ async def measure_lag(database: Database) -> list[float]:
 
 
 async def run(settings: Settings) -> None:
-    database = Database(settings.dsn)
+    database = Database(settings.dsn, unasked="a benchmark looks at what is stored")
     await database.open()
     try:
         statement, with_it, without = await measure_append(database)

@@ -303,7 +303,7 @@ def row_of(compared: Compared) -> list[str]:
 
 
 async def run(settings: Settings, console: Console) -> None:
-    runtime = joined_runtime(settings)
+    runtime = joined_runtime(settings, unasked="a benchmark looks at what is stored")
     await runtime.open()
     held = meetings()
     documents = [*demo_documents(), *corpus_documents()]

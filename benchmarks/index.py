@@ -25,7 +25,7 @@ async def own_generation(runtime: Runtime) -> Generation:
 @asynccontextmanager
 async def following(settings: Settings) -> AsyncIterator[Runtime]:
     """A worker in this process."""
-    runtime = joined_runtime(settings)
+    runtime = joined_runtime(settings, unasked="a benchmark looks at what is stored")
     await runtime.open()
     task = asyncio.create_task(Worker(runtime.database, projections(runtime)).run())
     try:

@@ -19,6 +19,7 @@ from memory_core.runtime import Runtime
 from memory_core.web.guard import Application
 
 _CONNECTIONS = 2
+_WHY = "keys are looked up before it is known who asks"
 
 
 class AccessDatabase:
@@ -34,7 +35,7 @@ class AccessDatabase:
         dsn = self._runtime.settings.dsn
         if self._database is None or self._database.dsn != dsn:
             await self.close()
-            self._database = Database(dsn, max_connections=_CONNECTIONS)
+            self._database = Database(dsn, max_connections=_CONNECTIONS, system=_WHY)
             await self._database.open()
         return self._database
 

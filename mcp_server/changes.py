@@ -1,7 +1,7 @@
 """`GET /changes`: the log as server-sent events, from a position on."""
 
 import asyncio
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from http import HTTPStatus
 from uuid import UUID
 
@@ -13,7 +13,7 @@ from mcp_server.tool import MemoryServer
 from memory_core.kernel import principal
 from memory_core.kernel.errors import InvalidInput, MemoryFault
 from memory_core.log.change import Position
-from memory_core.log.feed import Feed, Page
+from memory_core.log.feed import Entry, Feed
 from memory_core.log.kinds import change_types
 
 MAX_STREAMS = 256
@@ -122,7 +122,7 @@ class _Stream(Response):
                 await asyncio.sleep(_RETRY_MS / 1000)
                 continue
             after = page.reached
-            frames = self._frames(page)
+            frames = self._frames(await self._feed.visible(page))
             if not frames and clock() - told_at >= self._heartbeat:
                 frames = self._beat(told, after)
             if frames:
@@ -130,11 +130,11 @@ class _Stream(Response):
                 told, told_at = after, clock()
             await self._feed.wait(after, max(told_at + self._heartbeat - clock(), 0))
 
-    def _frames(self, page: Page) -> bytes:
+    def _frames(self, entries: Sequence[Entry]) -> bytes:
         return b"".join(
             b"id: %b\nevent: %b\ndata: %b\n\n"
             % (str(entry.position).encode(), entry.type.encode(), entry.data)
-            for entry in page.entries
+            for entry in entries
             if entry.tenant_id == self._tenant
         )
 

@@ -38,7 +38,7 @@ from mcp_server.failures import error_in, failed_call, protocol_error
 from mcp_server.recording import Recorder
 from memory_core.access.credential import require
 from memory_core.kernel.errors import ErrorCode, InvalidInput, MemoryFault, NotFound
-from memory_core.kernel.principal import current
+from memory_core.kernel.principal import asking, current
 from memory_core.log.origin import acting
 from memory_core.runtime import Runtime
 from memory_core.telemetry.masking import masked
@@ -186,7 +186,8 @@ class MemoryServer(MCPServer[None]):
         with self.recorder.recording("resource", name, ids) as call:
             try:
                 require(current(), "read", "A resource")
-                answer = await super().read_resource(uri, context)
+                with asking(current()):
+                    answer = await super().read_resource(uri, context)
             except MemoryFault as fault:
                 call.failed(fault.code.value)
                 raise protocol_error(fault) from fault
@@ -211,7 +212,7 @@ class MemoryServer(MCPServer[None]):
                 await self.access.limiter.admit(current())
             require(current(), scope_of(tool), name)
             refuse_what_validation_lets_pass(tool, arguments)
-            with acting(source=f"tool {name}"):
+            with asking(current()), acting(source=f"tool {name}"):
                 return await super().call_tool(name, arguments, context)
         except MemoryFault as fault:
             return failed_call(fault.message, fault.code, fault.details)

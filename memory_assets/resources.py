@@ -12,6 +12,8 @@ from memory_core.kernel.settings import Settings, load_settings
 from memory_core.runtime import Runtime
 from stack.dagster_orchestrator import DagsterOrchestrator
 
+_WHY = "Dagster works on the jobs of all tenants"
+
 
 def log_to_stderr(level: str, log_format: str) -> None:
     """Lines of the core in the output of the run, and so in the log of the code server."""
@@ -35,7 +37,7 @@ class MemoryResource(dg.ConfigurableResource):  # type: ignore[type-arg]
 
     @asynccontextmanager
     async def runtime(self) -> AsyncIterator[Runtime]:
-        runtime = Runtime(self.settings, orchestrator=DagsterOrchestrator())
+        runtime = Runtime(self.settings, orchestrator=DagsterOrchestrator(), system=_WHY)
         await runtime.open()
         try:
             yield runtime
@@ -45,7 +47,7 @@ class MemoryResource(dg.ConfigurableResource):  # type: ignore[type-arg]
     @asynccontextmanager
     async def database(self, connections: int = 1) -> AsyncIterator[Database]:
         """For what needs no more than a query or two."""
-        database = Database(self.settings.dsn, max_connections=connections)
+        database = Database(self.settings.dsn, max_connections=connections, system=_WHY)
         await database.open()
         try:
             yield database

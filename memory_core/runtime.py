@@ -55,6 +55,9 @@ class Runtime:
 
     `worker`: whether this process hosts the worker where no other does. With "when needed" it
     starts with the first change that this process makes, so that others pay nothing for it.
+
+    `system`: why this process sees the rows of all principals; `unasked`: why it does so where
+    nothing has said who asks.
     """
 
     def __init__(
@@ -64,9 +67,12 @@ class Runtime:
         orchestrator: Orchestrator | None = None,
         *,
         worker: Literal["never", "when needed", "always"] = "never",
+        system: str | None = None,
+        unasked: str | None = None,
     ) -> None:
         self.settings = settings
         self.orchestrator = orchestrator or NoOrchestrator()
+        self._system, self._unasked = system, unasked
         self._worker = worker
         self._host: Host | None = None
         self._services = services or NamedServices(settings)
@@ -106,7 +112,7 @@ class Runtime:
             if self._embedder is None:
                 self._embedder = await asyncio.to_thread(build_embedder, self.settings)
             assert self.settings.chroma_host is not None
-            self._database = Database(self.settings.dsn)
+            self._database = Database(self.settings.dsn, system=self._system, unasked=self._unasked)
             self._vectors = VectorStore(
                 self.settings.chroma_host, self.settings.chroma_port, self._embedder, self._database
             )

@@ -139,7 +139,18 @@ def connected(settings: Settings) -> Iterator[Settings]:
 
 
 def joined_runtime(
-    settings: Settings, *, worker: Literal["never", "when needed", "always"] = "never"
+    settings: Settings,
+    *,
+    worker: Literal["never", "when needed", "always"] = "never",
+    system: str | None = None,
+    unasked: str | None = None,
 ) -> Runtime:
     """The memory of these settings: their servers, or else the stack of their data dir."""
-    return Runtime(settings, Membership(settings), DagsterOrchestrator(), worker=worker)
+    return Runtime(
+        settings,
+        Membership(settings),
+        DagsterOrchestrator(),
+        worker=worker,
+        system=system,
+        unasked=unasked,
+    )

@@ -65,7 +65,7 @@ def empty_tables(services: Settings) -> None:
             "SELECT string_agg(format('DELETE FROM %I.%I', schemaname, tablename), '; ') "
             "FROM pg_tables WHERE schemaname IN ('public', 'log') "
             "AND tablename NOT IN ('schema_migration', 'cluster', 'projection_checkpoints', "
-            "'index_generation', 'index_entry', 'tenant') "
+            "'index_generation', 'index_entry', 'tenant', 'audience', 'audience_member') "
             "AND tablename NOT LIKE 'events\\_%'"
         ).fetchone()
         # Row by row, past all triggers: on small tables that is far quicker than TRUNCATE.
@@ -79,7 +79,7 @@ def empty_tables(services: Settings) -> None:
 
 @pytest.fixture
 async def database(settings: Settings) -> AsyncIterator[Database]:
-    database = Database(settings.dsn)
+    database = Database(settings.dsn, system="a test looks at what is stored")
     await database.open()
     yield database
     await database.close()
@@ -153,7 +153,7 @@ async def index_host() -> AsyncIterator[IndexHost]:
 
 @pytest.fixture(scope="session")
 async def _session_runtime(services: Settings) -> AsyncIterator[Runtime]:
-    runtime = joined_runtime(services)
+    runtime = joined_runtime(services, unasked="tests look at what is stored")
     await runtime.open()
     yield runtime
     await runtime.close()

@@ -62,7 +62,10 @@ class Importer:
 
     def _runtime(self) -> Runtime:
         """The test session's stores, with what is remembered of files kept apart per test."""
-        other = joined_runtime(self.runtime.settings.model_copy(update={"data_dir": self.data_dir}))
+        other = joined_runtime(
+            self.runtime.settings.model_copy(update={"data_dir": self.data_dir}),
+            unasked="a test looks at what is stored",
+        )
         other._database, other._vectors = self.runtime.database, self.runtime.vectors
         other._embedder = self.runtime.embedder
         return other

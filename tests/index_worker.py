@@ -9,7 +9,7 @@ from stack.connection import joined_runtime
 
 
 async def main() -> None:
-    runtime = joined_runtime(load_settings())
+    runtime = joined_runtime(load_settings(), unasked="a test looks at what is stored")
     await runtime.open()
     await Worker(runtime.database, projections(runtime)).run()
 

@@ -36,7 +36,7 @@ class Recording:
 
 
 async def main(dsn: str) -> None:
-    database = Database(dsn)
+    database = Database(dsn, unasked="a test looks at what is stored")
     await database.open()
     await Worker(database, [Recording()]).run()
 

@@ -32,6 +32,7 @@ from memory_core.runtime import Runtime
 
 T = TypeVar("T")
 LOOK_SECONDS = 1.0
+_WHY = "a backfill goes through all documents"
 _OPEN = frozenset({"RUNNING"})
 
 
@@ -213,7 +214,7 @@ def filter_of(chosen: dict[str, Any]) -> Filter:
 
 def with_runtime(work: Callable[[Runtime], Awaitable[T]]) -> T:
     async def run() -> T:
-        async with opened(read_settings(), worker="when needed") as runtime:
+        async with opened(read_settings(), worker="when needed", system=_WHY) as runtime:
             return await work(runtime)
 
     return asyncio.run(run())

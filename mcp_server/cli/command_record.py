@@ -28,7 +28,10 @@ def begin(app: typer.Typer) -> str:
 
 @asynccontextmanager
 async def opened(
-    settings: "Settings", *, worker: Literal["never", "when needed", "always"] = "never"
+    settings: "Settings",
+    *,
+    worker: Literal["never", "when needed", "always"] = "never",
+    system: str | None = None,
 ) -> AsyncIterator["Runtime"]:
     """The memory for one command, on record from here until it is done with it."""
     from mcp_server.recording import Recorder
@@ -36,7 +39,7 @@ async def opened(
     from stack.connection import joined_runtime
 
     exporting.start(settings, "command")
-    runtime = joined_runtime(settings, worker=worker)
+    runtime = joined_runtime(settings, worker=worker, system=system)
     try:
         await runtime.open()
         recorder = Recorder(runtime.audit, "command")

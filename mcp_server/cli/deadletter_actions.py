@@ -5,7 +5,7 @@ import getpass
 from mcp_server.cli import tables
 from mcp_server.cli.safe_text import as_json as json_text
 from mcp_server.cli.safe_text import shown
-from mcp_server.cli.session import Memory, with_memory
+from mcp_server.cli.session import Memory, with_operator
 from mcp_server.cli.tables import Column
 from memory_core.kernel.errors import InvalidInput, NotFound
 from memory_core.log import deadletters
@@ -23,7 +23,7 @@ def list_(projection: str | None, status: str | None, limit: int, *, as_json: bo
                 session, projection=projection, status=status, limit=limit
             )
 
-    found, total = with_memory(read)
+    found, total = with_operator(read)
     if as_json:
         print(json_text({"total": total, "dead_letters": [one.as_json() for one in found]}))
         return
@@ -53,7 +53,7 @@ def show(id_: int) -> None:
         async with memory.runtime.database.session() as session:
             return await deadletters.get(session, id_)
 
-    print(json_text(with_memory(read).as_json()))
+    print(json_text(with_operator(read).as_json()))
 
 
 def retry(ids: list[int] | None, *, every: bool, projection: str | None) -> None:
@@ -63,7 +63,7 @@ def retry(ids: list[int] | None, *, every: bool, projection: str | None) -> None
         async with memory.runtime.database.session() as session:
             return await deadletters.retry(session, chosen, projection=projection, by=_user())
 
-    number = _some(with_memory(ask), chosen)
+    number = _some(with_operator(ask), chosen)
     print(f"{number} will be tried again by the worker; `deadletters list` shows how.")
 
 
@@ -74,7 +74,7 @@ def resolve(ids: list[int] | None, *, every: bool, projection: str | None) -> No
         async with memory.runtime.database.session() as session:
             return await deadletters.resolve(session, chosen, projection=projection, by=_user())
 
-    print(f"{_some(with_memory(close), chosen)} resolved.")
+    print(f"{_some(with_operator(close), chosen)} resolved.")
 
 
 def _chosen(ids: list[int] | None, *, every: bool, projection: str | None) -> list[int] | None:

@@ -111,7 +111,7 @@ class Demo:
 
     async def _show_events(self, state: StackState) -> None:
         assert state.postgres_dsn is not None
-        database = Database(state.postgres_dsn, max_connections=1)
+        database = Database(state.postgres_dsn, max_connections=1, system="the runs of the demo")
         await database.open()
         try:
             async with database.session() as session:

@@ -33,6 +33,7 @@ from stack.layout import Layout
 FREE_DISK_BYTES = 1_000_000_000
 _BEYOND_SHOWN = 3
 _MESSAGE_CHARS = 300
+_WHY = "the whole installation is examined"
 _READ_THE_MESSAGE = "Mend what the message says."
 _REMEDIES = {
     "OPENAI_AUTH_ERROR": "Put OPENAI_API_KEY right and restart the stack.",
@@ -270,14 +271,14 @@ def _extractor(settings: Settings, *, asked: bool, progress: Progress | None) ->
 async def _integrity(settings: Settings, *, repair: bool) -> list[Finding]:
     """What must hold in the stores, mended first if that is wanted."""
     try:
-        async with opened(settings, worker="when needed") as runtime:
+        async with opened(settings, worker="when needed", system=_WHY) as runtime:
             return [await _check(runtime, check, repair=repair) for check in CHECKS]
     except MemoryFault as fault:
         return [Finding(False, "The stores cannot be examined", fault.message)]
 
 
 async def _progress(settings: Settings) -> Progress:
-    runtime = joined_runtime(settings)
+    runtime = joined_runtime(settings, system=_WHY)
     try:
         await runtime.open()
         return await read_progress(runtime)

@@ -14,7 +14,7 @@ from mcp_server.cli.command_wording import in_commands
 from mcp_server.cli.reextract import run as ask_again
 from mcp_server.cli.safe_text import as_json as json_text
 from mcp_server.cli.safe_text import shown
-from mcp_server.cli.session import Answer, Memory, with_memory
+from mcp_server.cli.session import Answer, Memory, with_memory, with_operator
 from mcp_server.cli.tables import Column
 from memory_core.kernel.errors import InvalidInput
 from memory_core.kernel.short_ids import short
@@ -37,7 +37,7 @@ def overview(status: str | None, limit: int, *, watch: bool, as_json: bool) -> N
         return emptied, await _counts(memory), rows
 
     try:
-        emptied, counts, rows = with_memory(work)
+        emptied, counts, rows = with_operator(work)
     except KeyboardInterrupt:
         raise typer.Exit(130) from None
     if as_json:

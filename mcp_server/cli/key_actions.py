@@ -8,7 +8,7 @@ from typing import TypeVar
 from mcp_server.cli import tables
 from mcp_server.cli.safe_text import as_json as json_text
 from mcp_server.cli.safe_text import shown
-from mcp_server.cli.session import Memory, with_memory
+from mcp_server.cli.session import Memory, with_operator
 from mcp_server.cli.tables import Column
 from memory_core.access import keys
 from memory_core.access.keys import Key
@@ -78,7 +78,7 @@ def _with_session(work: Callable[[Session], Awaitable[T]]) -> tuple[T, str]:
         async with memory.runtime.database.transaction() as session:
             return await work(session), memory.runtime.settings.auth
 
-    return with_memory(run)
+    return with_operator(run)
 
 
 def _listed(text: str) -> list[str]:

@@ -11,7 +11,7 @@ from rich.console import Console
 from mcp_server.cli import tables
 from mcp_server.cli.safe_text import as_json as json_text
 from mcp_server.cli.safe_text import shown
-from mcp_server.cli.session import Memory, with_memory
+from mcp_server.cli.session import Memory, with_operator
 from mcp_server.cli.tables import Column
 from memory_core.kernel.errors import InvalidInput
 from memory_core.kernel.times import parse_time
@@ -45,7 +45,7 @@ def tail(lines: int, kinds: str | None, *, follow: bool, as_json: bool) -> None:
                 tell(change)
 
     with contextlib.suppress(KeyboardInterrupt):
-        with_memory(work)
+        with_operator(work)
 
 
 def _tell_json(change: Change) -> None:
@@ -85,7 +85,7 @@ def state(aggregate: str, at: str | None) -> None:
         async with memory.runtime.database.session() as session:
             return await state_of(session, kind, id_, at=moment)
 
-    print(json_text(with_memory(work).as_json()))
+    print(json_text(with_operator(work).as_json()))
 
 
 def _aggregate(text: str) -> tuple[str, UUID]:
@@ -107,7 +107,7 @@ def rebase() -> None:
     async def work(memory: Memory) -> Any:
         return await rebase_log(memory.runtime.database)
 
-    done = with_memory(work)
+    done = with_operator(work)
     print(
         f"{done.changes} changes and {done.checkpoints} checkpoints have positions of this server."
     )
@@ -117,7 +117,7 @@ def projections(*, as_json: bool) -> None:
     async def work(memory: Memory) -> list[Lag]:
         return await read_lags(memory.runtime.database)
 
-    lags = with_memory(work)
+    lags = with_operator(work)
     if as_json:
         print(json_text({"projections": [lag.as_json() for lag in lags]}))
         return
@@ -155,5 +155,5 @@ def set_status(name: str, status: Status) -> None:
         async with memory.runtime.database.session() as session:
             return (await checkpoint.set_status(session, name, status)).position
 
-    position = with_memory(work)
+    position = with_operator(work)
     print(_DONE[status].format(name=name, position=position))

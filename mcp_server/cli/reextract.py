@@ -8,7 +8,7 @@ from mcp_server.cli import tables
 from mcp_server.cli.command_wording import in_commands
 from mcp_server.cli.safe_text import as_json as json_text
 from mcp_server.cli.safe_text import counted
-from mcp_server.cli.session import Memory, with_memory
+from mcp_server.cli.session import Memory, with_memory, with_operator
 from memory_core.events import reextraction
 from memory_core.events.reextraction import Reextraction
 from memory_core.kernel.errors import InvalidInput
@@ -28,7 +28,7 @@ def run(
     if code is not None and not failed:
         raise InvalidInput("--code limits --failed: give both, or name a DOCUMENT alone.")
     if failed:
-        number = with_memory(
+        number = with_operator(
             lambda memory: reextraction.reextract_failed(memory.runtime, code, fresh=force)
         )
         told: dict[str, Any] = {"jobs": number}

@@ -22,7 +22,7 @@ def run() -> None:
 
 async def _rebuild() -> None:
     """A worker that runs already does the work; else this process is one until it is done."""
-    async with opened(load_settings()) as runtime:
+    async with opened(load_settings(), system="the index holds what all tenants have") as runtime:
         worker = asyncio.create_task(Worker(runtime.database, projections(runtime)).run())
         try:
             async with runtime.database.transaction() as session:

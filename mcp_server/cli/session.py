@@ -7,6 +7,7 @@ from uuid import UUID
 
 from mcp_server.cli.command_record import opened
 from mcp_server.cli.configuration import read_settings
+from memory_core.kernel import principal
 from memory_core.kernel.errors import ErrorCode, MemoryFault
 from memory_core.kernel.short_ids import (
     find_artifact_uid,
@@ -70,3 +71,9 @@ def with_memory(work: Callable[[Memory], Awaitable[T]]) -> T:
             return await work(Memory(runtime))
 
     return asyncio.run(run())
+
+
+def with_operator(work: Callable[[Memory], Awaitable[T]]) -> T:
+    """For what concerns the whole installation, whoever stored what."""
+    with principal.system("a command of the person who runs the installation"):
+        return with_memory(work)

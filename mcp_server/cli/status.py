@@ -10,7 +10,7 @@ from mcp_server.cli import tables
 from mcp_server.cli.configuration import read_settings
 from mcp_server.cli.extraction_progress import NO_PIPELINE, NOTHING_STORED, Progress, read_progress
 from mcp_server.cli.safe_text import as_json as json_text
-from mcp_server.cli.session import Memory, with_memory
+from mcp_server.cli.session import Memory, with_operator
 from memory_core import __version__
 from memory_core.kernel import migrations
 from memory_core.kernel.dsn import redact_dsn
@@ -38,7 +38,7 @@ def run(*, as_json: bool) -> None:
     # A look at a memory that was never used must not make one.
     if settings.events_db_dsn is not None or Layout(settings.data_dir).postgres.is_dir():
         try:
-            content = with_memory(_read)
+            content = with_operator(_read)
         except MemoryFault as fault:
             problem = fault.message
     if as_json:

@@ -73,7 +73,7 @@ class Terminal:
 
     async def _tell_failed_jobs(self, plan: Plan) -> None:
         """One line: what failed before does not go on by itself."""
-        database = Database(plan.settings.dsn, max_connections=1)
+        database = Database(plan.settings.dsn, max_connections=1, system="all jobs that failed")
         try:
             await database.open()
             progress = await progress_of(database, plan.settings)

@@ -9,7 +9,7 @@ import typer
 from mcp_server.cli import tables
 from mcp_server.cli.safe_text import as_json as json_text
 from mcp_server.cli.safe_text import shown
-from mcp_server.cli.session import Memory, with_memory
+from mcp_server.cli.session import Memory, with_operator
 from mcp_server.cli.tables import Column
 from memory_core.kernel.errors import InvalidInput
 from memory_core.log.kinds import change_types
@@ -47,7 +47,7 @@ def add(
             )
         return made, is_known
 
-    made, is_known = with_memory(work)
+    made, is_known = with_operator(work)
     if as_json:
         print(json_text({**made.as_json(), "secret": made.secret}))
         return
@@ -73,7 +73,7 @@ def list_(*, as_json: bool) -> None:
         async with memory.runtime.database.session() as session:
             return await subscriptions.everyone(session)
 
-    found = with_memory(work)
+    found = with_operator(work)
     if as_json:
         print(json_text({"subscriptions": [one.as_json() for one in found]}))
         return
@@ -106,7 +106,7 @@ def remove(id_: str) -> None:
             await subscriptions.remove(session, found)
         return found
 
-    print(f"Subscription {with_memory(work).id} is removed.")
+    print(f"Subscription {with_operator(work).id} is removed.")
 
 
 def test(id_: str, *, as_json: bool) -> None:
@@ -128,7 +128,7 @@ def test(id_: str, *, as_json: bool) -> None:
             await sender.close()
         return told | {"milliseconds": round((time.perf_counter() - begun) * 1000)}
 
-    told = with_memory(work)
+    told = with_operator(work)
     if as_json:
         print(json_text(told))
     else:
@@ -143,7 +143,7 @@ def rotate(id_: str, *, as_json: bool) -> None:
         async with memory.runtime.database.transaction() as session:
             return await subscriptions.rotate(session, await subscriptions.find(session, id_))
 
-    made = with_memory(work)
+    made = with_operator(work)
     if as_json:
         print(json_text({**made.as_json(), "secret": made.secret}))
         return
@@ -157,7 +157,7 @@ def deliveries(id_: str | None, limit: int, *, as_json: bool) -> None:
             one = await subscriptions.find(session, id_) if id_ is not None else None
             return await subscriptions.deliveries(session, one, limit)
 
-    found = with_memory(work)
+    found = with_operator(work)
     for row in found:
         row["webhook_id"] = f"msg_{row.pop('message_id').hex}"
         row["subscription_id"] = str(row["subscription_id"])

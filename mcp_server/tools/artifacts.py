@@ -24,7 +24,7 @@ from mcp_server.tools.parameters import (
     TimeTo,
 )
 from mcp_server.tools.search import Highlight, highlight
-from memory_core.artifacts import reading
+from memory_core.artifacts import audience, reading
 from memory_core.artifacts.deletion import delete_artifact
 from memory_core.artifacts.document import (
     MAX_CONTENT_CHARS,
@@ -191,14 +191,21 @@ async def artifact_ingest(
     ] = None,
     sensitivity: Annotated[
         Sensitivity | None,
-        Field(description="A label, as the two below: stored, not enforced yet. Else normal."),
+        Field(description="A label: stored, not enforced yet. Else normal."),
     ] = None,
     visibility_scope: Annotated[
-        VisibilityScope | None, Field(description="A label. Else me.")
+        VisibilityScope | None,
+        Field(description="Who finds it: its owner, their groups, all, or visible_to. Else me."),
+    ] = None,
+    visible_to: Annotated[
+        list[str] | None,
+        Field(max_length=1000, description="With custom: users, and groups as group:NAME."),
     ] = None,
     retention_policy: Annotated[
-        RetentionPolicy | None, Field(description="A label. Else forever.")
+        RetentionPolicy | None,
+        Field(description="When it is deleted; custom: at expires_at. Else forever."),
     ] = None,
+    expires_at: Annotated[str | None, Field(max_length=64, description="ISO 8601.")] = None,
     priority: Priority = 0,
     idempotency_key: Annotated[
         str | None,
@@ -230,6 +237,8 @@ async def artifact_ingest(
         sensitivity=sensitivity,
         visibility_scope=visibility_scope,
         retention_policy=retention_policy,
+        visible_to=audience.members(visibility_scope, visible_to),
+        expires_at=_expiry(retention_policy, expires_at),
     )
     await runtime.open()
     result = await ingest(
@@ -240,6 +249,16 @@ async def artifact_ingest(
         idempotency_key=idempotency_key,
     )
     return ArtifactIngested(**asdict(result), indexed=await runtime.indexed(result.position))
+
+
+def _expiry(policy: RetentionPolicy | None, text: str | None) -> datetime | None:
+    expires_at = parse_time("expires_at", text)
+    if expires_at is not None and policy is not RetentionPolicy.CUSTOM:
+        raise InvalidInput(
+            "expires_at belongs to retention_policy custom: give both.",
+            details={"parameter": "expires_at"},
+        )
+    return expires_at
 
 
 async def artifact_search(

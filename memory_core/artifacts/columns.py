@@ -46,6 +46,8 @@ def label_columns(documents: list[Document]) -> dict[str, list[Any]]:
         "sensitivities": [row["sensitivity"] for row in stored],
         "visibility_scopes": [row["visibility_scope"] for row in stored],
         "retention_policies": [row["retention_policy"] for row in stored],
+        "visible_to": [json.dumps(row["visible_to"]) for row in stored],
+        "expires_at": [row["expires_at"] for row in stored],
     }
 
 

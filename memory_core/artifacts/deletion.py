@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from memory_core.artifacts.reading import resolve_uid
+from memory_core.kernel import principal
 from memory_core.kernel.database import Session
 from memory_core.kernel.errors import NotFound
 from memory_core.kernel.orchestrator import Orchestrator
@@ -29,16 +30,29 @@ async def delete_artifact(
     runtime: Runtime, *, artifact_id: str | None = None, artifact_uid: str | None = None
 ) -> Deleted:
     """All or nothing, in one transaction. The index follows by the log."""
-    async with runtime.database.transaction() as session:
+    async with runtime.database.session() as session:
         uid = await resolve_uid(session, artifact_id, artifact_uid)
+        if await session.one("sees_latest_revision", uid=uid) is None:
+            raise _not_found(uid)
+    with principal.system("what a document leaves in caches and lineage is not the principal's"):
+        return await delete_uid(runtime, uid, ChangeType.ARTIFACT_DELETED)
+
+
+async def delete_uid(runtime: Runtime, uid: str, change: ChangeType) -> Deleted:
+    """By the system, once it is known that this artifact may be deleted."""
+    async with runtime.database.transaction() as session:
         await session.run("lock_artifact", uid=uid)
         counts = await _delete_rows(session, uid, runtime.orchestrator)
         if not counts["revisions"]:
-            raise NotFound(
-                f"There is no artifact {uid!r}: nothing was deleted.", details={"artifact_uid": uid}
-            )
-        [position] = await append(session, [of_artifact(ChangeType.ARTIFACT_DELETED, uid)])
+            raise _not_found(uid)
+        [position] = await append(session, [of_artifact(change, uid)])
         return Deleted(artifact_uid=uid, **counts, position=position)
+
+
+def _not_found(uid: str) -> NotFound:
+    return NotFound(
+        f"There is no artifact {uid!r}: nothing was deleted.", details={"artifact_uid": uid}
+    )
 
 
 async def _delete_rows(session: Session, uid: str, orchestrator: Orchestrator) -> dict[str, int]:

@@ -56,8 +56,14 @@ class Document:
     sensitivity: Sensitivity | None = None
     visibility_scope: VisibilityScope | None = None
     retention_policy: RetentionPolicy | None = None
+    # Of the scope "custom", beside the owner: "user:NAME" and "group:NAME".
+    visible_to: tuple[str, ...] = ()
+    # Of the retention policy "custom".
+    expires_at: datetime | None = None
 
     def __post_init__(self) -> None:
+        for member in self.visible_to:
+            refuse_unstorable("visible_to", member)
         refuse_unstorable("content", self.content, allow_nul=True)
         for name in ("source_system", "source_id", "source_url", "title", "author"):
             refuse_unstorable(name, getattr(self, name))

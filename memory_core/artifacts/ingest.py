@@ -17,6 +17,7 @@ from memory_core.artifacts.known_content import Known
 from memory_core.artifacts.result import IngestResult
 from memory_core.artifacts.revision import Draft, Revision, cut
 from memory_core.artifacts.sources import artifact_uids
+from memory_core.kernel import ids
 from memory_core.kernel.database import Row, Session
 from memory_core.log.appending import append
 from memory_core.log.change import ChangeType, of_artifact
@@ -46,7 +47,9 @@ async def ingest(
     idempotency_key: str | None = None,
 ) -> IngestResult:
     """A request with the key of an earlier one gets that one's answer, and stores nothing."""
-    keyed = KeyedRequest.of(idempotency_key, document, priority) if idempotency_key else None
+    keyed = None
+    if idempotency_key:
+        keyed = KeyedRequest.of(ids.own_key(idempotency_key), document, priority)
     [stored] = await ingest_many(
         runtime, [document], progress, request=Request(priority=priority, keyed=keyed)
     )

@@ -31,7 +31,9 @@ def columns(document: Document) -> dict[str, Any]:
         "participants": list(document.participants),
         "sensitivity": (document.sensitivity or Sensitivity.NORMAL).value,
         "visibility_scope": (document.visibility_scope or VisibilityScope.ME).value,
+        "visible_to": list(document.visible_to),
         "retention_policy": (document.retention_policy or RetentionPolicy.FOREVER).value,
+        "expires_at": document.expires_at,
     }
 
 
@@ -46,7 +48,9 @@ def merged(stored: Row, document: Document) -> Document:
         participants=document.participants or tuple(stored["participants"]),
         sensitivity=document.sensitivity or Sensitivity(stored["sensitivity"]),
         visibility_scope=document.visibility_scope or VisibilityScope(stored["visibility_scope"]),
+        visible_to=document.visible_to or tuple(stored["visible_to"]),
         retention_policy=document.retention_policy or RetentionPolicy(stored["retention_policy"]),
+        expires_at=document.expires_at or stored["expires_at"],
     )
 
 

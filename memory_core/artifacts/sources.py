@@ -10,7 +10,8 @@ from memory_core.kernel.database import Session
 async def artifact_uids(session: Session, documents: Sequence[Document]) -> list[str]:
     """The artifact of each document: the one its source has already, else a free id.
 
-    An artifact keeps its id: one that was stored while names with a colon were joined like all
+    A document that the principal does not see keeps its id, and is not met either. An artifact
+    keeps its id: one that was stored while names with a colon were joined like all
     others still has that id, and the source that would have met it there gets another.
     """
     sources = [(document.source_system, document.source_id) for document in documents]
@@ -22,8 +23,12 @@ async def artifact_uids(session: Session, documents: Sequence[Document]) -> list
     return [_uid(system, id_, owners) for system, id_ in sources]
 
 
-def _possible(source_system: str, source_id: str) -> tuple[str, str]:
-    return ids.joined_uid(source_system, source_id), ids.separated_uid(source_system, source_id)
+def _possible(source_system: str, source_id: str) -> tuple[str, ...]:
+    return (
+        ids.joined_uid(source_system, source_id),
+        ids.separated_uid(source_system, source_id),
+        ids.own_uid(source_system, source_id),
+    )
 
 
 def _uid(source_system: str, source_id: str | None, owners: dict[str, tuple[str, str]]) -> str:
@@ -31,7 +36,7 @@ def _uid(source_system: str, source_id: str | None, owners: dict[str, tuple[str,
     if not source_id:
         return preferred
     possible = _possible(source_system, source_id)
-    for uid in possible:
+    for uid in reversed(possible):
         if owners.get(uid) == (source_system, source_id):
             return uid
-    return next((uid for uid in (preferred, *possible[1:]) if uid not in owners), possible[1])
+    return next((uid for uid in (preferred, *possible[1:]) if uid not in owners), possible[-1])

@@ -151,8 +151,6 @@ async def delete(runtime: Runtime, memory_id: str) -> Position:
                 "memory_search give the ids.",
                 details={"memory_id": memory_id},
             )
-        await session.run("forget_embeddings", owners=[memory_id])
-        await session.run("forget_dead_letters", owner=memory_id)
         [position] = await append(session, [of_memory(ChangeType.MEMORY_DELETED, memory_id)])
     return position
 

@@ -12,7 +12,9 @@ from uuid import UUID
 from memory_core.extraction.pipeline import Engine, Extraction, Observer, extract_revision
 from memory_core.extraction.stages import CANONICAL_EVENTS
 from memory_core.extraction.tracing import export_jobs, of_run
+from memory_core.kernel import principal
 from memory_core.kernel.errors import ErrorCode, MemoryFault, PostgresUnavailable
+from memory_core.kernel.principal import DEFAULT_TENANT
 from memory_core.queue import jobs
 from memory_core.queue.jobs import Failure, Job, JobCanceled, LeaseLost
 from memory_core.runtime import Runtime
@@ -20,6 +22,7 @@ from memory_core.runtime import Runtime
 log = logging.getLogger(__name__)
 
 # What is in work at once; the engine limits the calls, these limit the memory.
+_WHY = "a run extracts for the tenant of each job"
 _DOCUMENTS_AT_ONCE = 64
 _TOKENS_AT_ONCE = 5_000_000
 
@@ -53,7 +56,8 @@ async def process(
 
     async def one(job: Job) -> Outcome:
         async with slots, room.holding(job.token_count):
-            return await _process_one(runtime, engine, job, observed, reuse=reuse)
+            with principal.system(_WHY, await _tenant(runtime, job)):
+                return await _process_one(runtime, engine, job, observed, reuse=reuse)
 
     tasks = {job.job_id: asyncio.create_task(one(job)) for job in claimed}
     beating = asyncio.create_task(heart.beat(tasks))
@@ -80,6 +84,14 @@ def _ended(outcomes: Sequence[Outcome]) -> Iterator[tuple[Job, str | None]]:
             yield outcome.job, "CANCELED"
         elif outcome.failure is not None and outcome.failure.status == "FAILED":
             yield outcome.job, outcome.failure.code
+
+
+async def _tenant(runtime: Runtime, job: Job) -> UUID:
+    with principal.system(_WHY):
+        async with runtime.database.session() as session:
+            row = await session.one("tenant_of_job", job_id=job.job_id)
+    tenant: UUID = DEFAULT_TENANT if row is None else row["tenant_id"]
+    return tenant
 
 
 class _Room:

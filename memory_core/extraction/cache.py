@@ -1,7 +1,7 @@
 """What a model answered for a passage, kept so that no answer is paid for twice.
 
-The key is the passage, the document's context, the prompt and the model. An answer is stored the
-moment it arrives: a crash one call later does not lose it. It is stored as text, since JSONB would
+The key is the tenant, the passage, the document's context, the prompt and the model. An answer is
+stored the moment it arrives: a crash one call later does not lose it. It is text, since JSONB would
 refuse U+0000, lone surrogates and NaN, and what is read again must be what was read first.
 """
 
@@ -12,15 +12,17 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
+from uuid import UUID
 
 from psycopg.types.json import Jsonb
 
 from memory_core.extraction.coalescing import Together
 from memory_core.extraction.ledger import Ledger, columns, taken
 from memory_core.extraction.model import DocumentContext
-from memory_core.kernel import ids
+from memory_core.kernel import ids, principal
 from memory_core.kernel.database import Database
 from memory_core.kernel.errors import PostgresUnavailable
+from memory_core.kernel.principal import DEFAULT_TENANT
 
 Answer = dict[str, Any]
 _KEEP_SECONDS = 120.0
@@ -33,6 +35,7 @@ class Key:
     context_hash: str
     prompt_version: str
     model: str
+    tenant_id: UUID = DEFAULT_TENANT
 
 
 @dataclass(slots=True)
@@ -52,7 +55,8 @@ class AnswerCache:
 
     @staticmethod
     def key(text: str, context: DocumentContext, prompt_version: str, model: str) -> Key:
-        return Key(ids.sha256(text), context_hash(context), prompt_version, model)
+        tenant = principal.current().tenant_id
+        return Key(ids.sha256(text), context_hash(context), prompt_version, model, tenant)
 
     async def get(self, key: Key, *, since: datetime | None = None) -> Answer | None:
         """What is known, if it is known from no earlier than that."""
@@ -129,13 +133,14 @@ class AnswerCache:
         ]
 
 
-def _columns(keys: Iterable[Key]) -> dict[str, list[str]]:
+def _columns(keys: Iterable[Key]) -> dict[str, list[Any]]:
     listed = list(keys)
     return {
         "chunk_hashes": [key.chunk_hash for key in listed],
         "context_hashes": [key.context_hash for key in listed],
         "prompt_versions": [key.prompt_version for key in listed],
         "models": [key.model for key in listed],
+        "tenant_ids": [key.tenant_id for key in listed],
     }
 
 

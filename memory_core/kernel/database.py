@@ -1,9 +1,16 @@
-"""Postgres: a pool, named queries, and one place where connection failures become our own."""
+"""Postgres: a pool, named queries, and one place where connection failures become our own.
+
+Every connection that is handed out works for a principal: in the application's role, narrowed to
+what that principal may see. Only what says that it is the system itself works as the owner of the
+tables.
+"""
 
 import select
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from dataclasses import replace
 from typing import Any, TypeVar
+from weakref import WeakKeyDictionary
 
 import orjson
 import psycopg
@@ -11,8 +18,9 @@ from psycopg.rows import DictRow, class_row, dict_row, scalar_row
 from psycopg.types.json import set_json_loads
 from psycopg_pool import AsyncConnectionPool, PoolClosed, PoolTimeout
 
-from memory_core.kernel import queries
+from memory_core.kernel import principal, queries
 from memory_core.kernel.errors import Conflict, PostgresUnavailable
+from memory_core.kernel.principal import Principal
 
 Row = DictRow
 R = TypeVar("R")
@@ -74,8 +82,22 @@ class Session:
 
 
 class Database:
-    def __init__(self, dsn: str, *, max_connections: int = 10) -> None:
+    def __init__(
+        self,
+        dsn: str,
+        *,
+        max_connections: int = 10,
+        system: str | None = None,
+        unasked: str | None = None,
+    ) -> None:
+        """`system`: why it sees the rows of all principals; `unasked`: why it does so where nothing
+        has said who asks."""
         self.dsn = dsn
+        self._system, self._unasked = system, unasked
+        # Whom each connection worked for last.
+        self._served: WeakKeyDictionary[psycopg.AsyncConnection[Row], Principal] = (
+            WeakKeyDictionary()
+        )
         # Called after each commit that appended to the log.
         self.on_append: list[Callable[[], None]] = []
         self._pool: AsyncConnectionPool[psycopg.AsyncConnection[Row]] = AsyncConnectionPool(
@@ -104,7 +126,7 @@ class Database:
     async def session(self) -> AsyncIterator[Session]:
         """A connection in autocommit: for single statements."""
         with postgres_faults():
-            async with self._pool.connection() as connection:
+            async with self._connection() as connection:
                 session = Session(connection)
                 yield session
         self._tell(session)
@@ -112,15 +134,47 @@ class Database:
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[Session]:
         with postgres_faults():
-            async with self._pool.connection() as connection, connection.transaction():
+            async with self._connection() as connection, connection.transaction():
                 session = Session(connection)
                 yield session
         self._tell(session)
+
+    @asynccontextmanager
+    async def _connection(self) -> AsyncIterator[psycopg.AsyncConnection[Row]]:
+        """A connection that works for the principal who asks; it is told so only where it worked
+        for another one before."""
+        asking = principal.current()
+        why = self._system or (self._unasked if principal.named() is None else None)
+        if why is not None and asking.system is None:
+            asking = replace(asking, system=why)
+        async with self._pool.connection() as connection:
+            if self._served.get(connection) != asking:
+                self._served.pop(connection, None)
+                await connection.execute(queries.get("serve_principal"), _identity(asking))
+                self._served[connection] = asking
+            yield connection
 
     def _tell(self, session: Session) -> None:
         if session.appended:
             for told in self.on_append:
                 told()
+
+
+def _identity(asking: Principal) -> dict[str, str]:
+    """As the settings of a session. The system is not narrowed: it has the role of its login."""
+    is_system = asking.system is not None
+    return {
+        "role": "none" if is_system else "memory_app",
+        "tenant": str(asking.tenant_id),
+        "user": asking.user,
+        "marks": "" if is_system else _array(asking.marks),
+    }
+
+
+def _array(items: list[str]) -> str:
+    """As Postgres writes an array of texts."""
+    quoted = (item.replace("\\", "\\\\").replace('"', '\\"') for item in items)
+    return "{" + ",".join(f'"{item}"' for item in quoted) + "}"
 
 
 async def _check(connection: psycopg.AsyncConnection[Row]) -> None:

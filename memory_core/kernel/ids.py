@@ -5,7 +5,9 @@ import re
 import unicodedata
 from uuid import UUID, uuid4
 
+from memory_core.kernel import principal
 from memory_core.kernel.errors import NotFound
+from memory_core.kernel.principal import DEFAULT_TENANT, LOCAL
 
 DIGITS = 16  # of the hash in an id
 _SLUG_LENGTH = 27
@@ -34,12 +36,25 @@ def artifact_uid(source_system: str, source_id: str | None) -> str:
 
 
 def joined_uid(source_system: str, source_id: str) -> str:
-    return "uid_" + sha256(f"{source_system}:{source_id}")[:DIGITS]
+    return "uid_" + sha256(f"{_tenant()}{source_system}:{source_id}")[:DIGITS]
 
 
 def separated_uid(source_system: str, source_id: str) -> str:
     """Of two names that cannot be taken apart wrongly: neither can hold U+0000."""
-    return "uid_" + sha256(f"{source_system}\0{source_id}")[:DIGITS]
+    return "uid_" + sha256(f"{_tenant()}{source_system}\0{source_id}")[:DIGITS]
+
+
+def own_uid(source_system: str, source_id: str) -> str:
+    """Of a source that another user's document, unseen by this one, has the usual id of."""
+    user = principal.current().user
+    return "uid_" + sha256(f"{_tenant()}{user}\0{source_system}\0{source_id}")[:DIGITS]
+
+
+def _tenant() -> str:
+    """What the ids of a tenant's documents are told from others' by. The default tenant has none:
+    its documents keep the ids of the time before there were tenants."""
+    tenant = principal.current().tenant_id
+    return "" if tenant == DEFAULT_TENANT else f"{tenant}\0"
 
 
 def revision_id(content_hash: str) -> str:
@@ -56,12 +71,27 @@ def chunk_id(artifact: str, index: int, chunk_hash: str) -> str:
 
 
 def memory_id(memory_type: str, content_hash: str) -> str:
-    return "mem_" + sha256(f"{memory_type}:{content_hash}")[:DIGITS]
+    return "mem_" + sha256(f"{owner_prefix()}{memory_type}:{content_hash}")[:DIGITS]
+
+
+def own_key(key: str) -> str:
+    """The key of a request, told from the same key of another user."""
+    prefix = owner_prefix()
+    return sha256(f"{prefix}{key}") if prefix else key
+
+
+def owner_prefix() -> str:
+    """What is a user's own is told from others' by; nothing for the user of this machine."""
+    asking = principal.current()
+    is_local = asking.tenant_id == DEFAULT_TENANT and asking.user in {LOCAL.user, "system"}
+    return "" if is_local else f"{asking.tenant_id}\0{asking.user}\0"
 
 
 def partition_key(name: str | None, uid: str, revision: str) -> str:
     """What a person sees in the Dagster UI for this revision: its title, and few digits that tell
     it from others of that title. The UI cuts longer keys in the middle, or lets them overlap."""
+    if principal.current().tenant_id != DEFAULT_TENANT:
+        name = None  # the UI is the operator's, not the tenant's
     number = int(sha256(f"{uid}:{revision}"), 16)
     digits = ""
     while len(digits) < _KEY_DIGITS:

@@ -16,14 +16,28 @@ class Principal:
     user: str = "local"
     groups: frozenset[str] = frozenset()
     scopes: frozenset[str] = SCOPES
+    # Why this is the system itself, which sees every row; None for everyone else.
+    system: str | None = None
+
+    @property
+    def marks(self) -> list[str]:
+        """What its visibility goes by; the system has none."""
+        if self.system is not None:
+            return []
+        return ["org", f"user:{self.user}", *sorted(f"group:{name}" for name in self.groups)]
 
 
 # The user of this machine: stdio, commands, and HTTP without authentication.
 LOCAL = Principal()
-_current: ContextVar[Principal] = ContextVar("principal", default=LOCAL)
+_current: ContextVar[Principal | None] = ContextVar("principal", default=None)
 
 
 def current() -> Principal:
+    return _current.get() or LOCAL
+
+
+def named() -> Principal | None:
+    """None where nothing has said who asks."""
     return _current.get()
 
 
@@ -35,3 +49,12 @@ def asking(principal: Principal) -> Iterator[None]:
         yield
     finally:
         _current.reset(token)
+
+
+@contextmanager
+def system(why: str, tenant_id: UUID | None = None) -> Iterator[None]:
+    """What is done within sees the rows of all tenants and users. New rows are of the given tenant,
+    else of that of the principal who asks."""
+    tenant = current().tenant_id if tenant_id is None else tenant_id
+    with asking(Principal(tenant_id=tenant, user="system", system=why)):
+        yield

@@ -5,6 +5,7 @@ from typing import Any
 
 import orjson
 
+from memory_core.kernel import principal
 from memory_core.kernel.database import Session
 from memory_core.log import origin
 from memory_core.log.change import NewChange, Position
@@ -26,7 +27,7 @@ async def append(
     rows = await session.all(
         "append_changes",
         changes=orjson.dumps([_told(change) for change in changes]).decode(),
-        tenant_id=by.tenant_id,
+        tenant_id=by.tenant_id or principal.current().tenant_id,
         actor_id=by.actor_id,
         trace_id=by.trace_id,
         span_id=by.span_id,

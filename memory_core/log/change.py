@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import Any, Self
 from uuid import UUID, uuid5
 
+from memory_core.kernel import ids
 from memory_core.kernel.database import Row
 
 # Of all aggregate ids that are made of names.
@@ -99,12 +100,14 @@ class Change:
     span_id: str | None = None
     metadata: dict[str, Any] = field(default_factory=dict)
     created_at: datetime | None = None
+    audience_id: int = 1  # who may see it
 
     @classmethod
     def of(cls, row: Row) -> Self:
         return cls(
             position=Position.of(row),
             **{name: row[name] for name in _COLUMNS},
+            audience_id=row["audience_id"],
         )
 
     def as_json(self) -> dict[str, Any]:
@@ -115,7 +118,9 @@ class Change:
         }
 
 
-_COLUMNS = tuple(name for name in Change.__dataclass_fields__ if name != "position")
+_COLUMNS = tuple(
+    name for name in Change.__dataclass_fields__ if name not in {"position", "audience_id"}
+)
 
 
 def _plain(value: Any) -> Any:
@@ -156,7 +161,7 @@ def of_memory(event_type: ChangeType, memory_id: str) -> NewChange:
 def of_conversation(event_type: ChangeType, conversation_id: str, **payload: Any) -> NewChange:
     """A conversation's id is chosen by its author and may say something: the log has its hash."""
     kind = AggregateType.CONVERSATION
-    id_ = aggregate_id(kind, conversation_id)
+    id_ = aggregate_id(kind, f"{ids.owner_prefix()}{conversation_id}")
     return NewChange(kind, id_, event_type, payload={"conversation": str(id_), **payload})
 
 

@@ -14,6 +14,7 @@ from uuid import UUID
 
 import orjson
 
+from memory_core.kernel import principal
 from memory_core.kernel.database import Database
 from memory_core.kernel.errors import InvalidInput
 from memory_core.kernel.principal import DEFAULT_TENANT
@@ -27,6 +28,7 @@ _PAGE = 200
 _PAGE_BYTES = 256_000
 # Of the connections to Postgres, which the tools need too.
 _BEHIND_AT_ONCE = 2
+_WHY = "the log is read once for all readers, each of which is told what it may see"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +36,7 @@ class Entry:
     position: Position
     type: str
     tenant_id: UUID
+    audience_id: int  # who may see it
     data: bytes  # the change as JSON, in the form of a webhook's message
 
     @classmethod
@@ -44,7 +47,8 @@ class Entry:
             "data": {"change_id": str(change.event_id), **change.payload},
         }
         tenant = change.tenant_id or DEFAULT_TENANT
-        return cls(change.position, change.event_type, tenant, orjson.dumps(told))
+        seen_by = change.audience_id
+        return cls(change.position, change.event_type, tenant, seen_by, orjson.dumps(told))
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +117,17 @@ class Feed:
         reached = entries[-1].position if entries else max(after, self.reached)
         return Page([one for one in entries if types is None or one.type in types], reached)
 
+    async def visible(self, page: Page) -> list[Entry]:
+        """What the principal who asks may see of a page, as things stand now."""
+        if not page.entries:
+            return []
+        database = await self._opened()
+        async with database.session() as session:
+            row = await session.one("visible_audiences")
+        assert row is not None
+        seen = set(row["audiences"])
+        return [entry for entry in page.entries if entry.audience_id in seen]
+
     async def wait(self, after: Position, seconds: float) -> None:
         """Until there may be something after a position."""
         if self.reached <= after:
@@ -122,8 +137,9 @@ class Feed:
         start = self._start
         async with self._behind:
             database = await self._opened()
-            async with database.session() as session:
-                changes = await read(session, after, _PAGE, types)
+            with principal.system(_WHY):
+                async with database.session() as session:
+                    changes = await read(session, after, _PAGE, types)
         entries = _bounded([Entry.of(change) for change in changes])
         # What was read reaches at least to where the tail began before.
         return Page(entries, entries[-1].position if entries else start)

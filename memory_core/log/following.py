@@ -9,7 +9,7 @@ from typing import Any
 
 import psycopg
 
-from memory_core.kernel import queries
+from memory_core.kernel import principal, queries
 from memory_core.kernel.database import Database, postgres_faults
 from memory_core.kernel.errors import MemoryFault
 from memory_core.log import checkpoint
@@ -131,7 +131,8 @@ class Follower:
         try:
             async with self._beginning:
                 if self._task is None:
-                    await self._begin()
+                    with principal.system("the log is read once for all who follow it"):
+                        await self._begin()
             yield
         finally:
             self.users -= 1

@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Sequence
 
+from memory_core.kernel import principal
 from memory_core.kernel.database import Database
 from memory_core.kernel.errors import MemoryFault
 from memory_core.kernel.waiting import is_set_within
@@ -68,10 +69,11 @@ class Host:
         reached: Position | None = None
         moved_at = loop.time()
         while loop.time() - moved_at < _PATIENCE_SECONDS:
-            async with self._database.session() as session:
-                point = await checkpoint.load(session, name)
-                if point is not None and await checkpoint.is_through(session, point):
-                    return
+            with principal.system("the worker follows the changes of all tenants"):
+                async with self._database.session() as session:
+                    point = await checkpoint.load(session, name)
+                    if point is not None and await checkpoint.is_through(session, point):
+                        return
             if point is not None:
                 if point.fault is not None or point.status == "paused":
                     return

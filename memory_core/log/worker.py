@@ -16,7 +16,7 @@ from uuid import uuid4
 
 import psycopg
 
-from memory_core.kernel import queries
+from memory_core.kernel import principal, queries
 from memory_core.kernel.database import Database, postgres_faults
 from memory_core.kernel.errors import MemoryFault
 from memory_core.log import partitions, rebase
@@ -83,6 +83,10 @@ class Worker:
         return sorted(self._projections)
 
     async def run(self) -> None:
+        with principal.system("the worker follows the changes of all tenants"):
+            await self._run()
+
+    async def _run(self) -> None:
         while True:
             try:
                 with postgres_faults():

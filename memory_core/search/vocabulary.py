@@ -20,7 +20,10 @@ async def fold(session: Session, *, more_than: int = 0) -> int:
         assert locked is not None
         if not locked["locked"]:
             return 0
-        return await session.run("fold_words", limit=_FOLDED_AT_ONCE)
+        done = await session.one("fold_words", limit=_FOLDED_AT_ONCE)
+        assert done is not None
+        folded: int = done["folded"]
+        return folded
 
 
 async def fold_all(database: Database) -> None:

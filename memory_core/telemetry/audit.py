@@ -18,6 +18,7 @@ from uuid import UUID
 import orjson
 import psycopg
 
+from memory_core.kernel import principal
 from memory_core.kernel.database import Database
 from memory_core.kernel.errors import MemoryFault
 
@@ -129,9 +130,8 @@ class Audit:
         batch = [self._waiting[n] for n in range(min(_BATCH, len(self._waiting)))]
         written = len(batch)
         try:
-            async with database.session() as session:
-                calls = orjson.dumps([asdict(call) for call in batch]).decode()
-                await session.run("record_tool_calls", calls=calls)
+            with principal.system("the audit holds the calls of all tenants"):
+                await self._record(database, batch)
         except psycopg.Error as error:
             log.error("%d calls do not fit the audit: %s", len(batch), type(error).__name__)
             self._drop(len(batch))
@@ -139,6 +139,11 @@ class Audit:
         self.written += written
         for _ in batch:
             self._waiting.popleft()
+
+    async def _record(self, database: Database, batch: list[AuditedCall]) -> None:
+        async with database.session() as session:
+            calls = orjson.dumps([asdict(call) for call in batch]).decode()
+            await session.run("record_tool_calls", calls=calls)
 
     def _drop(self, calls: int) -> None:
         if not self.dropped:

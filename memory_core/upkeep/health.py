@@ -8,6 +8,7 @@ from typing import Any, Literal, TypeVar
 
 from pydantic import BaseModel, Field
 
+from memory_core.kernel import principal
 from memory_core.kernel.database import Database
 from memory_core.kernel.errors import MemoryFault
 from memory_core.kernel.orchestrator import Orchestrator
@@ -16,6 +17,7 @@ from memory_core.log.lag import read_lags
 State = Literal["up", "down", "unknown"]
 C = TypeVar("C", bound="Check")
 CHECK_SECONDS = 5.0
+_WHY = "the health of the whole installation"
 
 
 class Check(BaseModel):
@@ -61,13 +63,14 @@ async def check_health(
     chroma_heartbeat: Callable[[], Awaitable[Any]],
     orchestrator: Orchestrator,
 ) -> Health:
-    postgres, chroma, queue, daemon, log = await asyncio.gather(
-        _timed(Check, _postgres(database)),
-        _timed(Check, _chroma(chroma_heartbeat)),
-        _timed(QueueCheck, _queue(database)),
-        _timed(DaemonCheck, orchestrator.check(database)),
-        _timed(LogCheck, _log(database)),
-    )
+    with principal.system(_WHY):
+        postgres, chroma, queue, daemon, log = await asyncio.gather(
+            _timed(Check, _postgres(database)),
+            _timed(Check, _chroma(chroma_heartbeat)),
+            _timed(QueueCheck, _queue(database)),
+            _timed(DaemonCheck, orchestrator.check(database)),
+            _timed(LogCheck, _log(database)),
+        )
     if postgres.state == "down":
         status: Literal["ok", "degraded", "down"] = "down"
     else:
@@ -80,7 +83,8 @@ async def check_health(
 
 async def check_daemon(database: Database, orchestrator: Orchestrator) -> DaemonCheck:
     """Whether the program that picks up jobs shows signs of life."""
-    return await _timed(DaemonCheck, orchestrator.check(database))
+    with principal.system(_WHY):
+        return await _timed(DaemonCheck, orchestrator.check(database))
 
 
 async def _timed(kind: type[C], question: Awaitable[dict[str, Any]]) -> C:

@@ -244,7 +244,8 @@ SELECT k.number
 FROM unnest(%(chunk_hashes)s::text[], %(context_hashes)s::text[], %(prompt_versions)s::text[],
             %(models)s::text[])
      WITH ORDINALITY AS k (chunk_hash, context_hash, prompt_version, model, number)
-JOIN extraction_cache c USING (chunk_hash, context_hash, prompt_version, model);
+JOIN extraction_cache c USING (chunk_hash, context_hash, prompt_version, model)
+WHERE c.tenant_id = current_tenant();
 
 -- fragment: rates
 SELECT count(*) AS calls, coalesce(sum(completion_tokens), 0)::bigint AS completion_tokens,

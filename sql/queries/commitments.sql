@@ -3,7 +3,7 @@
 -- here; `today` is the start of the day, since what is due on a day is not late before it is over.
 SELECT m.event_id, count(*) OVER () AS total
 FROM (
-    SELECT s.event_id, s.event_time, s.created_at FROM event_entry s
+    SELECT s.event_id, s.event_time, s.created_at FROM visible_event s
     WHERE s.is_latest AND facets_of_event(s.event_id) @> ARRAY['category:Commitment']
       AND (%(due_from)s::timestamptz IS NULL OR s.event_time >= %(due_from)s)
       AND (%(due_to)s::timestamptz IS NULL OR s.event_time <= %(due_to)s)
@@ -66,7 +66,7 @@ CROSS JOIN LATERAL (SELECT ARRAY(SELECT 'actor:' || a.name_key
        -- include: doers
        ) || 'no actor'::text AS facets) AS who
 CROSS JOIN LATERAL (
-    SELECT e.event_id FROM event_entry e
+    SELECT e.event_id FROM visible_event e
     WHERE e.is_latest AND facets_of_event(e.event_id) @> ARRAY['category:Execution']
       AND facets_of_event(e.event_id) && who.facets
       AND words_of_event(e.event_id) @@ m.words::tsquery
@@ -79,7 +79,7 @@ CROSS JOIN LATERAL (
 SELECT DISTINCT s.event_id
 FROM unnest(%(words)s::text[]) AS m (words)
 CROSS JOIN LATERAL (
-    SELECT e.event_id FROM event_entry e
+    SELECT e.event_id FROM visible_event e
     WHERE e.is_latest AND facets_of_event(e.event_id) @> ARRAY['category:Commitment']
       AND words_of_event(e.event_id) @@ m.words::tsquery
     ORDER BY e.event_time DESC NULLS LAST, e.event_id

@@ -106,17 +106,12 @@ FROM websearch_to_tsquery('english', %(query)s) AS q;
 SELECT w.word,
        coalesce(common.share * (SELECT reltuples FROM pg_class WHERE oid = 'event_entry'::regclass),
                 (SELECT count(*) FROM (
-                     SELECT 1 FROM event_entry s
+                     SELECT 1 FROM visible_event s
                      WHERE words_of_event(s.event_id) @@ w.word::tsquery
                        AND (s.is_latest OR (NOT s.is_latest AND %(include_superseded)s))
                      LIMIT 100) hundred)) AS found
 FROM unnest(%(words)s::text[]) AS w (word)
-LEFT JOIN (
-    SELECT e.lexeme, e.share FROM pg_stats_ext_exprs s
-    CROSS JOIN unnest(s.most_common_elems::text::text[], s.most_common_elem_freqs)
-         AS e (lexeme, share)
-    WHERE s.statistics_name = 'event_entry_words'
-) common ON w.word = quote_literal(common.lexeme);
+LEFT JOIN common_words('events') AS common ON w.word = quote_literal(common.lexeme);
 
 -- name: tune_connection
 -- For as long as it lives. Which filters apply differs from call to call, so each needs a plan of
@@ -127,6 +122,11 @@ SELECT set_config('TimeZone', 'UTC', false),
        set_config('plan_cache_mode', 'force_custom_plan', false),
        set_config('work_mem', '64MB', false), set_config('jit', 'off', false),
        set_config('max_parallel_workers_per_gather', '0', false);
+
+-- name: serve_principal
+-- From now on the connection works for this principal.
+SELECT set_config('role', %(role)s, false), set_config('memory.tenant', %(tenant)s, false),
+       set_config('memory.user', %(user)s, false), set_config('memory.marks', %(marks)s, false);
 
 -- fragment: entry_filters
 -- Of entries (alias s): what their rows know, then what only their indexes do.
@@ -147,14 +147,14 @@ SELECT set_config('TimeZone', 'UTC', false),
        OR words_of_event(s.event_id) @@ plainto_tsquery('english', %(subject)s))
 
 -- name: count_events
-SELECT count(*) AS total FROM event_entry s
+SELECT count(*) AS total FROM visible_event s
 WHERE
 -- include: entry_filters
 ;
 
 -- name: expected_matches
 -- What the planner thinks, in a fraction of a millisecond.
-EXPLAIN (FORMAT JSON) SELECT s.event_id FROM event_entry s
+EXPLAIN (FORMAT JSON) SELECT s.event_id FROM visible_event s
 WHERE
 -- include: entry_filters
 ;
@@ -163,7 +163,7 @@ WHERE
 -- Newest first, when there are not too many to look at all of them: OFFSET 0 finds them first.
 SELECT m.event_id::text, m.event_time, m.created_at
 FROM (
-    SELECT s.event_id, s.event_time, s.created_at FROM event_entry s
+    SELECT s.event_id, s.event_time, s.created_at FROM visible_event s
     WHERE s.event_id <> ALL(%(without)s::uuid[]) AND
     -- include: entry_filters
     OFFSET 0
@@ -173,7 +173,7 @@ LIMIT %(limit)s OFFSET %(offset)s;
 
 -- name: newest_of_many
 -- Newest first, when going back in time soon meets enough of them.
-SELECT s.event_id::text, s.event_time, s.created_at FROM event_entry s
+SELECT s.event_id::text, s.event_time, s.created_at FROM visible_event s
 WHERE s.event_id <> ALL(%(without)s::uuid[]) AND
 -- include: entry_filters
 ORDER BY s.event_time DESC NULLS LAST, s.created_at DESC, s.event_id
@@ -191,7 +191,7 @@ ARRAY(
 -- name: ranked_with_total
 -- The newest of few, best first, and how many there are, in one pass.
 WITH matches AS MATERIALIZED (
-    SELECT s.event_id, s.event_time, s.created_at FROM event_entry s
+    SELECT s.event_id, s.event_time, s.created_at FROM visible_event s
     WHERE
     -- include: entry_filters
 ), newest AS (
@@ -208,7 +208,7 @@ SELECT (SELECT count(*) FROM matches) AS total,
 WITH newest AS (
     SELECT m.event_id
     FROM (
-        SELECT s.event_id, s.event_time, s.created_at FROM event_entry s
+        SELECT s.event_id, s.event_time, s.created_at FROM visible_event s
         WHERE
         -- include: entry_filters
         OFFSET 0
@@ -223,7 +223,7 @@ SELECT
 -- name: ranked_of_many
 -- The same as `newest_of_many`, best first.
 WITH newest AS (
-    SELECT s.event_id FROM event_entry s
+    SELECT s.event_id FROM visible_event s
     WHERE
     -- include: entry_filters
     ORDER BY s.event_time DESC NULLS LAST, s.created_at DESC, s.event_id
@@ -239,7 +239,7 @@ SELECT
 WITH newest AS (
     SELECT s.event_id
     FROM (
-        SELECT * FROM event_entry s
+        SELECT * FROM visible_event s
         WHERE (s.is_latest OR (NOT s.is_latest AND %(include_superseded)s))
           AND (%(time_from)s::timestamptz IS NULL OR s.event_time >= %(time_from)s)
           AND (%(time_to)s::timestamptz IS NULL OR s.event_time <= %(time_to)s)
@@ -259,7 +259,7 @@ SELECT
 -- Which of these events pass the filters, and whether they have the words.
 SELECT s.event_id::text, s.event_time, s.created_at,
        coalesce(e.words @@ %(asked)s::tsquery, false) AS has_words
-FROM event_entry s JOIN semantic_event e USING (event_id)
+FROM visible_event s JOIN semantic_event e USING (event_id)
 WHERE s.event_id = ANY(string_to_array(%(ids)s, ',')::uuid[]) AND
 -- include: entry_filters
 ;
@@ -270,7 +270,7 @@ WHERE s.event_id = ANY(string_to_array(%(ids)s, ',')::uuid[]) AND
 SELECT s.event_id::text, s.event_time, s.created_at,
        coalesce(e.words @@ %(asked)s::tsquery, false) AS has_words
 FROM (
-    SELECT s.event_id, s.event_time, s.created_at FROM event_entry s
+    SELECT s.event_id, s.event_time, s.created_at FROM visible_event s
     WHERE
     -- include: entry_filters
     OFFSET 0
@@ -282,7 +282,7 @@ LIMIT %(limit)s;
 -- The same, by their ids alone.
 SELECT s.event_id::text
 FROM (
-    SELECT s.event_id FROM event_entry s
+    SELECT s.event_id FROM visible_event s
     WHERE
     -- include: entry_filters
     OFFSET 0

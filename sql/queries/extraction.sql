@@ -2,15 +2,16 @@
 -- By the number of the key they answer, from 1.
 SELECT k.number, c.answer, c.created_at
 FROM unnest(%(chunk_hashes)s::text[], %(context_hashes)s::text[], %(prompt_versions)s::text[],
-            %(models)s::text[])
-     WITH ORDINALITY AS k (chunk_hash, context_hash, prompt_version, model, number)
-JOIN extraction_cache c USING (chunk_hash, context_hash, prompt_version, model);
+            %(models)s::text[], %(tenant_ids)s::uuid[])
+     WITH ORDINALITY AS k (chunk_hash, context_hash, prompt_version, model, tenant_id, number)
+JOIN extraction_cache c USING (tenant_id, chunk_hash, context_hash, prompt_version, model);
 
 -- fragment: new_calls
 INSERT INTO model_call (job_id, generation, kind, model, outcome, prompt_tokens,
                         completion_tokens, cached_tokens, latency_ms, counted_tokens, run_id,
-                        attempt, chunk_index, trace_id, span_id, backfill_id)
-SELECT c.*, j.backfill_id
+                        attempt, chunk_index, trace_id, span_id, backfill_id, tenant_id)
+SELECT c.*, CASE WHEN j.generation = c.generation THEN j.backfill_id END,
+       coalesce(j.tenant_id, current_tenant())
 FROM unnest(
     %(job_ids)s::uuid[], %(generations)s::int[], %(kinds)s::text[], %(call_models)s::text[],
     %(outcomes)s::text[], %(prompt_tokens)s::int[], %(completion_tokens)s::int[],
@@ -20,7 +21,7 @@ FROM unnest(
      AS c (job_id, generation, kind, model, outcome, prompt_tokens, completion_tokens,
            cached_tokens, latency_ms, counted_tokens, run_id, attempt, chunk_index, trace_id,
            span_id)
-LEFT JOIN event_jobs j ON j.job_id = c.job_id AND j.generation = c.generation
+LEFT JOIN event_jobs j ON j.job_id = c.job_id
 
 -- name: record_calls
 -- include: new_calls
@@ -29,10 +30,13 @@ LEFT JOIN event_jobs j ON j.job_id = c.job_id AND j.generation = c.generation
 -- name: keep_answers
 -- What was paid for, and what was paid for it: both or neither.
 WITH kept AS (
-    INSERT INTO extraction_cache (chunk_hash, context_hash, prompt_version, model, answer)
+    INSERT INTO extraction_cache (
+        chunk_hash, context_hash, prompt_version, model, tenant_id, answer
+    )
     SELECT * FROM unnest(%(chunk_hashes)s::text[], %(context_hashes)s::text[],
-                         %(prompt_versions)s::text[], %(models)s::text[], %(answers)s::jsonb[])
-    ON CONFLICT (chunk_hash, context_hash, prompt_version, model)
+                         %(prompt_versions)s::text[], %(models)s::text[], %(tenant_ids)s::uuid[],
+                         %(answers)s::jsonb[])
+    ON CONFLICT (tenant_id, chunk_hash, context_hash, prompt_version, model)
         DO UPDATE SET answer = excluded.answer, created_at = now()
 )
 -- include: new_calls
@@ -50,6 +54,9 @@ LIMIT 1;
 
 -- name: give_back_call_slot
 SELECT pg_advisory_unlock(hashtext('mcp-memory model calls'), %(slot)s) AS was_held;
+
+-- name: tenant_of_job
+SELECT tenant_id FROM event_jobs WHERE job_id = %(job_id)s;
 
 -- name: revision_to_extract
 SELECT r.artifact_uid, r.revision_id, r.artifact_id, r.artifact_type, r.title, r.author,

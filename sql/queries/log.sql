@@ -7,7 +7,7 @@ FROM log.append(%(changes)s::text::jsonb, %(tenant_id)s::uuid, %(actor_id)s::tex
 -- name: read_changes
 -- Only below the horizon: nothing can come in before what is read.
 SELECT event_id, aggregate_type, aggregate_id, event_type, tenant_id, actor_id, trace_id, span_id,
-       version, timestamp, payload, metadata, created_at, sequence_number,
+       version, timestamp, payload, metadata, created_at, sequence_number, audience_id,
        transaction_id::text
 FROM log.events
 WHERE (transaction_id, sequence_number) > (%(transaction_id)s::text::xid8, %(sequence_number)s)
@@ -30,7 +30,7 @@ LIMIT 1;
 
 -- name: aggregate_changes
 SELECT event_id, aggregate_type, aggregate_id, event_type, tenant_id, actor_id, trace_id, span_id,
-       version, timestamp, payload, metadata, created_at, sequence_number,
+       version, timestamp, payload, metadata, created_at, sequence_number, audience_id,
        transaction_id::text
 FROM log.events
 WHERE aggregate_id = %(aggregate_id)s AND aggregate_type = %(aggregate_type)s
@@ -262,7 +262,7 @@ WHERE timestamp >= %(since)s AND timestamp < %(until)s;
 
 -- name: partition_changes
 SELECT event_id, aggregate_type, aggregate_id, event_type, tenant_id, actor_id, trace_id, span_id,
-       version, timestamp, payload, metadata, created_at, sequence_number,
+       version, timestamp, payload, metadata, created_at, sequence_number, audience_id,
        transaction_id::text
 FROM log.events
 WHERE timestamp >= %(since)s AND timestamp < %(until)s AND sequence_number > %(after)s
@@ -360,3 +360,6 @@ WHERE transaction_id < pg_snapshot_xmin(pg_current_snapshot())
   AND (%(types)s::text[] IS NULL OR event_type = ANY (%(types)s::text[]))
 ORDER BY log.events.transaction_id DESC, sequence_number DESC
 LIMIT 1 OFFSET %(number)s;
+
+-- name: visible_audiences
+SELECT visible_audiences() AS audiences;

@@ -2,7 +2,7 @@
 -- xmax is zero on a row that was inserted just now.
 INSERT INTO memory (memory_id, type, content, content_hash, confidence, conversation_id)
 VALUES (%(id)s, %(type)s, %(content)s, %(content_hash)s, %(confidence)s, %(conversation_id)s)
-ON CONFLICT (type, content_hash) DO UPDATE
+ON CONFLICT (tenant_id, owner, type, content_hash) DO UPDATE
     SET content = excluded.content, confidence = excluded.confidence,
         conversation_id = coalesce(excluded.conversation_id, memory.conversation_id)
 RETURNING xmax = 0 AS created;

@@ -24,7 +24,7 @@
 WITH newest AS (
     SELECT m.artifact_uid, m.revision_id, m.chunk_index, m.time
     FROM (
-        SELECT s.artifact_uid, s.revision_id, s.chunk_index, s.time FROM chunk_entry s
+        SELECT s.artifact_uid, s.revision_id, s.chunk_index, s.time FROM visible_chunk s
         WHERE CASE WHEN %(in_title)s
                    THEN s.chunk_index = 0
                         AND words_of_title(s.artifact_uid, s.revision_id) @@ %(words)s::tsquery
@@ -51,7 +51,7 @@ LIMIT %(limit)s;
 -- The newest chunks that match what only excludes, among the last so many.
 SELECT c.chunk_id
 FROM (
-    SELECT s.artifact_uid, s.revision_id, s.chunk_index, s.time FROM chunk_entry s
+    SELECT s.artifact_uid, s.revision_id, s.chunk_index, s.time FROM visible_chunk s
     WHERE
     -- include: entry_of_chunk_filters
     ORDER BY s.time DESC
@@ -71,13 +71,9 @@ LIMIT %(limit)s;
 -- How many chunks have each of these words, exactly: the folded counts, and what changed since. What is
 -- more than one lexeme is counted by the index, as far as a thousand.
 SELECT w.word,
-       CASE WHEN w.word ~ '^''[^''\\]+''$'
-            THEN coalesce((SELECT f.passages FROM word_frequency f
-                           WHERE f.tenant_id = current_tenant() AND f.lexeme = btrim(w.word, '''')), 0)
-                 + coalesce((SELECT sum(c.passages) FROM word_change c
-                             WHERE c.tenant_id = current_tenant() AND c.words @@ w.word::tsquery), 0)
+       CASE WHEN w.word ~ '^''[^''\\]+''$' THEN passages_with(btrim(w.word, ''''))
             ELSE (SELECT count(*) FROM (
-                      SELECT 1 FROM chunk_entry s
+                      SELECT 1 FROM visible_chunk s
                       WHERE words_of_chunk(s.artifact_uid, s.revision_id, s.chunk_index)
                             @@ w.word::tsquery
                       LIMIT 1000) thousand)
@@ -86,27 +82,14 @@ FROM unnest(%(words)s::text[]) AS w (word);
 
 -- name: unfolded_words
 -- How many rows of changed words wait to be folded, as far as a limit.
-SELECT count(*) AS waiting FROM (SELECT 1 FROM word_change LIMIT %(limit)s) few;
+SELECT waiting_words(%(limit)s) AS waiting;
 
 -- name: try_lock_vocabulary
 -- One at a time folds; until the end of the transaction.
 SELECT pg_try_advisory_xact_lock(hashtext('word_frequency')) AS locked;
 
 -- name: fold_words
--- Rows of changed words become counts. In the order of the lexemes, as every writer of counts does.
-WITH folded AS (
-    DELETE FROM word_change
-    WHERE change_id IN (SELECT change_id FROM word_change ORDER BY change_id LIMIT %(limit)s)
-    RETURNING tenant_id, passages, words
-), counted AS (
-    SELECT f.tenant_id, w.lexeme, sum(f.passages) AS passages
-    FROM folded f CROSS JOIN LATERAL unnest(tsvector_to_array(f.words)) AS w (lexeme)
-    GROUP BY f.tenant_id, w.lexeme
-    HAVING sum(f.passages) <> 0
-)
-INSERT INTO word_frequency AS f (tenant_id, lexeme, passages)
-SELECT tenant_id, lexeme, passages FROM counted ORDER BY tenant_id, lexeme
-ON CONFLICT (tenant_id, lexeme) DO UPDATE SET passages = f.passages + excluded.passages;
+SELECT fold_words(%(limit)s) AS folded;
 
 -- name: forget_unused_words
 -- Words that no passage has any more: a deleted document may have been the only one with them.
@@ -132,22 +115,28 @@ DELETE FROM word_frequency WHERE passages = 0;
 
 -- name: known_words
 -- Which of these words some chunk has, the most common first.
-SELECT f.lexeme FROM word_frequency f
-WHERE f.tenant_id = current_tenant() AND f.lexeme = ANY(%(lexemes)s) AND f.passages > 0
+SELECT f.lexeme FROM word_of_tenant f
+WHERE f.lexeme = ANY(%(lexemes)s) AND f.passages > 0
+  AND EXISTS (SELECT 1 FROM visible_chunk s
+              WHERE words_of_chunk(s.artifact_uid, s.revision_id, s.chunk_index)
+                    @@ quote_literal(f.lexeme)::tsquery)
 ORDER BY f.passages DESC, f.lexeme
 LIMIT %(limit)s;
 
 -- name: words_beginning_with
 -- The most common words of chunks that begin so.
-SELECT f.lexeme FROM word_frequency f
-WHERE f.tenant_id = current_tenant() AND f.passages > 0
+SELECT f.lexeme FROM word_of_tenant f
+WHERE f.passages > 0
   AND f.lexeme >= %(beginning)s AND f.lexeme < %(beginning)s || chr(1114111)
+  AND EXISTS (SELECT 1 FROM visible_chunk s
+              WHERE words_of_chunk(s.artifact_uid, s.revision_id, s.chunk_index)
+                    @@ quote_literal(f.lexeme)::tsquery)
 ORDER BY f.passages DESC, f.lexeme
 LIMIT %(limit)s;
 
 -- name: expected_chunks
 -- How many chunks pass the filters, as the planner thinks.
-EXPLAIN (FORMAT JSON) SELECT 1 FROM chunk_entry s
+EXPLAIN (FORMAT JSON) SELECT 1 FROM visible_chunk s
 WHERE
 -- include: entry_of_chunk_filters
 ;
@@ -156,7 +145,7 @@ WHERE
 -- The chunks that pass the filters, as far as a limit; texts of one piece are documents.
 SELECT c.chunk_id AS id
 FROM (
-    SELECT s.artifact_uid, s.revision_id, s.chunk_index FROM chunk_entry s
+    SELECT s.artifact_uid, s.revision_id, s.chunk_index FROM visible_chunk s
     WHERE s.is_chunked AND
     -- include: entry_of_chunk_filters
     LIMIT %(limit)s
@@ -172,7 +161,7 @@ CROSS JOIN LATERAL (
 -- The same of documents.
 SELECT r.artifact_id AS id
 FROM (
-    SELECT s.artifact_uid, s.revision_id FROM chunk_entry s
+    SELECT s.artifact_uid, s.revision_id FROM visible_chunk s
     WHERE s.chunk_index = 0 AND
     -- include: entry_of_chunk_filters
     LIMIT %(limit)s
@@ -239,7 +228,7 @@ ORDER BY c.chunk_id, n.chunk_index;
 -- With how many of the words they have.
 SELECT m.memory_id,
        (SELECT count(*) FROM unnest(%(each_word)s::tsquery[]) AS one WHERE m.words @@ one) AS found
-FROM memory m
+FROM visible_memory m
 WHERE m.words @@ %(words)s::tsquery
 ORDER BY found DESC, ts_rank_cd(m.words, %(words)s::tsquery, 1) DESC, m.memory_id
 LIMIT %(limit)s;
@@ -294,7 +283,7 @@ WITH rare AS (
     SELECT s.tid, w.weight * 0.8 AS promise, 0.0::float8 AS told, false AS has_all
     FROM unnest(%(rare)s::text[], %(rare_weights)s::float8[]) AS w (word, weight)
     CROSS JOIN LATERAL (
-        SELECT s.ctid AS tid FROM chunk_entry s
+        SELECT s.tid FROM visible_chunk s
         WHERE words_of_chunk(s.artifact_uid, s.revision_id, s.chunk_index) @@ w.word::tsquery
           AND
         -- include: entry_of_chunk_filters
@@ -310,7 +299,7 @@ WITH rare AS (
         FROM unnest(ARRAY[6, 5, 4, 3, 2, 1], ARRAY[2.0, 1.9, 1.8, 1.67, 1.5, 1.3]::float8[])
              AS l (level, strength)
         CROSS JOIN LATERAL (
-            SELECT s.ctid AS tid FROM chunk_entry s
+            SELECT s.tid FROM visible_chunk s
             WHERE strong_words_of_chunk(s.artifact_uid, s.revision_id, s.chunk_index)
                   && ARRAY[w.word || chr(1) || l.level]
               AND
@@ -320,8 +309,8 @@ WITH rare AS (
         LIMIT %(followed_strong)s
     ) s
 ), every AS (
-    SELECT s.ctid AS tid, 0.0::float8 AS promise, 0.0::float8 AS told, true AS has_all
-    FROM chunk_entry s
+    SELECT s.tid, 0.0::float8 AS promise, 0.0::float8 AS told, true AS has_all
+    FROM visible_chunk s
     WHERE words_of_chunk(s.artifact_uid, s.revision_id, s.chunk_index) @@ %(every)s::tsquery
       AND
     -- include: entry_of_chunk_filters
@@ -335,11 +324,11 @@ WITH rare AS (
     LIMIT %(limit)s
 )
 SELECT s.artifact_uid, s.revision_id, s.chunk_index
-FROM best b JOIN chunk_entry s ON s.ctid = b.tid;
+FROM best b JOIN visible_chunk s ON s.tid = b.tid;
 
 -- name: chunks_of_document
 -- All chunks of one document, as far as a limit.
-SELECT s.artifact_uid, s.revision_id, s.chunk_index FROM chunk_entry s
+SELECT s.artifact_uid, s.revision_id, s.chunk_index FROM visible_chunk s
 WHERE
 -- include: entry_of_chunk_filters
 ORDER BY s.chunk_index
@@ -350,7 +339,7 @@ LIMIT %(limit)s;
 -- what they mean together is looked at in the chunk, of as many as there is time for.
 SELECT s.artifact_uid, s.revision_id, s.chunk_index
 FROM (
-    SELECT s.artifact_uid, s.revision_id, s.chunk_index FROM chunk_entry s
+    SELECT s.artifact_uid, s.revision_id, s.chunk_index FROM visible_chunk s
     WHERE words_of_chunk(s.artifact_uid, s.revision_id, s.chunk_index) @@ %(words)s::tsquery
       AND
     -- include: entry_of_chunk_filters

@@ -7,14 +7,14 @@ FROM (SELECT name_key(%(name)s) AS key) k
 CROSS JOIN LATERAL (
     -- All of them, not just whether there is any: for that, everything would be read in turn.
     SELECT min(e.type) AS type  -- 'org' comes before 'person'
-    FROM revision_entity e JOIN artifact_revision r USING (artifact_uid, revision_id)
+    FROM visible_entity e JOIN artifact_revision r USING (artifact_uid, revision_id)
     WHERE name_key(e.name) = k.key AND e.type IN ('person', 'org') AND r.is_latest
 ) n;
 
 -- name: names_by_alias
 -- Full names for which documents, as they are now, state this alias, each with one that does.
 SELECT name_key(e.name) AS name_key, min(e.artifact_uid) AS said_in
-FROM revision_entity e
+FROM visible_entity e
 JOIN artifact_revision r USING (artifact_uid, revision_id)
 WHERE name_keys(e.aliases) @> ARRAY[%(key)s] AND e.type IN ('person', 'org')
   AND name_key(e.name) <> %(key)s AND r.is_latest
@@ -25,7 +25,7 @@ ORDER BY name_key(e.name);
 -- The aliases that documents, as they are now, state for a name and that events go by, each with
 -- one such document.
 SELECT alias.alias_key, min(n.artifact_uid) AS said_in
-FROM revision_entity n
+FROM visible_entity n
 JOIN artifact_revision r USING (artifact_uid, revision_id)
 CROSS JOIN LATERAL unnest(name_keys(n.aliases)) AS alias (alias_key)
 WHERE name_key(n.name) = %(key)s AND n.type IN ('person', 'org') AND r.is_latest
@@ -38,7 +38,7 @@ LIMIT %(limit)s;
 -- Actors who have these as words of their name.
 SELECT n.name_key
 FROM (
-    SELECT name_key FROM actor_name
+    SELECT name_key FROM name_of_tenant
     WHERE words @> array_remove(regexp_split_to_array(%(key)s, '[^[:alnum:]]+'), '')
       AND %(key)s ~ '[[:alnum:]]'
     OFFSET 0
@@ -51,7 +51,7 @@ LIMIT %(limit)s;
 -- How names are written: as in some event, else as in some document.
 SELECT k.key AS name_key,
        coalesce((SELECT a.ref FROM event_actor a WHERE a.name_key = k.key LIMIT 1),
-                (SELECT n.name FROM revision_entity n WHERE name_key(n.name) = k.key LIMIT 1))
+                (SELECT n.name FROM visible_entity n WHERE name_key(n.name) = k.key LIMIT 1))
            AS name
 FROM unnest(%(keys)s::text[]) WITH ORDINALITY AS k (key, position)
 ORDER BY k.position;
@@ -60,12 +60,12 @@ ORDER BY k.position;
 SELECT p.* FROM (
     SELECT k.key AS name_key, k.position,
            coalesce((SELECT a.ref FROM event_actor a WHERE a.name_key = k.key LIMIT 1),
-                    (SELECT n.name FROM revision_entity n WHERE name_key(n.name) = k.key LIMIT 1),
+                    (SELECT n.name FROM visible_entity n WHERE name_key(n.name) = k.key LIMIT 1),
                     k.key) AS name,
-           (SELECT count(*) FROM event_entry s
+           (SELECT count(*) FROM visible_event s
             WHERE s.is_latest AND facets_of_event(s.event_id) @> ARRAY['actor:' || k.key])::int
                AS events,
-           coalesce((SELECT array_agg(DISTINCT alias ORDER BY alias) FROM revision_entity n
+           coalesce((SELECT array_agg(DISTINCT alias ORDER BY alias) FROM visible_entity n
                      JOIN artifact_revision r USING (artifact_uid, revision_id)
                      CROSS JOIN unnest(n.aliases) AS alias
                      WHERE name_key(n.name) = k.key AND r.is_latest), '{}') AS aliases
@@ -75,7 +75,7 @@ ORDER BY p.events DESC, p.position;
 
 -- name: aliases_of
 SELECT k.key AS name_key,
-       coalesce((SELECT array_agg(DISTINCT alias ORDER BY alias) FROM revision_entity n
+       coalesce((SELECT array_agg(DISTINCT alias ORDER BY alias) FROM visible_entity n
                  JOIN artifact_revision r USING (artifact_uid, revision_id)
                  CROSS JOIN unnest(n.aliases) AS alias
                  WHERE name_key(n.name) = k.key AND r.is_latest), '{}') AS aliases
@@ -85,7 +85,7 @@ FROM unnest(%(keys)s::text[]) AS k (key);
 -- Who took part in the same events, most involved first, by the names that events go by.
 WITH considered AS MATERIALIZED (
     SELECT s.event_id, s.event_time, s.confidence
-    FROM event_entry s
+    FROM visible_event s
     WHERE (%(ids)s::uuid[] IS NULL OR s.event_id = ANY(%(ids)s)) AND
     -- include: entry_filters
     ORDER BY s.event_time DESC NULLS LAST, s.created_at DESC, s.event_id
@@ -112,7 +112,7 @@ WITH considered AS MATERIALIZED (
     LIMIT %(limit)s
 )
 SELECT p.*, r.roles,
-       (SELECT n.type FROM revision_entity n
+       (SELECT n.type FROM visible_entity n
         JOIN artifact_revision v USING (artifact_uid, revision_id)
         WHERE name_key(n.name) = p.name_key AND n.type IN ('person', 'org') AND v.is_latest
         GROUP BY n.type ORDER BY count(*) DESC, n.type DESC LIMIT 1) AS type,

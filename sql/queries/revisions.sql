@@ -14,7 +14,8 @@ FROM (SELECT DISTINCT hashtextextended(uid, 0) AS key FROM unnest(%(uids)s::text
 -- artifact without that content: whether it has another.
 SELECT wanted.uid, l.revision_id IS NOT NULL AS has_latest, r.artifact_uid, r.revision_id, r.artifact_id, r.is_latest, r.is_chunked, r.chunk_count,
        r.artifact_type, r.source_ts, r.source_url, r.title, r.author, r.participants,
-       r.sensitivity, r.visibility_scope, r.retention_policy, r.ingested_at,
+       r.sensitivity, r.visibility_scope, r.visible_to, r.retention_policy, r.expires_at,
+       r.ingested_at,
        j.job_id, j.status AS job_status,
        EXISTS (SELECT 1 FROM revision_text t WHERE t.artifact_uid = r.artifact_uid
                                                AND t.revision_id = r.revision_id) AS has_text,
@@ -27,6 +28,9 @@ LEFT JOIN artifact_revision r ON r.artifact_uid = wanted.uid AND r.revision_id =
 LEFT JOIN event_jobs j ON j.artifact_uid = r.artifact_uid AND j.revision_id = r.revision_id
                       AND j.job_type = 'extract_events';
 
+-- name: sees_latest_revision
+SELECT 1 AS seen FROM artifact_revision WHERE artifact_uid = %(uid)s AND is_latest;
+
 -- name: supersede_revisions
 UPDATE artifact_revision SET is_latest = false
 WHERE artifact_uid = ANY (%(uids)s::text[]) AND is_latest;
@@ -37,8 +41,8 @@ FROM unnest(%(uids)s::text[], %(revisions)s::text[]) AS wanted (uid, revision)
 WHERE r.artifact_uid = wanted.uid AND r.revision_id = wanted.revision;
 
 -- name: find_artifact_sources
-SELECT artifact_uid, source_system, source_id FROM artifact_source
-WHERE artifact_uid = ANY (%(uids)s::text[]);
+-- Of those that the principal does not see: that the id is taken.
+SELECT artifact_uid, source_system, source_id FROM sources_of_artifacts(%(uids)s::text[]);
 
 -- name: relabel_revisions
 UPDATE artifact_revision r
@@ -46,13 +50,15 @@ SET artifact_type = n.artifact_type, source_ts = n.source_ts, source_url = n.sou
     title = n.title, author = n.author,
     participants = ARRAY(SELECT json_array_elements_text(n.participants)),
     sensitivity = n.sensitivity, visibility_scope = n.visibility_scope,
-    retention_policy = n.retention_policy
+    retention_policy = n.retention_policy, expires_at = n.expires_at,
+    visible_to = ARRAY(SELECT json_array_elements_text(n.visible_to))
 FROM unnest(%(uids)s::text[], %(revisions)s::text[], %(artifact_types)s::text[],
             %(source_tss)s::timestamptz[], %(source_urls)s::text[], %(titles)s::text[],
             %(authors)s::text[], %(participants)s::json[], %(sensitivities)s::text[],
-            %(visibility_scopes)s::text[], %(retention_policies)s::text[])
+            %(visibility_scopes)s::text[], %(retention_policies)s::text[],
+            %(visible_to)s::json[], %(expires_at)s::timestamptz[])
      AS n (uid, revision, artifact_type, source_ts, source_url, title, author, participants,
-           sensitivity, visibility_scope, retention_policy)
+           sensitivity, visibility_scope, retention_policy, visible_to, expires_at)
 WHERE r.artifact_uid = n.uid AND r.revision_id = n.revision;
 
 -- name: resize_revisions
@@ -82,24 +88,26 @@ INSERT INTO artifact_revision (
     artifact_uid, revision_id, artifact_id, artifact_type, source_system, source_id, source_ts,
     source_url, title, author, participants, content_hash, token_count, is_chunked, chunk_count,
     sensitivity, visibility_scope, retention_policy, is_latest, partition_key, ingested_at,
-    latest_since
+    latest_since, visible_to, expires_at
 )
 SELECT n.uid, n.revision, n.artifact_id, n.artifact_type, n.source_system, n.source_id, n.source_ts,
        n.source_url, n.title, n.author,
        ARRAY(SELECT json_array_elements_text(n.participants)),
        n.content_hash, n.token_count, n.chunk_count > 0, n.chunk_count,
        n.sensitivity, n.visibility_scope, n.retention_policy, true, n.partition_key,
-       clock_timestamp(), clock_timestamp()
+       clock_timestamp(), clock_timestamp(),
+       ARRAY(SELECT json_array_elements_text(n.visible_to)), n.expires_at
 FROM unnest(%(uids)s::text[], %(revisions)s::text[], %(artifact_ids)s::text[],
             %(artifact_types)s::text[], %(source_systems)s::text[], %(source_ids)s::text[],
             %(source_tss)s::timestamptz[], %(source_urls)s::text[], %(titles)s::text[],
             %(authors)s::text[], %(participants)s::json[], %(content_hashes)s::text[],
             %(token_counts)s::int[], %(chunk_counts)s::int[], %(sensitivities)s::text[],
             %(visibility_scopes)s::text[], %(retention_policies)s::text[],
-            %(partition_keys)s::text[])
+            %(partition_keys)s::text[], %(visible_to)s::json[], %(expires_at)s::timestamptz[])
      AS n (uid, revision, artifact_id, artifact_type, source_system, source_id, source_ts,
            source_url, title, author, participants, content_hash, token_count, chunk_count,
-           sensitivity, visibility_scope, retention_policy, partition_key);
+           sensitivity, visibility_scope, retention_policy, partition_key, visible_to,
+           expires_at);
 
 -- name: insert_revision_texts
 INSERT INTO revision_text (artifact_uid, revision_id, content, nul_positions)
@@ -181,9 +189,10 @@ ORDER BY r.ingested_at, r.revision_id;
 -- Cached answers for passages that no other artifact holds. Before the chunks are deleted.
 DELETE FROM extraction_cache k
 USING (SELECT DISTINCT content_hash FROM revision_chunk WHERE artifact_uid = %(uid)s) mine
-WHERE passage_of(k.chunk_hash) = mine.content_hash
+WHERE k.tenant_id = current_tenant() AND passage_of(k.chunk_hash) = mine.content_hash
   AND NOT EXISTS (SELECT 1 FROM revision_chunk other
-                  WHERE other.content_hash = mine.content_hash AND other.artifact_uid <> %(uid)s);
+                  WHERE other.content_hash = mine.content_hash AND other.artifact_uid <> %(uid)s
+                    AND other.tenant_id = k.tenant_id);
 
 -- name: delete_evidence_of_artifact
 DELETE FROM event_evidence WHERE artifact_uid = %(uid)s;
@@ -198,8 +207,9 @@ WHERE e.artifact_uid = %(uid)s ORDER BY a.name_key;
 -- name: forget_names
 -- Of these, those that no event bears any more.
 DELETE FROM actor_name n
-WHERE n.name_key = ANY (%(names)s::text[])
-  AND NOT EXISTS (SELECT 1 FROM event_actor a WHERE a.name_key = n.name_key);
+WHERE n.tenant_id = current_tenant() AND n.name_key = ANY (%(names)s::text[])
+  AND NOT EXISTS (SELECT 1 FROM event_actor a
+                  WHERE a.name_key = n.name_key AND a.tenant_id = n.tenant_id);
 
 -- name: delete_chunks_of_artifact
 DELETE FROM revision_chunk WHERE artifact_uid = %(uid)s;

@@ -65,7 +65,7 @@ Opened = Callable[..., Any]
 
 @pytest.fixture(scope="module")
 async def stores(services: Settings) -> AsyncIterator[Database]:
-    database = Database(services.dsn)
+    database = Database(services.dsn, unasked="a test looks at what is stored")
     await database.open()
     yield database
     await database.close()

@@ -106,7 +106,7 @@ async def openai_tools(
 ) -> AsyncIterator[ToolClient]:
     """Every tool, with embeddings from the scripted provider, over empty stores."""
     monkeypatch.setattr(provider_module, "BACKOFF_FIRST_SECONDS", 0.01)
-    other = joined_runtime(openai_settings)
+    other = joined_runtime(openai_settings, unasked="a test looks at what is stored")
     await other.open()
     await index_host.serve(other)
     async with in_one_task(Client(build_server(openai_settings))) as client:

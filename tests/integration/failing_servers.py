@@ -116,7 +116,7 @@ def own_settings(settings: Settings, chroma_port: int) -> Settings:
 async def own_runtime(
     own_settings: Settings, chroma: Server, index_host: IndexHost
 ) -> AsyncIterator[Runtime]:
-    runtime = joined_runtime(own_settings)
+    runtime = joined_runtime(own_settings, unasked="a test looks at what is stored")
     await runtime.open()
     await index_host.serve(runtime)
     yield runtime

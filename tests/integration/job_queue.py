@@ -21,7 +21,9 @@ RATE_LIMIT = ProviderFault("Slow down.", code=ErrorCode.OPENAI_RATE_LIMIT)
 @pytest.fixture(scope="module")
 async def crowd(services: Settings) -> AsyncIterator[Database]:
     """As many real connections as there are claimers."""
-    database = Database(services.dsn, max_connections=CLAIMERS)
+    database = Database(
+        services.dsn, max_connections=CLAIMERS, unasked="a test looks at what is stored"
+    )
     database._pool.timeout = 120  # a crowd waits for its turn
     await database.open()
     yield database

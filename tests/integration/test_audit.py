@@ -341,7 +341,7 @@ async def test_partitions_are_made_ahead_and_dropped_when_all_in_them_is_old(
     own_database: str,
 ) -> None:
     migrations.apply(own_database)
-    database = Database(own_database)
+    database = Database(own_database, unasked="a test looks at what is stored")
     await database.open()
     try:
         later = datetime(datetime.now(UTC).year + 1, 6, 15, tzinfo=UTC)

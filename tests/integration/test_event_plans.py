@@ -89,7 +89,10 @@ def plans_dsn(services: Settings) -> Iterator[str]:
 @pytest.fixture(scope="module")
 async def million(services: Settings, plans_dsn: str) -> AsyncIterator[Runtime]:
     """A runtime over the many events (not quite a million)."""
-    runtime = joined_runtime(services.model_copy(update={"events_db_dsn": SecretStr(plans_dsn)}))
+    runtime = joined_runtime(
+        services.model_copy(update={"events_db_dsn": SecretStr(plans_dsn)}),
+        unasked="a test looks at what is stored",
+    )
     await runtime.open()
     yield runtime
     await runtime.close()

@@ -35,7 +35,9 @@ async def abroad(services: Settings) -> AsyncIterator[Runtime]:
     """A runtime over a Postgres that lives by the clock of Auckland."""
     zone = "&options=-c%20TimeZone%3DPacific/Auckland"
     dsn = SecretStr(services.dsn + zone)
-    runtime = joined_runtime(services.model_copy(update={"events_db_dsn": dsn}))
+    runtime = joined_runtime(
+        services.model_copy(update={"events_db_dsn": dsn}), unasked="a test looks at what is stored"
+    )
     await runtime.open()
     yield runtime
     await runtime.close()

@@ -137,7 +137,7 @@ class TestStores:
             assert check.latency_ms > 0
 
     async def test_without_postgres_all_that_depends_on_it_is_down(self) -> None:
-        database = Database(NOBODY)
+        database = Database(NOBODY, unasked="a test looks at what is stored")
         await database.open()
         try:
             health = await check_health(database, beating, DagsterOrchestrator())

@@ -159,7 +159,9 @@ async def over_v2(settings: Settings, v2_server: str) -> AsyncIterator[Runtime]:
     """This version, pointed at the Chroma of version 2."""
     host, _, port = v2_server.removeprefix("http://").partition(":")
     values = {"chroma_host": host, "chroma_port": int(port)}
-    runtime = joined_runtime(settings.model_copy(update=values))
+    runtime = joined_runtime(
+        settings.model_copy(update=values), unasked="a test looks at what is stored"
+    )
     await runtime.open()
     yield runtime
     await runtime.close()

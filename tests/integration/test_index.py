@@ -316,7 +316,7 @@ async def test_a_rebuild_with_a_paid_embedder_costs_nothing(
     await note(openai_tools, LONG, source_id="long")
     await openai_tools("memory_store", content="Likes otters", type="fact", confidence=0.8)
     asked = len(embedded(provider))
-    runtime = joined_runtime(openai_settings)
+    runtime = joined_runtime(openai_settings, unasked="a test looks at what is stored")
     await runtime.open()
     try:
         before = await serving(runtime)
@@ -354,7 +354,7 @@ async def test_another_embedder_searches_by_words_until_the_index_is_rebuilt(
 ) -> None:
     await note(tools, OTTERS)
     await index_host.stop()
-    other = joined_runtime(openai_settings)
+    other = joined_runtime(openai_settings, unasked="a test looks at what is stored")
     await other.open()
     try:
         async with in_one_task(Client(build_server(openai_settings))) as client:
@@ -390,7 +390,7 @@ async def test_vectors_of_an_older_version_are_taken_over_without_their_texts(
     await index_host.stop()
     assert openai_settings.chroma_host is not None
     client = ChromaClient(openai_settings.chroma_host, openai_settings.chroma_port)
-    other = joined_runtime(openai_settings)
+    other = joined_runtime(openai_settings, unasked="a test looks at what is stored")
     await other.open()
     label = {"provider": "openai", "model": "scripted-embedding", "dimension": 64}
     try:

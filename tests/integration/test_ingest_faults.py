@@ -44,7 +44,7 @@ async def test_an_embedder_that_fails_delays_the_index_alone(
 
     assert (stored["status"], stored["indexed"]) == ("created", False)
     assert found
-    runtime = joined_runtime(openai_settings)
+    runtime = joined_runtime(openai_settings, unasked="a test looks at what is stored")
     await runtime.open()
     try:
         await caught_up(runtime)

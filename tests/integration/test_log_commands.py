@@ -39,7 +39,7 @@ def logged(settings: Settings) -> None:
 
 def _with_database(settings: Settings, work: Callable[[Database], Awaitable[None]]) -> None:
     async def run() -> None:
-        database = Database(settings.dsn)
+        database = Database(settings.dsn, unasked="a test looks at what is stored")
         await database.open()
         try:
             await work(database)

@@ -39,7 +39,7 @@ ARTIFACT = (AggregateType.ARTIFACT.value, aggregate_id(AggregateType.ARTIFACT, U
 async def own(own_database: str) -> AsyncIterator[Database]:
     """A database of its own: these tests alter the log's tables."""
     migrations.apply(own_database)
-    database = Database(own_database)
+    database = Database(own_database, unasked="a test looks at what is stored")
     await database.open()
     yield database
     await database.close()
@@ -202,7 +202,7 @@ async def test_after_a_dump_and_restore_positions_are_rebased(
                 "(transaction_id::text::bigint + 1000000)::text::xid8".encode()
             )
         connection.execute("UPDATE log.cluster SET system_identifier = 1")
-    restored = Database(restored_dsn)
+    restored = Database(restored_dsn, unasked="a test looks at what is stored")
     await restored.open()
     try:
         async with restored.session() as session:

@@ -60,7 +60,9 @@ class Sensor:
         """As the run does."""
 
         async def claim() -> None:
-            database = Database(self._dsn, max_connections=1)
+            database = Database(
+                self._dsn, max_connections=1, unasked="a test looks at what is stored"
+            )
             await database.open()
             assert len(await jobs.claim(database, keys, "run")) == len(keys)
             await database.close()

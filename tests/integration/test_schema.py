@@ -125,7 +125,7 @@ PRIMARY_KEYS = {
     "event_evidence": ["evidence_id"],
     "revision_text": ["artifact_uid", "revision_id"],
     "revision_chunk": ["artifact_uid", "revision_id", "chunk_index"],
-    "extraction_cache": ["chunk_hash", "context_hash", "prompt_version", "model"],
+    "extraction_cache": ["tenant_id", "chunk_hash", "context_hash", "prompt_version", "model"],
 }
 UNIQUES = {"event_jobs": ["artifact_uid", "revision_id", "job_type"]}
 FOREIGN_KEYS = {

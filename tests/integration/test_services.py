@@ -426,7 +426,9 @@ class TestMembership:
             membership.leave()  # once more is no error
 
     async def test_a_runtime_joins_again_by_itself(self, alone: Settings, data_dir: Path) -> None:
-        runtime = joined_runtime(alone.model_copy(update={"embedder": "local"}))
+        runtime = joined_runtime(
+            alone.model_copy(update={"embedder": "local"}), unasked="a test looks at what is stored"
+        )
         try:
             await runtime.open()
             async with runtime.database.session() as session:

@@ -36,6 +36,7 @@ SPECIFIED = {
         "artifact_type", "source_system", "content", "source_id", "source_url", "title", "author",
         "participants", "ts", "sensitivity", "visibility_scope", "retention_policy",
         "priority", "idempotency_key",
+        "visible_to", "expires_at",
     },
     "artifact_search": {
         "query", "limit", "artifact_type", "type", "source_system", "time_from", "time_to",

@@ -79,8 +79,7 @@ async def test_what_can_be_chosen_is_told() -> None:
     assert tools["event_search"]["category"]["enum"][:3] == ["Commitment", "Execution", "Decision"]
     assert tools["event_search"]["limit"] == {"type": "integer", "default": 20, "maximum": 100}
     assert tools["artifact_ingest"]["participants"]["items"] == {"type": "string"}
-    for name in ("sensitivity", "visibility_scope", "retention_policy"):
-        assert "label" in tools["artifact_ingest"][name]["description"]
+    assert "owner" in tools["artifact_ingest"]["visibility_scope"]["description"]
     assert "not enforced" in tools["artifact_ingest"]["sensitivity"]["description"]
 
 

@@ -1,0 +1,28 @@
+"""Who may see a document: the list of its scope "custom"."""
+
+from collections.abc import Sequence
+
+from memory_core.artifacts.document import VisibilityScope
+from memory_core.kernel.errors import InvalidInput
+
+_KINDS = ("user:", "group:")
+
+
+def members(scope: VisibilityScope | None, listed: Sequence[str] | None) -> tuple[str, ...]:
+    """As they are stored, sorted; a name alone is a user's. Without a list: the owner alone."""
+    if listed and scope is not VisibilityScope.CUSTOM:
+        raise InvalidInput(
+            "visible_to belongs to visibility_scope custom: give both.",
+            details={"parameter": "visible_to"},
+        )
+    return tuple(sorted({_member(name.strip()) for name in listed or ()}))
+
+
+def _member(name: str) -> str:
+    marked = name if name.startswith(_KINDS) else f"user:{name}"
+    if not marked.partition(":")[2]:
+        raise InvalidInput(
+            "visible_to has an empty name: give users, and groups as group:NAME.",
+            details={"parameter": "visible_to"},
+        )
+    return marked

@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 
 from memory_core.artifacts.document import Document
-from memory_core.kernel import ids
+from memory_core.kernel import ids, principal
 from memory_core.kernel.database import Session
+from memory_core.kernel.principal import LOCAL
 
 
 async def artifact_uids(session: Session, documents: Sequence[Document]) -> list[str]:
@@ -15,8 +16,12 @@ async def artifact_uids(session: Session, documents: Sequence[Document]) -> list
     others still has that id, and the source that would have met it there gets another.
     """
     sources = [(document.source_system, document.source_id) for document in documents]
-    # Joined names without a colon can be taken apart in one way: no other source is met there.
-    doubtful = [(system, id_) for system, id_ in sources if id_ and ":" in system + id_]
+    # Joined names without a colon can be taken apart in one way: no other source is met there. But
+    # another user's document may be, which only the user of this machine has not to fear.
+    alone = principal.current().marks == LOCAL.marks
+    doubtful = [
+        (system, id_) for system, id_ in sources if id_ and (not alone or ":" in system + id_)
+    ]
     possible = [uid for system, id_ in doubtful for uid in _possible(system, id_)]
     rows = await session.all("find_artifact_sources", uids=possible) if possible else []
     owners = {row["artifact_uid"]: (row["source_system"], row["source_id"]) for row in rows}

@@ -28,6 +28,7 @@ OTHERS = {
     "derived by triggers, or with the rows of a change": {
         *("chunk_entry", "event_entry", "event_actor", "actor_name", "revision_entity"),
         *("revision_period", "artifact_source", "passage_statistics", "backfill_item"),
+        *("audience", "audience_member"),
         *("word_change", "word_frequency"),
     },
     "the index: a projection": {"index_entry", "index_generation"},

@@ -342,13 +342,14 @@ BEGIN
 END;
 $$ LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp;
 
+DROP TRIGGER relabel_entries ON artifact_revision;
 CREATE OR REPLACE FUNCTION relabel_entries() RETURNS TRIGGER AS $$
 BEGIN
     IF NEW.title IS DISTINCT FROM OLD.title THEN
         UPDATE revision_chunk c
-        SET words = setweight(to_tsvector('english', coalesce(NEW.title, '')), 'A')
-                    || to_tsvector('english', substr(t.content, c.start_char + 1,
-                                                     c.end_char - c.start_char))
+        SET words = setweight(words_of_text(coalesce(NEW.title, '')), 'A')
+                    || words_of_text(substr(t.content, c.start_char + 1,
+                                            c.end_char - c.start_char))
         FROM revision_text t
         WHERE t.artifact_uid = NEW.artifact_uid AND t.revision_id = NEW.revision_id
           AND c.artifact_uid = NEW.artifact_uid AND c.revision_id = NEW.revision_id
@@ -381,6 +382,12 @@ BEGIN
     RETURN NULL;
 END;
 $$ LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp;
+CREATE TRIGGER relabel_entries
+    AFTER UPDATE OF title, artifact_type, source_ts ON artifact_revision
+    FOR EACH ROW
+    WHEN ((OLD.title, OLD.artifact_type, OLD.source_ts)
+          IS DISTINCT FROM (NEW.title, NEW.artifact_type, NEW.source_ts))
+    EXECUTE FUNCTION relabel_entries();
 
 -- Whoever sees a revision from now on sees everything that belongs to it.
 CREATE FUNCTION carry_audience() RETURNS TRIGGER AS $$

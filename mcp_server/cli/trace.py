@@ -7,7 +7,7 @@ from rich.tree import Tree
 from mcp_server.cli import tables
 from mcp_server.cli.safe_text import as_json as json_text
 from mcp_server.cli.safe_text import shown
-from mcp_server.cli.session import Memory, with_memory
+from mcp_server.cli.session import Memory, with_operator
 from memory_core.telemetry.tree import (
     JOBS_SHOWN,
     Node,
@@ -26,7 +26,7 @@ def run(subject: str, *, as_json: bool) -> None:
             wanted = await find_subject(session, subject)
         return await read_tree(runtime.database, wanted, runtime.settings.prices)
 
-    nodes = with_memory(work)
+    nodes = with_operator(work)
     if as_json:
         print(json_text({"trees": [node.as_json() for node in nodes]}))
         return

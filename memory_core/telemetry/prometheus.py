@@ -16,6 +16,7 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
 from memory_core import __version__
+from memory_core.kernel import principal
 from memory_core.kernel.database import Row
 from memory_core.kernel.errors import MemoryFault
 from memory_core.log.lag import Lag, read_lags
@@ -54,6 +55,10 @@ class Metrics(Collector):
         return generate_latest(self._registry)
 
     async def _look(self) -> None:
+        with principal.system("the figures of the whole installation"):
+            await self._look_at_all()
+
+    async def _look_at_all(self) -> None:
         begun = time.monotonic()
         try:
             await self._runtime.open()

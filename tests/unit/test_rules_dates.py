@@ -143,3 +143,17 @@ def test_heading_without_year_takes_that_of_its_neighbour() -> None:
     text = "# 14 January 2025\n\nHello.\n\n# Dec 17\n\nWe decided to wait a week.\n"
     (event,) = propose(text, UNDATED).events
     assert event.event_time == datetime(2024, 12, 17, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("said", "day"),
+    [
+        ("Decision: We decided to launch the beta in May.", "2026-03-02"),
+        ("Decision: We decided in November to launch the beta.", None),
+        ("Decision: We decided in 2024 to launch the beta.", None),
+    ],
+)
+def test_a_month_ahead_is_what_was_decided_and_not_when(said: str, day: str | None) -> None:
+    [event] = propose(f"# Kick-off, 2 March 2026\n\n{said}\n", DocumentContext("note")).events
+
+    assert (event.event_time and event.event_time.date().isoformat()) == day

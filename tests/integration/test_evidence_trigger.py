@@ -12,7 +12,7 @@ from tests.pipeline_client import Pipeline
 
 TEXT = (
     "# Décisions 🚀\n\n"
-    "- We decided to launch the beta in May.\n- Bob Roth will test it by Friday.\n"
+    "- We decided to launch the beta in May.\n- Bob Roth will test the beta by Friday.\n"
 )
 INSERT = (
     "INSERT INTO event_evidence (event_id, artifact_uid, revision_id, start_char, end_char, quote)"

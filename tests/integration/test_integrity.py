@@ -36,7 +36,7 @@ async def pipeline(runtime: Runtime) -> Pipeline:
     pipeline = Pipeline(runtime, **SMALL_CHUNKS)
     await pipeline.remember("Decision: the zebra plan is accepted.", "first")
     await pipeline.remember("Decision: the okapi plan is accepted.", "first")
-    await pipeline.remember("Bob Roth will test it by Friday.", "second")
+    await pipeline.remember("Bob Roth will test the beta by Friday.", "second")
     await pipeline.remember(LONG, "third")
     await pipeline.extract()
     return pipeline
@@ -374,7 +374,7 @@ async def test_the_doctor_says_what_is_still_broken_after_a_repair(pipeline: Pip
 
 async def test_a_text_that_is_gone_is_beyond_repair_and_said_to_be(pipeline: Pipeline) -> None:
     [row] = await pipeline.rows(
-        "DELETE FROM revision_text WHERE content = 'Bob Roth will test it by Friday.' "
+        "DELETE FROM revision_text WHERE content = 'Bob Roth will test the beta by Friday.' "
         "RETURNING artifact_uid, revision_id"
     )
     broken = [line for line in await told(pipeline, repair=True) if not line[0]]

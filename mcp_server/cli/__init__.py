@@ -6,7 +6,17 @@ from typing import Annotated
 
 import typer
 
-from mcp_server.cli import backfill, command_record, events, jobs, keys, log, search, webhooks
+from mcp_server.cli import (
+    backfill,
+    command_record,
+    events,
+    jobs,
+    keys,
+    log,
+    search,
+    tenants,
+    webhooks,
+)
 from mcp_server.cli.search import Json
 from memory_core import __version__
 from memory_core.kernel.errors import FULL_DISK, ConfigurationFault, MemoryFault
@@ -57,6 +67,7 @@ app.add_typer(log.log, name="log", rich_help_panel=_OPERATE)
 app.add_typer(log.projections, name="projections", rich_help_panel=_OPERATE)
 app.add_typer(log.deadletters, name="deadletters", rich_help_panel=_OPERATE)
 app.add_typer(keys.app, name="keys", rich_help_panel=_OPERATE)
+app.add_typer(tenants.app, name="tenants", rich_help_panel=_OPERATE)
 app.add_typer(webhooks.app, name="webhooks", rich_help_panel=_OPERATE)
 
 

@@ -14,6 +14,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Self
 from uuid import UUID
 
+from memory_core.access import tenants
 from memory_core.kernel.database import Row, Session
 from memory_core.kernel.errors import InvalidInput, NotFound
 from memory_core.kernel.principal import SCOPES
@@ -100,7 +101,7 @@ async def create(
     if len(members) > _MAX_GROUPS:
         raise InvalidInput(f"A key has at most {_MAX_GROUPS} groups.")
     allowed = _scopes(scopes)
-    owner = await find_tenant(session, tenant)
+    owner = await tenants.find(session, tenant)
     text = new_text()
     prefix = prefix_of(text)
     assert prefix is not None
@@ -122,7 +123,7 @@ async def create(
 
 
 async def everyone(session: Session, tenant: str | None = None) -> list[Key]:
-    tenant_id = (await find_tenant(session, tenant))["tenant_id"] if tenant is not None else None
+    tenant_id = (await tenants.find(session, tenant))["tenant_id"] if tenant is not None else None
     return [Key.of(row) for row in await session.all("list_keys", tenant_id=tenant_id)]
 
 
@@ -139,15 +140,6 @@ async def revoke(session: Session, text: str) -> Key:
     found = await session.one("revoke_key", prefix=rows[0]["prefix"])
     assert found is not None
     return Key.of({**rows[0], **found})
-
-
-async def find_tenant(session: Session, name: str) -> Row:
-    row = await session.one("tenant_named", name=name.strip().lower())
-    if row is None:
-        raise NotFound(
-            f"There is no tenant {name[:80]!r}. The tenant of a memory without others is 'default'."
-        )
-    return row
 
 
 def _name(what: str, text: str) -> str:

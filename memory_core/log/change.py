@@ -23,6 +23,7 @@ class AggregateType(StrEnum):
     MEMORY = "memory"
     CONVERSATION = "conversation"
     BACKFILL = "backfill"
+    TENANT = "tenant"
 
 
 class ChangeType(StrEnum):
@@ -44,6 +45,9 @@ class ChangeType(StrEnum):
     BACKFILL_RESUMED = "backfill.resumed"
     BACKFILL_CANCELLED = "backfill.cancelled"
     BACKFILL_FINISHED = "backfill.finished"
+    TENANT_CREATED = "tenant.created"
+    TENANT_SUSPENDED = "tenant.suspended"
+    TENANT_RESUMED = "tenant.resumed"
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -172,3 +176,9 @@ def of_backfill(event_type: ChangeType, backfill_id: UUID, **payload: Any) -> Ne
         event_type,
         payload={"backfill_id": str(backfill_id), **payload},
     )
+
+
+def of_tenant(event_type: ChangeType, tenant_id: UUID) -> NewChange:
+    """A name says whose memory it is: the log has the id."""
+    payload = {"tenant_id": str(tenant_id)}
+    return NewChange(AggregateType.TENANT, tenant_id, event_type, payload=payload)

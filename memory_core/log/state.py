@@ -48,6 +48,9 @@ def fold(data: dict[str, Any], change: Change) -> dict[str, Any]:
         return _fold_history(new, what, change)
     if kind == "backfill":
         return {**new, **change.payload, "status": what}
+    if kind == "tenant":
+        status = "suspended" if what == "suspended" else "active"
+        return {**new, **change.payload, "status": status}
     return {**new, **change.payload, "exists": what != "deleted"}
 
 

@@ -52,6 +52,36 @@ WHERE prefix = %(prefix)s
 SELECT tenant_id, name, status FROM tenant
 WHERE name = %(name)s OR tenant_id::text = %(name)s;
 
+-- fragment: tenant_columns
+t.tenant_id, t.name, t.status, t.created_at,
+(SELECT count(*) FROM access_key k
+ WHERE k.tenant_id = t.tenant_id AND k.revoked_at IS NULL
+   AND (k.expires_at IS NULL OR k.expires_at > now())) AS keys
+
+-- name: add_tenant
+-- No row when the name is taken.
+INSERT INTO tenant (name) VALUES (%(name)s)
+ON CONFLICT (name) DO NOTHING
+RETURNING tenant_id, name, status, created_at;
+
+-- name: list_tenants
+SELECT
+-- include: tenant_columns
+FROM tenant t
+ORDER BY t.created_at, t.name;
+
+-- name: tenant_by_id
+SELECT
+-- include: tenant_columns
+FROM tenant t
+WHERE t.tenant_id = %(tenant_id)s;
+
+-- name: set_tenant_status
+-- No row when it has that status already.
+UPDATE tenant SET status = %(status)s
+WHERE tenant_id = %(tenant_id)s AND status <> %(status)s
+RETURNING tenant_id;
+
 -- name: database_seconds
 -- The one clock by which all servers count.
 SELECT extract(epoch FROM clock_timestamp())::float8 AS seconds;

@@ -22,6 +22,7 @@ DOMAIN = {
     "memory",
     "history_turn",
     "backfill",
+    "tenant",
 }
 # Every other table, and why a write to it is no change of the memory.
 OTHERS = {
@@ -38,7 +39,7 @@ OTHERS = {
     },
     "caches, imports, audit and access": {
         *("extraction_cache", "embedding_cache", "import_address", "tool_calls", "rate_window"),
-        *("access_key", "tenant", "schema_migration"),
+        *("access_key", "schema_migration"),
     },
 }
 # Neither adds, removes nor alters anything that a tool shows.

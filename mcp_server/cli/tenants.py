@@ -1,0 +1,51 @@
+"""`mcp-memory tenants …`: organisations whose memories are kept apart."""
+
+from typing import Annotated
+
+import typer
+
+from mcp_server.cli.search import Json
+
+app = typer.Typer(no_args_is_help=True, help="Organisations whose memories are kept apart.")
+
+Name = Annotated[
+    str, typer.Argument(help="The tenant's name, or its id.", metavar="NAME", show_default=False)
+]
+
+
+@app.command("create")
+def create(
+    name: Annotated[
+        str,
+        typer.Argument(help="1 to 63 of a-z, 0-9 and hyphens.", metavar="NAME", show_default=False),
+    ],
+    as_json: Json = False,
+) -> None:
+    """Make a tenant, with an empty memory."""
+    from mcp_server.cli import tenant_actions
+
+    tenant_actions.create(name, as_json=as_json)
+
+
+@app.command("list")
+def list_(as_json: Json = False) -> None:
+    """All tenants, with their status and the number of their keys."""
+    from mcp_server.cli import tenant_actions
+
+    tenant_actions.list_(as_json=as_json)
+
+
+@app.command("suspend")
+def suspend(name: Name, as_json: Json = False) -> None:
+    """Refuse a tenant's keys and tokens within a second. Its data stays."""
+    from mcp_server.cli import tenant_actions
+
+    tenant_actions.suspend(name, as_json=as_json)
+
+
+@app.command("resume")
+def resume(name: Name, as_json: Json = False) -> None:
+    """Let the keys and tokens of a suspended tenant in again."""
+    from mcp_server.cli import tenant_actions
+
+    tenant_actions.resume(name, as_json=as_json)

@@ -1,0 +1,94 @@
+"""Tenants: organisations whose data is kept apart. Made, listed, suspended and resumed."""
+
+import re
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any, Literal
+from uuid import UUID
+
+from memory_core.kernel.database import Database, Row, Session
+from memory_core.kernel.errors import Conflict, InvalidInput, NotFound
+from memory_core.kernel.principal import DEFAULT_TENANT
+from memory_core.log import origin
+from memory_core.log.appending import append
+from memory_core.log.change import ChangeType, of_tenant
+
+_NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
+# A tenant is found by its name or its id: no name may pass for the id of another tenant.
+_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+Status = Literal["active", "suspended"]
+
+
+@dataclass(frozen=True, slots=True)
+class Tenant:
+    tenant_id: UUID
+    name: str
+    status: str
+    created_at: datetime
+    keys: int = 0  # in force, were the tenant active
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "tenant_id": str(self.tenant_id),
+            "name": self.name,
+            "status": self.status,
+            "created_at": self.created_at,
+            "keys": self.keys,
+        }
+
+
+async def create(database: Database, name: str) -> Tenant:
+    if not _NAME.fullmatch(name) or _ID.fullmatch(name):
+        raise InvalidInput(
+            "The name of a tenant has 1 to 63 characters, each of them a-z, 0-9 or a hyphen. The "
+            "first is no hyphen, and the whole does not look like an id (a UUID)."
+        )
+    async with database.transaction() as session:
+        row = await session.one("add_tenant", name=name)
+        if row is None:
+            raise Conflict(f"There is a tenant {name!r} already: choose another name.")
+        await _append(session, ChangeType.TENANT_CREATED, row["tenant_id"])
+    return Tenant(**row)
+
+
+async def everyone(database: Database) -> list[Tenant]:
+    async with database.session() as session:
+        return await session.rows(Tenant, "list_tenants")
+
+
+async def suspend(database: Database, name: str) -> Tenant:
+    """Its keys and tokens are refused; its data stays. To suspend again changes nothing."""
+    return await _set_status(database, name, "suspended", ChangeType.TENANT_SUSPENDED)
+
+
+async def resume(database: Database, name: str) -> Tenant:
+    return await _set_status(database, name, "active", ChangeType.TENANT_RESUMED)
+
+
+async def find(session: Session, name: str) -> Row:
+    """By name or by id."""
+    row = await session.one("tenant_named", name=name.strip().lower())
+    if row is None:
+        raise NotFound(f"There is no tenant {name[:80]!r}: `mcp-memory tenants list` shows them.")
+    return row
+
+
+async def _set_status(database: Database, name: str, status: Status, change: ChangeType) -> Tenant:
+    async with database.transaction() as session:
+        tenant_id = (await find(session, name))["tenant_id"]
+        if tenant_id == DEFAULT_TENANT and status == "suspended":
+            raise InvalidInput(
+                "The default tenant cannot be suspended: the command line and stdio work in it. "
+                "To refuse a client, revoke its key."
+            )
+        changed = await session.one("set_tenant_status", tenant_id=tenant_id, status=status)
+        [tenant] = await session.rows(Tenant, "tenant_by_id", tenant_id=tenant_id)
+        if changed is not None:
+            await _append(session, change, tenant_id)
+    return tenant
+
+
+async def _append(session: Session, change: ChangeType, tenant_id: UUID) -> None:
+    """The change is seen in the tenant that it is about, and in no other."""
+    by = replace(origin.current(), tenant_id=tenant_id)
+    await append(session, [of_tenant(change, tenant_id)], by=by)

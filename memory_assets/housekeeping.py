@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime
 from typing import Any
 
 import dagster as dg
@@ -16,9 +17,10 @@ from memory_core.kernel.database import Database
 from memory_core.kernel.settings import Settings
 from memory_core.log import upkeep
 from memory_core.telemetry.retention import keep_audit
-from memory_core.upkeep import cache, statistics
+from memory_core.upkeep import cache, retention, statistics
 from memory_core.upkeep.vacuum import vacuum
 from stack import dagster_lineage
+from stack.dagster_orchestrator import DagsterOrchestrator
 
 # At most this much in one go: the rest is left for the next hour.
 RUNS_PER_TIME = 5_000
@@ -33,7 +35,8 @@ _RUNS_PER_BATCH = 100
     kinds={"postgres", "dagster"},
     tags={"cost": "none", "serves": "operators"},
     description="""\
-Upkeep, every hour, in small steps while everything else goes on. Keys of superseded and old
+Upkeep, every hour, in small steps while everything else goes on. Documents whose retention policy
+has run out are deleted. Keys of superseded and old
 revisions are retired beyond `MAX_LIVE_PARTITIONS` (they come back when a user asks for their
 events again); finished runs are forgotten after `HISTORY_DAYS` unless they are the last that is
 known of a listed partition; cached answers that nothing can ask for again are dropped, and what
@@ -49,8 +52,11 @@ def housekeeping(context: dg.AssetExecutionContext, memory: MemoryResource) -> d
 async def _keep_house(context: dg.AssetExecutionContext, memory: MemoryResource) -> dict[str, Any]:
     settings = memory.settings
     async with memory.database(connections=2) as database, _alone(database):
+        expired = await retention.run(database, DagsterOrchestrator(), datetime.now(UTC))
         retired = await partition_retirement.retire(database, settings.max_live_partitions)
         done: dict[str, Any] = {
+            "expired_documents": len(expired.deleted),
+            "expired_documents_that_failed": len(expired.failed),
             "live_partitions": retired.live,
             "retired_partitions": retired.retired,
             "pruned_runs": await _prune_runs(context, database, settings.history_days),

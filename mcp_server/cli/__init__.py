@@ -13,6 +13,7 @@ from mcp_server.cli import (
     jobs,
     keys,
     log,
+    retention,
     search,
     tenants,
     webhooks,
@@ -68,6 +69,7 @@ app.add_typer(log.projections, name="projections", rich_help_panel=_OPERATE)
 app.add_typer(log.deadletters, name="deadletters", rich_help_panel=_OPERATE)
 app.add_typer(keys.app, name="keys", rich_help_panel=_OPERATE)
 app.add_typer(tenants.app, name="tenants", rich_help_panel=_OPERATE)
+app.add_typer(retention.app, name="retention", rich_help_panel=_OPERATE)
 app.add_typer(webhooks.app, name="webhooks", rich_help_panel=_OPERATE)
 
 

@@ -1,10 +1,11 @@
 """Deleting an artifact with everything that came of it."""
 
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from memory_core.artifacts.reading import resolve_uid
 from memory_core.kernel import principal
-from memory_core.kernel.database import Session
+from memory_core.kernel.database import Database, Session
 from memory_core.kernel.errors import NotFound
 from memory_core.kernel.orchestrator import Orchestrator
 from memory_core.log.appending import append
@@ -35,14 +36,26 @@ async def delete_artifact(
         if await session.one("sees_latest_revision", uid=uid) is None:
             raise _not_found(uid)
     with principal.system("what a document leaves in caches and lineage is not the principal's"):
-        return await delete_uid(runtime, uid, ChangeType.ARTIFACT_DELETED)
+        return await delete_uid(
+            runtime.database, runtime.orchestrator, uid, ChangeType.ARTIFACT_DELETED
+        )
 
 
-async def delete_uid(runtime: Runtime, uid: str, change: ChangeType) -> Deleted:
-    """By the system, once it is known that this artifact may be deleted."""
-    async with runtime.database.transaction() as session:
+async def delete_uid(
+    database: Database,
+    orchestrator: Orchestrator,
+    uid: str,
+    change: ChangeType,
+    *,
+    only_if: Callable[[Session], Awaitable[bool]] | None = None,
+) -> Deleted:
+    """By the system, once it is known that this artifact may be deleted. `only_if` is asked when no
+    other writer can change the artifact any more; without its consent nothing is found."""
+    async with database.transaction() as session:
         await session.run("lock_artifact", uid=uid)
-        counts = await _delete_rows(session, uid, runtime.orchestrator)
+        if only_if is not None and not await only_if(session):
+            raise _not_found(uid)
+        counts = await _delete_rows(session, uid, orchestrator)
         if not counts["revisions"]:
             raise _not_found(uid)
         [position] = await append(session, [of_artifact(change, uid)])

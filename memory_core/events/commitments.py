@@ -85,7 +85,7 @@ async def list_commitments(
         read = 0
         while read < len(ids) and len(found) <= limit:
             at_once = ids[read : read + _READ_AT_ONCE]
-            judged = await _judge(session, at_once, moment)
+            judged = await judge(session, at_once, moment)
             found += [one for one in judged if _is_wanted(one, status)]
             read += len(at_once)
         shown = found[:limit]
@@ -100,7 +100,7 @@ async def list_commitments(
     return CommitmentPage(shown, evidence, candidates, total, truncated)
 
 
-async def _judge(session: Session, ids: list[UUID], now: datetime) -> list[Commitment]:
+async def judge(session: Session, ids: list[UUID], now: datetime) -> list[Commitment]:
     """These promises, in this order, with what became of them."""
     rows = {row["event_id"]: row for row in await session.all("statements_by_id", ids=ids)}
     promises = [Statement.of(row) for row in rows.values()]

@@ -1,0 +1,140 @@
+"""Retention: documents whose policy has run out are deleted, each in a transaction of its own.
+
+`1y` is counted from the moment at which the latest revision was stored, or restored. It is not
+counted from the document's own date: an import of old mail would be gone within the hour.
+"""
+
+import logging
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import datetime
+from uuid import UUID
+
+from memory_core.artifacts.deletion import delete_uid
+from memory_core.events.commitments import Commitment, judge
+from memory_core.kernel import principal
+from memory_core.kernel.database import Database, Row, Session
+from memory_core.kernel.errors import NotFound, PostgresUnavailable
+from memory_core.kernel.orchestrator import Orchestrator
+from memory_core.log.change import ChangeType
+from memory_core.log.origin import acting
+
+log = logging.getLogger(__name__)
+
+# The most documents of one run: the rest is left for the next.
+DOCUMENTS_PER_RUN = 1_000
+_PAGE = 50
+_WHY = "the retention policy of a document has run out"
+
+
+@dataclass(frozen=True, slots=True)
+class Expired:
+    artifact_uid: str
+    tenant_id: UUID
+    policy: str
+    title: str | None
+    source_system: str
+    due: datetime | None  # None: its promises are resolved
+
+
+@dataclass(slots=True)
+class Outcome:
+    found: list[Expired] = field(default_factory=list)
+    deleted: list[str] = field(default_factory=list)
+    failed: dict[str, str] = field(default_factory=dict)  # kinds of error, by uid
+
+
+async def expired(
+    session: Session, now: datetime, *, most: int = DOCUMENTS_PER_RUN, uid: str | None = None
+) -> list[Expired]:
+    """In the order of their uids. The session is the system's."""
+    found: list[Expired] = []
+    after = ""
+    while len(found) < most:
+        page = await session.all("retention_candidates", now=now, after=after, uid=uid, limit=_PAGE)
+        found += await _run_out(session, page, now)
+        if len(page) < _PAGE:
+            break
+        after = page[-1]["artifact_uid"]
+    return found[:most]
+
+
+async def run(
+    database: Database,
+    orchestrator: Orchestrator,
+    now: datetime,
+    *,
+    dry_run: bool = False,
+    most: int = DOCUMENTS_PER_RUN,
+) -> Outcome:
+    """Delete what has expired. A document that cannot be deleted is left for the next run."""
+    with principal.system(_WHY):
+        async with database.session() as session:
+            outcome = Outcome(await expired(session, now, most=most))
+    for document in [] if dry_run else outcome.found:
+        try:
+            if await _delete(database, orchestrator, document, now):
+                outcome.deleted.append(document.artifact_uid)
+        except PostgresUnavailable:
+            raise  # the others would fail in the same way
+        except Exception as error:
+            log.exception("%s has expired and could not be deleted", document.artifact_uid)
+            outcome.failed[document.artifact_uid] = type(error).__name__
+    return outcome
+
+
+async def _delete(
+    database: Database, orchestrator: Orchestrator, document: Expired, now: datetime
+) -> bool:
+    uid = document.artifact_uid
+
+    async def still_expired(session: Session) -> bool:
+        # It may have been revised or relabelled since it was listed.
+        return bool(await expired(session, now, uid=uid))
+
+    with (
+        principal.system(_WHY, document.tenant_id),
+        acting(source="retention", tenant_id=document.tenant_id),
+    ):
+        try:
+            await delete_uid(
+                database, orchestrator, uid, ChangeType.ARTIFACT_EXPIRED, only_if=still_expired
+            )
+        except NotFound:
+            return False
+    return True
+
+
+async def _run_out(session: Session, page: list[Row], now: datetime) -> list[Expired]:
+    promises = [id_ for row in page for id_ in row["promises"]]
+    judged = await judge(session, promises, now) if promises else []
+    by_id = {one.event["event_id"]: one for one in judged}
+    return [
+        Expired(
+            row["artifact_uid"],
+            row["tenant_id"],
+            row["policy"],
+            row["title"],
+            row["source_system"],
+            row["due"],
+        )
+        for row in page
+        if row["due"] is not None
+        or await _is_resolved(session, row, [by_id.get(id_) for id_ in row["promises"]])
+    ]
+
+
+async def _is_resolved(
+    session: Session, row: Row, commitments: Iterable[Commitment | None]
+) -> bool:
+    """All were done, as documents tell that the owner of this one may see: the system, which
+    judges, sees those of all tenants and users."""
+    reports: set[str] = set()
+    for one in commitments:
+        if one is None or one.fulfilled_by is None:
+            return False
+        reports.add(one.fulfilled_by["artifact_uid"])
+    seen = await session.values(
+        str, "reports_owner_sees", uid=row["artifact_uid"], reports=sorted(reports)
+    )
+    return reports <= set(seen)

@@ -157,3 +157,25 @@ def test_what_a_run_writes_of_a_document_deleted_meanwhile_goes_with_the_next_up
     assert pipeline.wait_finished(pipeline.launch("keep_house")) == "SUCCESS"
 
     assert everything(pipeline) == {}
+
+
+def test_a_document_that_has_expired_goes_with_the_next_upkeep(pipeline: Pipeline) -> None:
+    kept = pipeline.ingest(KEPT, title="kept")
+    gone = by_tool(pipeline)
+    eventually(lambda: all(job["status"] == "DONE" for job in jobs(pipeline)), what="all events")
+    pipeline.wait_idle()
+    pipeline.sql(
+        "UPDATE artifact_revision SET retention_policy = 'custom', expires_at = now() "
+        "WHERE artifact_uid = %s RETURNING 1",
+        gone["artifact_uid"],
+    )
+
+    assert pipeline.wait_finished(pipeline.launch("keep_house")) == "SUCCESS"
+
+    assert uids(pipeline) == []
+    assert pipeline.call("artifact_get", artifact_uid=kept["artifact_uid"])["content"] == KEPT
+    expired = pipeline.sql(
+        "SELECT payload ->> 'artifact_uid' AS uid FROM log.events "
+        "WHERE event_type = 'artifact.expired'"
+    )
+    assert [row["uid"] for row in expired] == [gone["artifact_uid"]]

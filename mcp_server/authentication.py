@@ -27,7 +27,7 @@ _SCOPES = {"/metrics": "admin"}
 _NO_SCOPE = frozenset({"/mcp", HEALTH})
 # How long a credential may be out of force while an answer goes on.
 CHECK_SECONDS = 0.5
-# Whoever asks for /health without a key.
+# A client that asks for /health without a key.
 _STRANGER = Principal(user="", scopes=frozenset())
 _BEARER = re.compile(r"bearer +([A-Za-z0-9._~+/=-]{1,8192})", re.IGNORECASE | re.ASCII)
 

@@ -115,7 +115,7 @@ def _tell(call: Call, context: SpanContext, seconds: float) -> None:
 
 
 def _asker() -> SpanContext | None:
-    """The span of whoever called, where the protocol named one: the SDK reads it."""
+    """The caller's span, where the protocol named one: the SDK reads it."""
     found = get_current_span().get_span_context()
     if found.is_valid:
         return SpanContext(f"{found.trace_id:032x}", f"{found.span_id:016x}")

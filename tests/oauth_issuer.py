@@ -47,12 +47,12 @@ class Issuer:
         self.more_entries: list[dict[str, Any]] = []
         self.fetched = 0
         self._socket = socket.create_server(("127.0.0.1", 0))
-        self.url = f"http://127.0.0.1:{self._socket.getsockname()[1]}/realms/work"
+        self.url = f"http://127.0.0.1:{self._socket.getsockname()[1]}/realms/example"
         self.claimed_issuer = self.url
         app = Starlette(
             routes=[
-                Route("/realms/work/.well-known/openid-configuration", self._metadata),
-                Route("/realms/work/keys", self._published),
+                Route("/realms/example/.well-known/openid-configuration", self._metadata),
+                Route("/realms/example/keys", self._published),
             ]
         )
         self._server = uvicorn.Server(uvicorn.Config(app, log_level="critical", lifespan="off"))

@@ -74,6 +74,6 @@ def with_memory(work: Callable[[Memory], Awaitable[T]]) -> T:
 
 
 def with_operator(work: Callable[[Memory], Awaitable[T]]) -> T:
-    """For what concerns the whole installation, whoever stored what."""
+    """For what concerns the whole installation, of every user and tenant."""
     with principal.system("a command of the person who runs the installation"):
         return with_memory(work)

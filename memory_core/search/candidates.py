@@ -14,13 +14,13 @@ from memory_core.search.query_text import Asked
 # The rarest words of a query are looked for; a long query has more than anybody needs.
 MOST_WORDS = 16
 # The rarest words are followed to all their chunks, as long as these are not more. Of the others,
-# so many are followed: to as many chunks in which they are strong, and that have all of them.
+# _COMMON are followed: to the chunks in which they are strong, and to those that have all of them.
 _FOLLOWED = 8_000
 _COMMON = 8
 _FOLLOWED_STRONG = 12_000
 _FOLLOWED_EVERY = 5_000
 _FOLLOWED_TO_THE_LETTER = 6_000
-# So many are scored; more where many common words leave it open which are the best.
+# How many chunks are scored: more where many common words leave it open which are the best.
 _SCORED = 500
 _FEW_COMMON = 3
 _SCORED_OF_MANY = 1_200

@@ -6,7 +6,7 @@ from memory_core.search.passage import Passage
 from memory_core.search.passage_filters import Filters
 from memory_core.search.passages import hybrid_search
 
-# With fewer events than this, passages are offered too: so many.
+# With fewer events than the first number, passages are offered too: the second number of them.
 FEW_EVENTS = 5
 _PASSAGES = 3
 

@@ -8,7 +8,7 @@ import Stemmer
 
 from memory_core.embedding import Embedder
 
-# Of each word so many, as far as they are near.
+# How many related words a word has at most, as far as they are near.
 _MOST = 4
 _NEAR = 0.45
 

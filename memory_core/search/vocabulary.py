@@ -2,7 +2,7 @@
 
 from memory_core.kernel.database import Database, Session
 
-# So many rows of changed words are read with every search; of more, some are folded first.
+# How many rows of changed words a search reads at most; of more, some are folded first.
 MOST_UNFOLDED = 500
 _FOLDED_AT_ONCE = 2_000
 _SAMPLE = 30

@@ -1,4 +1,4 @@
-"""What models were asked for during a call: whoever asks one adds to the call at hand."""
+"""What models were asked for during a call: each question is added to the call at hand."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -42,7 +42,7 @@ JOIN tenant t USING (tenant_id)
 WHERE k.prefix = %(prefix)s;
 
 -- name: note_use_of_key
--- At most once a minute, whoever asks.
+-- At most once a minute for each key.
 UPDATE access_key SET last_used_at = now()
 WHERE prefix = %(prefix)s
   AND (last_used_at IS NULL OR last_used_at < now() - interval '1 minute');

@@ -21,7 +21,7 @@ MEMORY = "mem_0123456789abcdef"
 
 @pytest.fixture
 def logged(settings: Settings) -> None:
-    """Two changes, of which a projection that nobody leads could not take in the first."""
+    """Two changes, of which a projection without a leader could not take in the first."""
 
     async def prepare(database: Database) -> None:
         async with database.session() as session:

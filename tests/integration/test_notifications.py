@@ -64,7 +64,7 @@ def test_without_jobs_there_is_nothing_to_look_after(listener: Notifications) ->
     [
         ("next_run_at = now() - interval '1 minute'", -3600, -60),
         ("next_run_at = now() + interval '1 hour'", 3000, 3600),
-        # A run may die: somebody has to look.
+        # A run may die: the sensor has to look.
         ("status = 'PROCESSING', locked_at = now()", 0, 0),
         ("status = 'DONE'", None, None),
         ("status = 'FAILED'", None, None),

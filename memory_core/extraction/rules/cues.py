@@ -140,7 +140,7 @@ CUES: tuple[Cue, ...] = (
         r"due (?:by|on|at|in|before)\b)"),
     commitment(CLEAR, "voiced talk_only speech",
         rf"\bwhat I(?:'d| would)? (?:like|want) you(?: guys| all)? to do is {PROMISE}\b"),
-    # What a chair hands out, to somebody the transcript does not name.
+    # What a chair hands out, to a person the transcript does not name.
     commitment(LIKELY, "voiced talk_only",
         r"(?P<who>(?i:you))(?:'ll|'re (?i:going to|gonna)| (?i:will|are (?:going to|gonna)))"
         rf"{SOON} "

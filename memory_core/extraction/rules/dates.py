@@ -50,7 +50,7 @@ _DATE = re.compile(
 _VAGUE = re.compile(
     r"\b(?:early|beginning of|start of|since|every|each|most|not|of|from)\s+$", re.IGNORECASE
 )
-# Happened before the day of the text, nobody knows when.
+# Happened before the day of the text, on an unknown day.
 _LONG_AGO = re.compile(
     r"\b(?:last (?:week|month|year|quarter|time|night)|ago|earlier|previously|originally|formerly|"
     r"initially|historically|used to|in the past|back (?:in|then)|once|since|had been|"

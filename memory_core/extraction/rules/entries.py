@@ -41,7 +41,7 @@ _UNDECIDED = re.compile(
     r"(?:have|has|did) not (?:yet )?(?:decide|settle|agree)d?)\b|\bproposed\b",
     re.IGNORECASE,
 )
-# "We will use Postgres", "Initially, we chose …": somebody sets a direction.
+# "We will use Postgres", "Initially, we chose …": the author sets a direction.
 _RESOLVES = re.compile(
     r"^(?:[\w ,'\-]{0,60}, |therefore |instead |so )?(?:we|i|the (?:team|group|board|project))"
     r"(?:'ve| have| also| therefore| now| all)*(?:(?:'ll| will| shall|'re going to| are going to| "
@@ -192,7 +192,7 @@ class Entries:
         return self._listed_event(sentence, block)
 
     def _boxed(self, sentence: Sentence, block: Block) -> Draft | None:
-        """A ticked box is done. An open one is a promise where somebody has it."""
+        """A ticked box is done. An open one is a promise where it has an owner."""
         said = sentence.words
         if not _is_worded(said):
             return None
@@ -254,7 +254,7 @@ class Entries:
             return None
         planned = _PLANNED.search(block.section.title) and not block.section.release
         if category is Category.CHANGE and planned and not _HAS_CHANGED.search(said):
-            return None  # "Changes" may be those that somebody wants
+            return None  # "Changes" may be wishes
         if block.bullet and not block.explains:
             return self._item(sentence, block, category, confidence.SECTION, 0, None)
         states = block.lead and not _META.search(said) and not block.section.inherited
@@ -326,7 +326,7 @@ class Entries:
             return Assignment(owners, given.body)
         if block.section.owner:
             return Assignment((self.roster.resolve(block.section.owner),), given.body)
-        # What a chair writes down is somebody else's, unless it says "I".
+        # What a chair writes down is another person's, unless it says "I".
         if block.spoken and block.speaker and _OWN.match(raw):
             return Assignment((block.speaker,), given.body)
         return given

@@ -90,7 +90,7 @@ _MAX_LEAD_IN = 60
 
 
 def is_placeholder(sentence: str) -> bool:
-    """A template that nobody filled in."""
+    """A template that was not filled in."""
     return _PLACEHOLDER.search(sentence) is not None
 
 

@@ -50,7 +50,7 @@ _TAKES_ON = re.compile(
     r"dig (?:up|out)|type (?:it|this|up)|let (?:you|[A-Z]\w+) know (?:when|whether|what|how|by|if)|"
     r"give (?:you|[A-Z]\w+) (?:a call|an update|the)|have (?:\w+ ){1,4}(?:done|ready|sent))\b"
 )
-# Words of somebody who is still looking for them: what is said so is not told again.
+# Words of a speaker who is still looking for them: what is said so is not told again.
 _CLAUSE_END = re.compile(r"(?:[,;:)-]|\b(?:but|and|so|that|then)) $")
 # What was decided or promised elsewhere.
 _REMINDS = re.compile(
@@ -262,7 +262,7 @@ class Hits:
         return max(sure, confidence.WEAK)
 
     def _assigns(self, sentence: Sentence, match: re.Match[str], block: Block) -> bool:
-        """Whether "you will …" hands out work: to somebody who is called, or from the chair."""
+        """Whether "you will …" hands out work: to a person who is called, or from the chair."""
         if self._addressed(sentence, match):
             return True
         chair = _CHAIR.search(block.speaker or "") is not None

@@ -20,7 +20,7 @@ _TITLE = re.compile(r"\b(?:rfc|pep|kep|adr)\b|\bproposal\b|\bspecification\b", r
 class Manner:
     # Phrases describe more often than they report, and capitalised words are things.
     describes: bool
-    # Somebody wrote it, so "I" is a person even where nothing says who.
+    # It has an author, so "I" is a person even where nothing says who.
     authored: bool
     # Free speech: what is said passes by unless it is said clearly.
     speech: bool

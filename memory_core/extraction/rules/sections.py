@@ -66,7 +66,7 @@ def clean_title(raw: str) -> str:
     return _NUMBERING.sub("", title, count=1) if _NUMBERING.match(title) else title
 
 
-# Lists of what would have to be done: nobody has promised or done it.
+# Lists of what would have to be done: it is neither promised nor done.
 _CRITERIA = re.compile(r"\b(?:checklist|criteria|questionnaire|template|sign-?off)\b")
 # "1.4.0 (2024-03-05)", "Version 2", "[0.9.1] - 2024-03-05": what is listed below was released.
 _RELEASE = re.compile(

@@ -25,7 +25,7 @@ def is_joined(token: str) -> bool:
 
 
 def clean(raw: str) -> str:
-    """What was said, as somebody would write it."""
+    """What was said, as a writer would put it."""
     told: list[str] = []
     filled = False
     for token in raw.split():

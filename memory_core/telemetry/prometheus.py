@@ -6,7 +6,8 @@ Postgres away, the process tells of itself.
 
 import asyncio
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
@@ -17,7 +18,6 @@ from prometheus_client.registry import Collector
 
 from memory_core import __version__
 from memory_core.kernel import principal
-from memory_core.kernel.database import Row
 from memory_core.kernel.errors import MemoryFault
 from memory_core.log.lag import Lag, read_lags
 from memory_core.runtime import Runtime
@@ -32,6 +32,21 @@ _KNOWN_SECONDS = 5.0
 _SPARING = 20.0
 
 
+@dataclass(frozen=True, slots=True)
+class JobCount:
+    status: str
+    jobs: int
+
+
+@dataclass(frozen=True, slots=True)
+class OutboxCount:
+    """Deliveries of one status."""
+
+    status: str
+    messages: int
+    oldest_seconds: float | None
+
+
 class Metrics(Collector):
     def __init__(self, runtime: Runtime, *, known_seconds: float = _KNOWN_SECONDS) -> None:
         self._runtime = runtime
@@ -40,9 +55,9 @@ class Metrics(Collector):
         self._looking = asyncio.Lock()
         self._next_look = 0.0
         self._is_up = False
-        self._jobs: list[Row] = []
+        self._jobs: list[JobCount] = []
         self._oldest_job: float | None = None
-        self._outbox: list[Row] = []
+        self._outbox: list[OutboxCount] = []
         self._lags: list[Lag] = []
         self._registry = CollectorRegistry()
         self._registry.register(self)
@@ -63,10 +78,9 @@ class Metrics(Collector):
         try:
             await self._runtime.open()
             async with self._runtime.database.session() as session:
-                self._jobs = await session.all("jobs_by_status")
-                oldest = await session.one("oldest_pending_job")
-                self._oldest_job = oldest["seconds"] if oldest else None
-                self._outbox = await session.all("outbox_by_status")
+                self._jobs = await session.rows(JobCount, "jobs_by_status")
+                self._oldest_job = await session.maybe(float, "oldest_pending_job")
+                self._outbox = await session.rows(OutboxCount, "outbox_by_status")
                 await self._tails.look(session)
             self._lags = await read_lags(self._runtime.database)
             self._is_up = True
@@ -89,7 +103,7 @@ class Metrics(Collector):
         yield from self._of_process()
 
     def _of_queue(self) -> Iterator[Metric]:
-        jobs = {(row["status"],): row["jobs"] for row in self._jobs}
+        jobs = {(row.status,): row.jobs for row in self._jobs}
         yield gauge("jobs", "Jobs by status; DONE is an estimate.", ["status"], jobs)
         yield gauge(
             "job_oldest_pending_seconds",
@@ -161,9 +175,9 @@ class Metrics(Collector):
             label,
             {name: lag.dead_letters for name, lag in lags.items()},
         )
-        messages = {(row["status"],): row["messages"] for row in self._outbox}
+        messages = {(row.status,): row.messages for row in self._outbox}
         yield gauge("outbox_messages", "Deliveries that wait or failed.", ["status"], messages)
-        ages = {(row["status"],): row["oldest_seconds"] or 0.0 for row in self._outbox}
+        ages = {(row.status,): row.oldest_seconds or 0.0 for row in self._outbox}
         yield gauge("outbox_oldest_seconds", "Age of the oldest of them.", ["status"], ages)
 
     def _of_calls(self) -> Iterator[Metric]:
@@ -190,7 +204,7 @@ _POOL = {
 }
 
 
-def gauge(name: str, told: str, labels: list[str], values: dict[Any, float]) -> Metric:
+def gauge(name: str, told: str, labels: list[str], values: Mapping[Any, float]) -> Metric:
     family = GaugeMetricFamily(f"{PREFIX}_{name}", told, labels=labels)
     for label, value in values.items():
         family.add_metric(label, value)

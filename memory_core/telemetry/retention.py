@@ -18,8 +18,9 @@ async def keep_audit(database: Database, days: int, now: datetime | None = None)
     now = now or datetime.now(UTC)
     made = await _make_ahead(database, now)
     async with database.session() as session:
-        old = await session.all("old_audit_partitions", before=now - timedelta(days=days))
-    dropped = [row["name"] for row in old]
+        dropped = await session.values(
+            str, "old_audit_partitions", before=now - timedelta(days=days)
+        )
     for name in dropped:
         async with database.transaction() as session:
             await session.run("drop_audit_partition", name=name)
@@ -30,8 +31,6 @@ async def _make_ahead(database: Database, now: datetime) -> list[str]:
     span = {"first": now.date(), "months": MONTHS_AHEAD + 1}
     async with database.transaction() as session:
         # Looking costs nothing; making takes locks that the audit's writers wait for.
-        missing = await session.one("missing_audit_partitions", **span)
-        if missing is None or not missing["missing"]:
+        if not await session.value(int, "missing_audit_partitions", **span):
             return []
-        rows = await session.all("make_audit_partitions", **span)
-    return [row["name"] for row in rows]
+        return await session.values(str, "make_audit_partitions", **span)

@@ -16,6 +16,48 @@ from memory_core.telemetry.calls import Durations
 DELAY_SECONDS = 5.0
 
 
+@dataclass(frozen=True, slots=True)
+class Positions:
+    """Where counting begins in a process that has just started."""
+
+    job_event: int
+    model_call: int
+    extraction: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class TransitionCount:
+    prev_status: str
+    next_status: str
+    error: str
+    transitions: int
+    position: int
+
+
+@dataclass(frozen=True, slots=True)
+class CallCount:
+    """Calls of one model, of one kind and outcome."""
+
+    kind: str
+    model: str
+    outcome: str
+    calls: int
+    prompt_tokens: int
+    completion_tokens: int
+    cached_tokens: int
+    position: int
+    latencies: list[float]
+
+
+@dataclass(frozen=True, slots=True)
+class ExtractionFigures:
+    extractor: str
+    finished_at: datetime
+    seconds: float
+    events: int
+    rejections: list[str]
+
+
 @dataclass(slots=True)
 class Tails:
     prices: dict[str, Price]
@@ -38,43 +80,45 @@ class Tails:
 
     async def look(self, session: Session, *, delay: float = DELAY_SECONDS) -> None:
         if self._last_transition is None:
-            row = await session.one("telemetry_positions")
-            assert row is not None
-            self._last_transition, self._last_call = row["job_event"], row["model_call"]
-            self._last_extraction = row["extraction"]
+            start = await session.only(Positions, "telemetry_positions")
+            self._last_transition, self._last_call = start.job_event, start.model_call
+            self._last_extraction = start.extraction
             return
         await self._add_transitions(session, delay)
         await self._add_calls(session, delay)
         await self._add_extractions(session, delay)
 
     async def _add_transitions(self, session: Session, delay: float) -> None:
-        for row in await session.all(
-            "job_transitions_since", after=self._last_transition, delay=delay
+        for row in await session.rows(
+            TransitionCount, "job_transitions_since", after=self._last_transition, delay=delay
         ):
-            self.transitions[row["prev_status"], row["next_status"]] += row["transitions"]
-            if row["prev_status"] == "PROCESSING" and row["error"]:
-                self.failures[row["error"]] += row["transitions"]
-            self._last_transition = max(self._last_transition or 0, row["position"])
+            self.transitions[row.prev_status, row.next_status] += row.transitions
+            if row.prev_status == "PROCESSING" and row.error:
+                self.failures[row.error] += row.transitions
+            self._last_transition = max(self._last_transition or 0, row.position)
 
     async def _add_calls(self, session: Session, delay: float) -> None:
         last = self._last_call
-        for row in await session.all("model_calls_since", after=last, delay=delay):
-            model = row["model"]
-            self.model_calls[row["kind"], model, row["outcome"]] += row["calls"]
-            for name in ("prompt", "completion", "cached"):
-                self.tokens[model, name] += row[f"{name}_tokens"]
+        for row in await session.rows(CallCount, "model_calls_since", after=last, delay=delay):
+            model = row.model
+            self.model_calls[row.kind, model, row.outcome] += row.calls
+            self.tokens[model, "prompt"] += row.prompt_tokens
+            self.tokens[model, "completion"] += row.completion_tokens
+            self.tokens[model, "cached"] += row.cached_tokens
             if (price := self.prices.get(model)) is not None:
-                cost = price.of(row["prompt_tokens"], row["completion_tokens"])
+                cost = price.of(row.prompt_tokens, row.completion_tokens)
                 self.dollars[model] = self.dollars.get(model, 0.0) + cost
-            durations = self.call_seconds.setdefault(row["kind"], Durations())
-            for seconds in row["latencies"]:
+            durations = self.call_seconds.setdefault(row.kind, Durations())
+            for seconds in row.latencies:
                 durations.add(seconds)
-            self._last_call = max(self._last_call, row["position"])
+            self._last_call = max(self._last_call, row.position)
 
     async def _add_extractions(self, session: Session, delay: float) -> None:
-        for row in await session.all("extractions_since", after=self._last_extraction, delay=delay):
-            durations = self.extraction_seconds.setdefault(row["extractor"], Durations())
-            durations.add(row["seconds"])
-            self.events[row["extractor"]] += row["events"]
-            self.rejections.update(row["rejections"])
-            self._last_extraction = row["finished_at"]
+        for row in await session.rows(
+            ExtractionFigures, "extractions_since", after=self._last_extraction, delay=delay
+        ):
+            durations = self.extraction_seconds.setdefault(row.extractor, Durations())
+            durations.add(row.seconds)
+            self.events[row.extractor] += row.events
+            self.rejections.update(row.rejections)
+            self._last_extraction = row.finished_at

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any, Literal
 from uuid import UUID
 
-from memory_core.kernel.database import Database, Row, Session
+from memory_core.kernel.database import Database, Session
 from memory_core.kernel.errors import NotFound
 from memory_core.kernel.prices import Price
 from memory_core.kernel.short_ids import find_artifact_uid
@@ -17,6 +17,62 @@ CALLS_SHOWN = 1_000
 _TRACE = re.compile(r"[0-9a-f]{32}")
 
 NodeKind = Literal["call", "job", "run", "chunk", "model"]
+
+
+@dataclass(frozen=True, slots=True)
+class TracedJob:
+    job_id: UUID
+    artifact_uid: str
+    revision_id: str
+    status: str
+    requested_by: str | None
+    trace_id: str | None
+    requested_at: datetime
+    started_at: datetime | None
+    finished_at: datetime | None
+    last_error_code: str | None
+    title: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class AuditedCall:
+    """A call of a tool, as the audit keeps it."""
+
+    task_id: UUID | None
+    principal: str
+    transport: str
+    trace_id: str | None
+    span_id: str | None
+    parent_span_id: str | None
+    tool_name: str
+    error: str | None
+    tokens_used: int
+    cost_dollars: float
+    created_at: datetime
+    seconds: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Transition:
+    job_id: UUID
+    ts: datetime
+    next_status: str
+    detail: dict[str, Any] | None
+
+
+@dataclass(frozen=True, slots=True)
+class ModelCall:
+    job_id: UUID
+    run_id: str | None
+    attempt: int | None
+    chunk_index: int | None
+    kind: str
+    model: str
+    outcome: str
+    prompt_tokens: int
+    completion_tokens: int
+    seconds: float
+    called_at: datetime
 
 
 @dataclass(slots=True)
@@ -57,10 +113,9 @@ class Subject:
 async def find_subject(session: Session, text: str) -> Subject:
     """A trace by its 32 digits, a job by its id, a document by its uid or the beginning of it."""
     text = text.strip().lower()
-    if _TRACE.fullmatch(text):
-        row = await session.one("known_trace", trace_id=text)
-        if row is not None and row["known"]:
-            return Subject(trace_id=text)
+    is_trace = _TRACE.fullmatch(text) is not None
+    if is_trace and await session.value(bool, "known_trace", trace_id=text):
+        return Subject(trace_id=text)
     try:
         return Subject(job_id=UUID(text.removeprefix("job_")))
     except ValueError:
@@ -75,114 +130,122 @@ async def find_subject(session: Session, text: str) -> Subject:
 
 async def read_tree(database: Database, subject: Subject, prices: dict[str, Price]) -> list[Node]:
     async with database.session() as session:
-        jobs = await session.all(
+        jobs = await session.rows(
+            TracedJob,
             "traced_jobs",
             trace_id=subject.trace_id,
             job_id=subject.job_id,
             artifact_uid=subject.artifact_uid,
             limit=JOBS_SHOWN,
         )
-        traces = {row["trace_id"] for row in jobs} | {subject.trace_id}
-        calls = await session.all(
-            "traced_calls", trace_ids=[t for t in traces if t], limit=CALLS_SHOWN
+        traces = {row.trace_id for row in jobs} | {subject.trace_id}
+        calls = await session.rows(
+            AuditedCall, "traced_calls", trace_ids=[t for t in traces if t], limit=CALLS_SHOWN
         )
-        job_ids = [row["job_id"] for row in jobs]
-        transitions = await session.all("traced_transitions", job_ids=job_ids)
-        asked = await session.all("traced_model_calls", job_ids=job_ids)
+        job_ids = [row.job_id for row in jobs]
+        transitions = await session.rows(Transition, "traced_transitions", job_ids=job_ids)
+        asked = await session.rows(ModelCall, "traced_model_calls", job_ids=job_ids)
     if not jobs and not calls:
         raise NotFound("Nothing is known of it (any more): the audit is kept for AUDIT_DAYS.")
     nodes = [(row, _job(row, transitions, asked, prices)) for row in jobs]
     return _below_calls(calls, nodes)
 
 
-def _below_calls(calls: list[Row], jobs: list[tuple[Row, Node]]) -> list[Node]:
+def _below_calls(calls: list[AuditedCall], jobs: list[tuple[TracedJob, Node]]) -> list[Node]:
     """Jobs below the calls that requested them, calls below those that made them."""
-    nodes = {row["span_id"]: _call(row) for row in calls}
+    nodes = {row.span_id: _call(row) for row in calls}
     roots: list[Node] = []
     for row in calls:
-        parent = nodes.get(row["parent_span_id"])
-        (parent.children if parent is not None else roots).append(nodes[row["span_id"]])
-    for row, job in jobs:
-        asker = _asker(row, calls)
-        (nodes[asker["span_id"]].children if asker is not None else roots).append(job)
+        parent = nodes.get(row.parent_span_id)
+        (parent.children if parent is not None else roots).append(nodes[row.span_id])
+    for job, node in jobs:
+        asker = _asker(job, calls)
+        (nodes[asker.span_id].children if asker is not None else roots).append(node)
     for root in roots:
         _add_up(root)
     return roots
 
 
-def _asker(job: Row, calls: list[Row]) -> Row | None:
+def _asker(job: TracedJob, calls: list[AuditedCall]) -> AuditedCall | None:
     """The call that requested a job: the one that answered with it, or the first of its trace."""
-    of_trace = [call for call in calls if call["trace_id"] == job["trace_id"]]
-    naming = [call for call in of_trace if call["task_id"] == job["job_id"]]
+    of_trace = [call for call in calls if call.trace_id == job.trace_id]
+    naming = [call for call in of_trace if call.task_id == job.job_id]
     found = naming or of_trace
     return found[0] if found else None
 
 
-def _call(row: Row) -> Node:
+def _call(row: AuditedCall) -> Node:
     return Node(
         "call",
-        row["tool_name"],
-        at=row["created_at"],
-        seconds=row["seconds"],
-        outcome=row["error"] or "ok",
-        tokens=row["tokens_used"],
-        dollars=row["cost_dollars"] or None,
+        row.tool_name,
+        at=row.created_at,
+        seconds=row.seconds,
+        outcome=row.error or "ok",
+        tokens=row.tokens_used,
+        dollars=row.cost_dollars or None,
         details={
-            "trace_id": row["trace_id"],
-            "principal": row["principal"],
-            "transport": row["transport"],
+            "trace_id": row.trace_id,
+            "principal": row.principal,
+            "transport": row.transport,
         },
     )
 
 
-def _job(row: Row, transitions: list[Row], asked: list[Row], prices: dict[str, Price]) -> Node:
-    mine = [t for t in transitions if t["job_id"] == row["job_id"]]
-    calls = [call for call in asked if call["job_id"] == row["job_id"]]
-    end = row["finished_at"]
+def _job(
+    row: TracedJob,
+    transitions: list[Transition],
+    asked: list[ModelCall],
+    prices: dict[str, Price],
+) -> Node:
+    mine = [t for t in transitions if t.job_id == row.job_id]
+    calls = [call for call in asked if call.job_id == row.job_id]
+    end = row.finished_at
     return Node(
         "job",
-        str(row["job_id"]),
-        at=row["requested_at"],
-        seconds=(end - row["requested_at"]).total_seconds() if end else None,
-        outcome=row["status"],
+        str(row.job_id),
+        at=row.requested_at,
+        seconds=(end - row.requested_at).total_seconds() if end else None,
+        outcome=row.status,
         details={
-            "artifact_uid": row["artifact_uid"],
-            "revision_id": row["revision_id"],
-            "title": row["title"],
-            "trace_id": row["trace_id"],
-            "requested_by": row["requested_by"],
-            "error": row["last_error_code"],
+            "artifact_uid": row.artifact_uid,
+            "revision_id": row.revision_id,
+            "title": row.title,
+            "trace_id": row.trace_id,
+            "requested_by": row.requested_by,
+            "error": row.last_error_code,
             "waited_seconds": _waited(row),
         },
         children=_runs(mine, calls, prices),
     )
 
 
-def _waited(row: Row) -> float | None:
-    if row["started_at"] is None:
+def _waited(row: TracedJob) -> float | None:
+    if row.started_at is None:
         return None
-    return round(float((row["started_at"] - row["requested_at"]).total_seconds()), 3)
+    return round(float((row.started_at - row.requested_at).total_seconds()), 3)
 
 
-def _runs(transitions: list[Row], calls: list[Row], prices: dict[str, Price]) -> list[Node]:
+def _runs(
+    transitions: list[Transition], calls: list[ModelCall], prices: dict[str, Price]
+) -> list[Node]:
     """An attempt begins where a run claims the job, and ends with the next transition."""
     runs = []
     for this, following in zip(transitions, [*transitions[1:], None], strict=True):
-        if this["next_status"] != "PROCESSING":
+        if this.next_status != "PROCESSING":
             continue
-        detail = this["detail"] or {}
-        ended = (following["detail"] or {}) if following is not None else {}
+        detail = this.detail or {}
+        ended = (following.detail or {}) if following is not None else {}
         made = [
             call
             for call in calls
-            if (call["run_id"], call["attempt"]) == (detail.get("run"), detail.get("attempt"))
+            if (call.run_id, call.attempt) == (detail.get("run"), detail.get("attempt"))
         ]
         runs.append(
             Node(
                 "run",
                 str(detail.get("run")),
-                at=this["ts"],
-                seconds=(following["ts"] - this["ts"]).total_seconds() if following else None,
+                at=this.ts,
+                seconds=(following.ts - this.ts).total_seconds() if following else None,
                 outcome=_end(following, ended),
                 details={"attempt": detail.get("attempt"), "generation": detail.get("generation")},
                 children=_chunks(made, prices),
@@ -191,23 +254,23 @@ def _runs(transitions: list[Row], calls: list[Row], prices: dict[str, Price]) ->
     return runs
 
 
-def _end(following: Row | None, detail: dict[str, Any]) -> str:
+def _end(following: Transition | None, detail: dict[str, Any]) -> str:
     if following is None:
         return "PROCESSING"
-    status = str(following["next_status"])
+    status = str(following.next_status)
     return f"{detail['error']} → {status}" if detail.get("error") and status != "DONE" else status
 
 
-def _chunks(calls: list[Row], prices: dict[str, Price]) -> list[Node]:
-    by_chunk: dict[int | None, list[Row]] = {}
+def _chunks(calls: list[ModelCall], prices: dict[str, Price]) -> list[Node]:
+    by_chunk: dict[int | None, list[ModelCall]] = {}
     for call in calls:
-        by_chunk.setdefault(call["chunk_index"], []).append(call)
+        by_chunk.setdefault(call.chunk_index, []).append(call)
     return [
         Node(
             "chunk",
             "events of all chunks" if index is None else f"chunk {index}",
-            at=group[0]["called_at"],
-            seconds=sum(call["seconds"] for call in group),
+            at=group[0].called_at,
+            seconds=sum(call.seconds for call in group),
             children=[_model_call(call, prices) for call in group],
         )
         for index, group in sorted(by_chunk.items(), key=_chunks_first)
@@ -218,15 +281,15 @@ def _chunks_first(item: tuple[int | None, Any]) -> tuple[bool, int]:
     return item[0] is None, item[0] or 0
 
 
-def _model_call(row: Row, prices: dict[str, Price]) -> Node:
-    price = prices.get(row["model"])
-    prompt, completion = row["prompt_tokens"], row["completion_tokens"]
+def _model_call(row: ModelCall, prices: dict[str, Price]) -> Node:
+    price = prices.get(row.model)
+    prompt, completion = row.prompt_tokens, row.completion_tokens
     return Node(
         "model",
-        f"{row['kind']} by {row['model']}",
-        at=row["called_at"],
-        seconds=row["seconds"],
-        outcome=row["outcome"],
+        f"{row.kind} by {row.model}",
+        at=row.called_at,
+        seconds=row.seconds,
+        outcome=row.outcome,
         tokens=prompt + completion,
         dollars=price.of(prompt, completion) if price else None,
     )

@@ -54,7 +54,7 @@ GROUP BY kind, model, outcome;
 -- name: extractions_since
 SELECT x.extractor, x.finished_at,
        (SELECT coalesce(sum(s.value::float8), 0) FROM jsonb_each_text(x.seconds) s) AS seconds,
-       x.events, x.chunks, x.cache_hits,
+       x.events,
        ARRAY(SELECT coalesce(r ->> 'reason', 'unknown')
              FROM jsonb_array_elements(x.rejections) r) AS rejections
 FROM extraction x
@@ -70,9 +70,8 @@ SELECT EXISTS (SELECT 1 FROM tool_calls WHERE trace_id = %(trace_id)s)
 -- name: traced_jobs
 -- The jobs of a trace, of a document or of an id, oldest first. A job that was requested again
 -- belongs to the trace of the last request; its calls say which it belonged to before.
-SELECT j.job_id, j.artifact_uid, j.revision_id, j.status, j.attempts, j.generation, j.origin,
-       j.requested_by, j.trace_id, j.requested_at, j.started_at, j.finished_at, j.last_error_code,
-       r.title
+SELECT j.job_id, j.artifact_uid, j.revision_id, j.status, j.requested_by, j.trace_id,
+       j.requested_at, j.started_at, j.finished_at, j.last_error_code, r.title
 FROM event_jobs j
 JOIN artifact_revision r USING (artifact_uid, revision_id)
 WHERE j.job_id IN (
@@ -84,7 +83,7 @@ ORDER BY j.requested_at, j.job_id
 LIMIT %(limit)s;
 
 -- name: traced_calls
-SELECT id, task_id, principal, kind, transport, trace_id, span_id, parent_span_id, tool_name, error,
+SELECT task_id, principal, transport, trace_id, span_id, parent_span_id, tool_name, error,
        tokens_used, cost_dollars::float8 AS cost_dollars, created_at,
        extract(epoch FROM completed_at - created_at)::float8 AS seconds
 FROM tool_calls
@@ -93,14 +92,14 @@ ORDER BY created_at
 LIMIT %(limit)s;
 
 -- name: traced_transitions
-SELECT job_id, ts, prev_status, next_status, detail FROM job_event
+SELECT job_id, ts, next_status, detail FROM job_event
 WHERE job_id = ANY (%(job_ids)s::uuid[])
 ORDER BY id;
 
 -- name: traced_model_calls
 -- `called_at` is when it was written down: it ended before that.
 SELECT job_id, run_id, attempt, chunk_index, kind, model, outcome, prompt_tokens,
-       completion_tokens, latency_ms / 1000 AS seconds, called_at, trace_id
+       completion_tokens, latency_ms / 1000 AS seconds, called_at
 FROM model_call
 WHERE job_id = ANY (%(job_ids)s::uuid[])
 ORDER BY call_id;

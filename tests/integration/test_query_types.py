@@ -23,10 +23,12 @@ from tests.documented import ROOT
 from tests.integration.dagster_database import dagster_instance, own_database
 
 _PARAMETER = re.compile(r"%\((\w+)\)s")
-_TYPED = {"rows", "row", "value", "values"}
+_ROWS = {"rows", "row", "only"}
+_VALUES = {"value", "maybe", "values"}
 _TYPES: dict[str, tuple[object, ...]] = {
     "text": (str,),
     "varchar": (str,),
+    "name": (str,),
     "bool": (bool,),
     "int2": (int,),
     "int4": (int,),
@@ -68,7 +70,7 @@ def _calls_in(file: Path) -> Iterator[Call]:
                 func=ast.Attribute(attr=method),
                 args=[ast.Name(id=kind), ast.Constant(value=str(query))],
                 keywords=keywords,
-            ) if method in _TYPED:
+            ) if method in _ROWS | _VALUES:
                 given = frozenset(keyword.arg for keyword in keywords if keyword.arg)
                 yield Call(module, method, kind, query, given, len(given) == len(keywords))
 
@@ -95,7 +97,7 @@ def test_there_are_typed_queries() -> None:
 @pytest.mark.parametrize("call", CALLS, ids=str)
 def test_the_columns_are_the_fields(call: Call, schema: psycopg.Connection) -> None:
     columns = _columns(schema, call.query)
-    if call.method in {"value", "values"}:
+    if call.method in _VALUES:
         [type_] = columns.values()
         assert _fits(_kind(call), type_), f"{call.query} gives {type_}"
         return
@@ -117,7 +119,7 @@ def test_the_parameters_are_those_of_the_query(call: Call) -> None:
 
 
 def _kind(call: Call) -> Any:
-    builtin = {"int": int, "str": str, "bool": bool, "float": float}.get(call.kind)
+    builtin = {"int": int, "str": str, "bool": bool, "float": float, "dict": dict}.get(call.kind)
     return builtin or getattr(importlib.import_module(call.module), call.kind)
 
 

@@ -27,9 +27,9 @@ from rich.table import Table
 from benchmarks.bench_alignment import CORPUS, documents
 from memory_core.artifacts.document import ArtifactType, Document
 from memory_core.artifacts.ingest import ingest
-from memory_core.extraction.batch import Outcome, process
 from memory_core.extraction.engine import open_engine
 from memory_core.kernel.settings import Settings
+from memory_core.processing.batch import Outcome, process
 from memory_core.queue import jobs
 from memory_core.runtime import Runtime
 from memory_core.text.tokens import count_tokens

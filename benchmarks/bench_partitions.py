@@ -25,8 +25,8 @@ from rich.console import Console
 from rich.table import Table
 
 from memory_assets.partition_retirement import retire
-from memory_core.extraction.stages import STAGES
 from memory_core.kernel.database import Database
+from memory_core.processing.stages import STAGES
 from stack.layout import Layout
 from stack.process import running_stack
 from stack.services import dagster_storage_url

@@ -24,7 +24,7 @@ from pipeline import Json, told  # noqa: E402
 from playwright.sync_api import Page, expect  # noqa: E402
 from stacks import eventually, scripted_stack  # noqa: E402
 
-from memory_core.extraction.stages import STAGES  # noqa: E402
+from memory_core.processing.stages import STAGES  # noqa: E402
 from tests.browser import chromium, open_page  # noqa: E402
 from tests.pipeline_client import bump  # noqa: E402
 from tests.scripted_provider import AuthError, ScriptedProvider  # noqa: E402

@@ -6,7 +6,7 @@ import dagster as dg
 
 from memory_assets.resources import MemoryResource
 from memory_assets.schedules import scheduled
-from memory_core.extraction.stages import EVENT_INDEX, STORED_EVENTS
+from memory_core.processing.stages import EVENT_INDEX, STORED_EVENTS
 from memory_core.upkeep.integrity import CHECKS, Check, Finding
 
 # What the index holds is the index's business; everything else is about what is stored.

@@ -7,9 +7,9 @@ from collections.abc import Iterable
 import dagster as dg
 
 from memory_assets.specs import DEPENDENCIES, code_versions, stages_made
-from memory_core.extraction.stages import STAGES
 from memory_core.kernel.database import Row
 from memory_core.kernel.settings import load_settings
+from memory_core.processing.stages import STAGES
 
 log = logging.getLogger(__name__)
 

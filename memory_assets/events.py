@@ -17,12 +17,12 @@ from memory_assets.resources import MemoryResource
 from memory_assets.specs import asset_specs
 from memory_assets.tags import FROM_QUEUE, NOT_DONE_TAG, describe, trace_tags, trigger
 from memory_core.events.checks import all_broken_evidence, broken_evidence
-from memory_core.extraction.batch import Outcome, process
 from memory_core.extraction.engine import open_engine
-from memory_core.extraction.stages import CHUNK_EXTRACTIONS, STORED_EVENTS
 from memory_core.extraction.versions import current
 from memory_core.kernel.database import Database
 from memory_core.kernel.settings import load_settings
+from memory_core.processing.batch import Outcome, process
+from memory_core.processing.stages import CHUNK_EXTRACTIONS, STORED_EVENTS
 from memory_core.queue import jobs
 from memory_core.queue.jobs import Job
 from memory_core.telemetry import exporting

@@ -11,8 +11,10 @@ from typing import Any
 import dagster as dg
 
 from memory_assets.call_tree import call_tree
-from memory_core.extraction.pipeline import Extraction
-from memory_core.extraction.stages import (
+from memory_core.kernel import ids
+from memory_core.kernel.prices import Price
+from memory_core.processing.extraction import Extraction
+from memory_core.processing.stages import (
     CANONICAL_EVENTS,
     CHUNK_EXTRACTIONS,
     CHUNK_TEXT,
@@ -20,8 +22,6 @@ from memory_core.extraction.stages import (
     STAGES,
     STORED_EVENTS,
 )
-from memory_core.kernel import ids
-from memory_core.kernel.prices import Price
 
 _PREVIEW_ROWS = 10
 _REJECTION_ROWS = 5

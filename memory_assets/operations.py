@@ -10,7 +10,7 @@ import dagster as dg
 from memory_assets.resources import MemoryResource
 from memory_assets.schedules import scheduled
 from memory_assets.specs import OWNERS
-from memory_core.extraction.stages import STORED_EVENTS
+from memory_core.processing.stages import STORED_EVENTS
 from memory_core.upkeep.metrics import Metrics, oldest_pending_seconds, read_metrics
 
 OPERATIONS = "operations"

@@ -5,7 +5,8 @@ from collections.abc import Iterable
 import dagster as dg
 
 from memory_core.extraction import prompts
-from memory_core.extraction.stages import (
+from memory_core.kernel.settings import Settings
+from memory_core.processing.stages import (
     CANONICAL_EVENTS,
     CHUNK_EXTRACTIONS,
     CHUNK_TEXT,
@@ -13,7 +14,6 @@ from memory_core.extraction.stages import (
     STAGES,
     STORED_EVENTS,
 )
-from memory_core.kernel.settings import Settings
 
 GROUP = "semantic_events"
 OWNERS = ["team:memory"]

@@ -1,6 +1,7 @@
 """All projections and duties of the product: what the worker hosts."""
 
 from memory_core.index.projection import IndexProjection
+from memory_core.log.host import Host
 from memory_core.log.projection import Projection
 from memory_core.log.worker import Duty
 from memory_core.runtime import Runtime
@@ -15,3 +16,8 @@ def projections(runtime: Runtime) -> list[Projection]:
 def duties(runtime: Runtime) -> list[Duty]:
     sender = Sender(allow_private=runtime.settings.webhook_allow_private)
     return [Webhooks(runtime.database, sender)]
+
+
+def make_host(runtime: Runtime) -> Host:
+    """The worker inside this process."""
+    return Host(runtime.database, lambda: projections(runtime), lambda: duties(runtime))

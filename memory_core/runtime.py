@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+from collections.abc import Callable
 from typing import Literal, Protocol
 
 from memory_core.embedding import Embedder, build_embedder
@@ -55,6 +56,7 @@ class Runtime:
 
     `worker`: whether this process hosts the worker where no other does. With "when needed" it
     starts with the first change that this process makes, so that others pay nothing for it.
+    `make_host` makes the host that it runs in.
 
     `system`: why this process sees the rows of all principals; `unasked`: why it does so where
     nothing has said who asks.
@@ -67,13 +69,15 @@ class Runtime:
         orchestrator: Orchestrator | None = None,
         *,
         worker: Literal["never", "when needed", "always"] = "never",
+        make_host: "Callable[[Runtime], Host] | None" = None,
         system: str | None = None,
         unasked: str | None = None,
     ) -> None:
         self.settings = settings
         self.orchestrator = orchestrator or NoOrchestrator()
         self._system, self._unasked = system, unasked
-        self._worker = worker
+        assert worker == "never" or make_host is not None, "a worker needs a host"
+        self._worker, self._make_host = worker, make_host
         self._host: Host | None = None
         self._services = services or NamedServices(settings)
         self._opening = asyncio.Lock()
@@ -117,17 +121,11 @@ class Runtime:
                 self.settings.chroma_host, self.settings.chroma_port, self._embedder, self._database
             )
             await self._database.open()
-            if self._worker != "never":
-                self._host = self._make_host(self._database)
+            if self._make_host is not None and self._worker != "never":
+                self._host = self._make_host(self)
+                self._database.on_append.append(self._host.start)
                 if self._worker == "always":
                     self._host.start()
-
-    def _make_host(self, database: Database) -> Host:
-        from memory_core.projections import duties, projections
-
-        host = Host(database, lambda: projections(self), lambda: duties(self))
-        database.on_append.append(host.start)
-        return host
 
     async def indexed(self, position: Position | None) -> bool:
         """Whether the index has passed a change, waiting for it for INDEX_WAIT_MS at most."""

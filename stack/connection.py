@@ -20,6 +20,7 @@ from memory_core.kernel import file_locks as locks
 from memory_core.kernel.errors import StackFault
 from memory_core.kernel.file_locks import FileLock, holding
 from memory_core.kernel.settings import Settings
+from memory_core.projections import make_host
 from memory_core.runtime import NamedServices, Runtime
 from stack import state
 from stack.child import SAFE_PATH, last_lines
@@ -151,6 +152,7 @@ def joined_runtime(
         Membership(settings),
         DagsterOrchestrator(),
         worker=worker,
+        make_host=make_host,
         system=system,
         unasked=unasked,
     )

@@ -5,8 +5,8 @@ It lies in the same database, so that deleting a document takes it along in the 
 
 import json
 
-from memory_core.extraction.stages import STAGES
 from memory_core.kernel.database import Database, Session
+from memory_core.processing.stages import STAGES
 
 # As Dagster writes asset keys.
 _ASSETS = [json.dumps([stage]) for stage in STAGES]

@@ -1,8 +1,8 @@
 """Who could connect beyond this machine: refused where no client is asked who it is."""
 
+from memory_core.kernel.admission import is_loopback
 from memory_core.kernel.errors import ConfigurationFault
 from memory_core.kernel.settings import Settings
-from memory_core.web.admission import is_loopback
 
 
 def check(settings: Settings, *, dagster: bool = True) -> str | None:

@@ -12,12 +12,13 @@ from memory_core.artifacts.document import ArtifactType, Document
 from memory_core.artifacts.ingest import ingest
 from memory_core.artifacts.result import IngestResult
 from memory_core.extraction import prompts
-from memory_core.extraction.batch import Outcome, process
 from memory_core.extraction.engine import open_engine
-from memory_core.extraction.versions import current, number
+from memory_core.extraction.versions import current
 from memory_core.kernel.settings import Settings
 from memory_core.log.waiting import wait_until
+from memory_core.processing.batch import Outcome, process
 from memory_core.queue import jobs
+from memory_core.queue.versions import number
 from memory_core.runtime import Runtime
 from tests.scripted_provider import ScriptedProvider
 

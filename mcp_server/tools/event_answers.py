@@ -8,10 +8,10 @@ from uuid import UUID
 from pydantic import BaseModel, Field, SerializerFunctionWrapHandler, model_serializer
 from pydantic.json_schema import SkipJsonSchema
 
-from memory_core.events.names import Person
 from memory_core.extraction.model import ActorRole, Category, SubjectType
 from memory_core.kernel.database import Row
 from memory_core.kernel.times import utc_text
+from memory_core.search.names import Person
 
 
 class SubjectOut(BaseModel):

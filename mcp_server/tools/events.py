@@ -36,13 +36,13 @@ from mcp_server.tools.parameters import (
 from memory_core.events import reading
 from memory_core.events.as_of import extracted_later
 from memory_core.events.diff import diff_revisions
-from memory_core.events.names import names_looked_for
 from memory_core.kernel import ids
 from memory_core.kernel.times import parse_time, parse_until
 from memory_core.runtime import Runtime
 from memory_core.search.event_filters import EventFilters
 from memory_core.search.event_passages import passages_beside
 from memory_core.search.events import search_events
+from memory_core.search.names import names_looked_for
 from memory_core.search.passage import Passage
 
 

@@ -27,12 +27,12 @@ from mcp_server.tools.parameters import (
 )
 from memory_core.events.as_of import extracted_later
 from memory_core.events.commitments import list_commitments
-from memory_core.events.names import names_looked_for
 from memory_core.events.stakeholders import stakeholders
 from memory_core.events.timeline import timeline as read_timeline
 from memory_core.kernel.times import parse_time, parse_until
 from memory_core.runtime import Runtime
 from memory_core.search.event_filters import EventFilters
+from memory_core.search.names import names_looked_for
 
 
 class StakeholderOut(BaseModel):

@@ -17,9 +17,9 @@ from dagster._core.events import DagsterEvent, DagsterEventBatchMetadata
 
 from memory_assets.metadata import materialisation
 from memory_assets.specs import code_versions, stages_made
-from memory_core.extraction.pipeline import Extraction, Observer
-from memory_core.extraction.stages import STAGES
 from memory_core.kernel.settings import Settings
+from memory_core.processing.extraction import Extraction, Observer
+from memory_core.processing.stages import STAGES
 
 # How long an event may wait for others. Nothing but the web page waits for it.
 _LINGER_SECONDS = 0.3

@@ -32,7 +32,7 @@ from dagster_postgres.utils import (
 from sqlalchemy import Engine, func, inspect, select
 
 from memory_assets import notifications
-from memory_core.extraction.stages import STORED_EVENTS
+from memory_core.processing.stages import STORED_EVENTS
 
 # Per process. What goes beyond the kept ones is closed after use.
 _KEPT_CONNECTIONS, _MORE_CONNECTIONS = 2, 30

@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from memory_assets.dagster_internals import log_level
+from memory_core.kernel.admission import Refusal
 from memory_core.kernel.settings import load_settings
 from memory_core.web import connections
-from memory_core.web.admission import Refusal
 from memory_core.web.guard import Guard, Rule
 
 # Run configurations are typed by people.

@@ -10,8 +10,8 @@ from urllib.parse import urlsplit, urlunsplit
 import httpx
 
 from memory_core.kernel import tls
+from memory_core.kernel.admission import is_loopback
 from memory_core.kernel.errors import ErrorCode, MemoryFault
-from memory_core.web.admission import is_loopback
 
 if TYPE_CHECKING:
     from jwt import PyJWK

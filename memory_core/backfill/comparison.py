@@ -6,8 +6,8 @@ from typing import Any
 from memory_core.events.diff import differences, match
 from memory_core.events.identity import event_id
 from memory_core.events.reading import RevisionEvents
-from memory_core.extraction.pipeline import Extraction
 from memory_core.kernel.database import Row
+from memory_core.processing.extraction import Extraction
 
 # An event of the new prompt that only tells a confidence otherwise is kept.
 _UNIMPORTANT = frozenset({"confidence"})

@@ -20,9 +20,9 @@ from memory_core.backfill.rows import (
 from memory_core.extraction import prompts
 from memory_core.extraction.cache import Key, context_hash
 from memory_core.extraction.model import DocumentContext
-from memory_core.extraction.versions import Versions
 from memory_core.kernel.database import Session
 from memory_core.kernel.settings import Settings
+from memory_core.queue.versions import Versions
 from memory_core.text.tokens import count_tokens
 
 _PAGE = 500

@@ -9,8 +9,8 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 from memory_core.artifacts.document import ArtifactType
 from memory_core.backfill.rows import Backfill
 from memory_core.extraction.model import Category
-from memory_core.extraction.versions import Versions
 from memory_core.kernel.times import parse_time
+from memory_core.queue.versions import Versions
 
 Words = Annotated[str, Field(min_length=1, max_length=200)]
 

@@ -12,13 +12,14 @@ from memory_core.backfill.budget import Budget, Fit, fit
 from memory_core.backfill.estimate import Estimator
 from memory_core.backfill.rows import Backfill, Endings, OutdatedRevision, Progress
 from memory_core.backfill.scope import Scope
-from memory_core.extraction.versions import Versions, current
+from memory_core.extraction.versions import current
 from memory_core.kernel.database import Session
 from memory_core.kernel.settings import Settings
 from memory_core.log import origin
 from memory_core.log.appending import append
 from memory_core.log.change import ChangeType, of_backfill
 from memory_core.queue.jobs import LEASE_SECONDS, reach
+from memory_core.queue.versions import Versions
 from memory_core.runtime import Runtime
 
 # When half of the latest extractions failed, more of them would fail for the same reason.

@@ -17,11 +17,12 @@ from memory_core.backfill.comparison import compare, retold, stored_form
 from memory_core.backfill.rows import OutdatedRevision, TrialHead, TrialRevision
 from memory_core.backfill.scope import Filter, Scope
 from memory_core.events.reading import list_for_revision
-from memory_core.extraction.engine import open_engine
-from memory_core.extraction.pipeline import Engine, Extraction, rehearse
+from memory_core.extraction.engine import Engine, open_engine
 from memory_core.extraction.versions import current
 from memory_core.kernel.database import Database
 from memory_core.kernel.errors import InvalidInput, MemoryFault, NotFound
+from memory_core.processing.extraction import Extraction
+from memory_core.processing.pipeline import rehearse
 from memory_core.queue.jobs import Job
 from memory_core.runtime import Runtime
 from memory_core.text.printable import printable

@@ -13,11 +13,11 @@ from memory_core.events.fulfilment import (
     words_of_reports,
     words_of_rivals,
 )
-from memory_core.events.names import Person, resolve_name
 from memory_core.events.reading import evidence_of
 from memory_core.kernel.database import Row, Session
 from memory_core.runtime import Runtime
 from memory_core.search.event_filters import actor_facets
+from memory_core.search.names import Person, resolve_name
 
 Status = Literal["open", "done", "overdue"]
 # What can be asked for: `unknown` is the part of the open ones that has no due date.

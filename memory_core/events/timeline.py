@@ -5,11 +5,11 @@ from datetime import date
 from itertools import groupby
 from uuid import UUID
 
-from memory_core.events.names import Person
 from memory_core.kernel.database import Row
 from memory_core.runtime import Runtime
 from memory_core.search.event_filters import EventFilters
 from memory_core.search.events import search_events
+from memory_core.search.names import Person
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,11 +1,33 @@
 """Which extractor works, by the settings."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
 
-from memory_core.extraction.pipeline import Engine
+from memory_core.extraction.model import Extractor, Grouper
 from memory_core.kernel.database import Database
 from memory_core.kernel.settings import Settings
+
+_REVISIONS_AT_POSTGRES = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Engine:
+    """Who extracts and who groups, shared by all documents of a run."""
+
+    extractor: Extractor
+    grouper: Grouper | None
+    # An event that its extractor is less sure of is rejected.
+    min_confidence: float = 0.0
+    # Fewer than there are connections: who waits for one for long takes it for an outage.
+    at_postgres: asyncio.Semaphore = field(
+        default_factory=lambda: asyncio.Semaphore(_REVISIONS_AT_POSTGRES)
+    )
+
+    @property
+    def merge_version(self) -> str:
+        return self.grouper.version if self.grouper else "none"
 
 
 @asynccontextmanager

@@ -11,11 +11,11 @@ import platformdirs
 from pydantic import Field, SecretStr, ValidationError, field_validator, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from memory_core.kernel.admission import Admission, Authority, is_loopback
 from memory_core.kernel.dsn import is_postgres_url, redact_dsn
 from memory_core.kernel.env_file import ENV_FILE, HANDED_OVER, refuse_unknown_names
 from memory_core.kernel.errors import ConfigurationFault
 from memory_core.kernel.prices import Price, parse_prices
-from memory_core.web.admission import Admission, Authority, is_loopback
 
 Port = Annotated[int, Field(ge=0, le=65535)]
 PositiveInt = Annotated[int, Field(ge=1)]

@@ -12,10 +12,10 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from memory_core.extraction.versions import Versions
 from memory_core.kernel.database import Database, Row, Session
 from memory_core.kernel.errors import ErrorCode, MemoryFault, ProviderFault
 from memory_core.queue.asking import asked
+from memory_core.queue.versions import Versions
 from memory_core.text.printable import printable
 
 log = logging.getLogger(__name__)

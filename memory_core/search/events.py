@@ -13,7 +13,6 @@ from heapq import merge
 from typing import Literal, TypeVar
 from uuid import UUID
 
-from memory_core.events.names import Person, Resolution, resolve_name
 from memory_core.kernel.database import Row, Session
 from memory_core.kernel.errors import MEANING_AWAY
 from memory_core.runtime import Runtime
@@ -22,6 +21,7 @@ from memory_core.search.event_filters import EventFilters
 from memory_core.search.event_matching import Matches
 from memory_core.search.event_meaning import Meaning
 from memory_core.search.fusion import ranking
+from memory_core.search.names import Person, Resolution, resolve_name
 from memory_core.search.query_text import Asked, understand
 
 log = logging.getLogger(__name__)

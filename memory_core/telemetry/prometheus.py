@@ -8,7 +8,7 @@ import asyncio
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
@@ -18,10 +18,12 @@ from prometheus_client.registry import Collector
 
 from memory_core import __version__
 from memory_core.kernel import principal
+from memory_core.kernel.database import Database
 from memory_core.kernel.errors import MemoryFault
+from memory_core.kernel.settings import Settings
 from memory_core.log.lag import Lag, read_lags
-from memory_core.runtime import Runtime
 from memory_core.telemetry import calls
+from memory_core.telemetry.audit import Audit
 from memory_core.telemetry.calls import BUCKETS, Durations
 from memory_core.telemetry.tails import Tails
 
@@ -47,8 +49,23 @@ class OutboxCount:
     oldest_seconds: float | None
 
 
+class Measured(Protocol):
+    """What is looked at: the memory that this process has open, or opens for the look."""
+
+    settings: Settings
+    audit: Audit
+
+    @property
+    def database(self) -> Database: ...
+
+    @property
+    def pool_stats(self) -> dict[str, int]: ...
+
+    async def open(self) -> None: ...
+
+
 class Metrics(Collector):
-    def __init__(self, runtime: Runtime, *, known_seconds: float = _KNOWN_SECONDS) -> None:
+    def __init__(self, runtime: Measured, *, known_seconds: float = _KNOWN_SECONDS) -> None:
         self._runtime = runtime
         self._known_seconds = known_seconds
         self._tails = Tails(runtime.settings.prices)

@@ -7,7 +7,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from typing import Any
 
-from memory_core.web.admission import Admission, Refusal
+from memory_core.kernel.admission import Admission, Refusal
 
 Message = MutableMapping[str, Any]
 Scope = MutableMapping[str, Any]

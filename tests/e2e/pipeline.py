@@ -15,7 +15,7 @@ from mcp import Client
 from psycopg.rows import dict_row
 from stacks import PATIENCE, Stack, eventually
 
-from memory_core.extraction.stages import STAGES
+from memory_core.processing.stages import STAGES
 from tests.scripted_provider import Body, ScriptedProvider, last_user_message
 
 Json = dict[str, Any]

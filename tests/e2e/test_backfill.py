@@ -19,7 +19,7 @@ from mcp import Client
 from pipeline import LOCATION, Json, Pipeline, document, told
 from stacks import eventually, scripted_stack
 
-from memory_core.extraction.stages import (
+from memory_core.processing.stages import (
     CANONICAL_EVENTS,
     CHUNK_EXTRACTIONS,
     EVENT_INDEX,

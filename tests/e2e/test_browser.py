@@ -9,7 +9,7 @@ from pipeline import Json, told
 from playwright.sync_api import Page, expect
 from stacks import PATIENCE, eventually, scripted_stack
 
-from memory_core.extraction.stages import STAGES
+from memory_core.processing.stages import STAGES
 from tests.browser import chromium, open_page
 from tests.scripted_provider import AuthError
 

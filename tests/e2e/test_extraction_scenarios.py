@@ -9,7 +9,7 @@ import pytest
 from pipeline import Json, Pipeline, document, told
 from stacks import eventually, scripted_stack
 
-from memory_core.extraction.stages import CHUNK_EXTRACTIONS, STAGES
+from memory_core.processing.stages import CHUNK_EXTRACTIONS, STAGES
 from tests.scripted_provider import AuthError, Held, InvalidJson, RateLimit
 
 MATES = 5

@@ -10,7 +10,7 @@ from operating import Operator
 from pipeline import document, told
 from stacks import eventually, scripted_stack
 
-from memory_core.extraction.stages import CHUNK_EXTRACTIONS, STAGES
+from memory_core.processing.stages import CHUNK_EXTRACTIONS, STAGES
 from tests.scripted_provider import AuthError, Held
 
 Json = dict[str, Any]

@@ -12,9 +12,9 @@ from memory_core.artifacts.document import (
     VisibilityScope,
 )
 from memory_core.artifacts.ingest import ingest
-from memory_core.extraction.batch import process
 from memory_core.extraction.engine import open_engine
 from memory_core.kernel.times import parse_time
+from memory_core.processing.batch import process
 from memory_core.queue import jobs
 from memory_core.runtime import Runtime
 

@@ -27,9 +27,9 @@ from dagster_postgres import PostgresEventLogStorage
 
 from memory_assets import notifications
 from memory_assets.notifications import Notifications
-from memory_core.extraction.stages import STAGES, STORED_EVENTS
 from memory_core.kernel import queries
 from memory_core.kernel.settings import Settings
+from memory_core.processing.stages import STAGES, STORED_EVENTS
 from stack import dagster_lineage
 from tests.integration.dagster_database import dagster_instance, own_database
 

@@ -9,9 +9,9 @@ import psycopg
 import pytest
 
 from memory_core.artifacts import ingest as ingest_module
-from memory_core.events import store
 from memory_core.kernel import queries
 from memory_core.kernel.settings import Settings
+from memory_core.processing import storing
 from memory_core.runtime import Runtime
 from memory_core.upkeep import integrity
 from tests.indexing import assert_exact
@@ -101,14 +101,14 @@ async def test_a_revision_that_is_superseded_while_its_events_are_replaced(
     await pipeline.remember(FIRST)
     await pipeline.extract()
     keys = await pipeline.keys()
-    deleted, go_on, insert = asyncio.Event(), asyncio.Event(), store._insert_events
+    deleted, go_on, insert = asyncio.Event(), asyncio.Event(), storing._insert_events
 
     async def held(*arguments: Any) -> Any:
         deleted.set()
         await go_on.wait()
         return await insert(*arguments)
 
-    monkeypatch.setattr(store, "_insert_events", held)
+    monkeypatch.setattr(storing, "_insert_events", held)
     extracting = asyncio.create_task(pipeline.extract("run-2", keys=keys, redo_as="ui"))
     await deleted.wait()
     ingesting = asyncio.create_task(pipeline.remember(SECOND))

@@ -5,8 +5,8 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from memory_core.extraction.batch import Outcome
 from memory_core.index.generation import CollectionName
+from memory_core.processing.batch import Outcome
 from memory_core.queue import jobs
 from memory_core.runtime import Runtime
 from tests.integration.asking import until

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from memory_core.events.identity import event_id
-from memory_core.events.names import resolve_name
 from memory_core.extraction.model import MAX_QUOTE_WORDS, ActorRole, Category, SubjectType
 from memory_core.index.generation import CollectionName
 from memory_core.runtime import Runtime
+from memory_core.search.names import resolve_name
 from tests.pipeline_client import SMALL_CHUNKS, Pipeline, with_openai
 from tests.scripted_provider import (
     DropConnection,

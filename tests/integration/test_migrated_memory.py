@@ -19,6 +19,7 @@ from memory_core.assistant import conversations, memories
 from memory_core.index.chroma import ChromaClient
 from memory_core.kernel import migrations
 from memory_core.kernel.settings import Settings
+from memory_core.projections import make_host
 from memory_core.runtime import Runtime
 from memory_core.search.passage_filters import Filters
 from memory_core.search.passages import hybrid_search
@@ -58,7 +59,7 @@ def unpacked(name: str) -> bytes:
 @asynccontextmanager
 async def started(settings: Settings) -> AsyncIterator[Runtime]:
     """A process that hosts the worker, as `serve` and `up` do."""
-    runtime = Runtime(settings, worker="always")
+    runtime = Runtime(settings, worker="always", make_host=make_host)
     await runtime.open()
     try:
         yield runtime

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from memory_core.events.names import resolve_name
 from memory_core.runtime import Runtime
+from memory_core.search.names import resolve_name
 from tests.integration.planted_events import Event, Garden
 from tests.tool_client import Json, ToolClient
 

@@ -2,8 +2,8 @@
 
 import pytest
 
+from memory_core.kernel.admission import Admission, is_loopback
 from memory_core.kernel.settings import Settings
-from memory_core.web.admission import Admission, is_loopback
 
 LOCAL = Admission.of("127.0.0.1")
 HOST = "127.0.0.1:3001"

@@ -18,15 +18,15 @@ from memory_core.extraction.model import (
     Subject,
     SubjectType,
 )
-from memory_core.extraction.pipeline import Extraction
-from memory_core.extraction.stages import (
+from memory_core.kernel.prices import Price
+from memory_core.processing.extraction import Extraction
+from memory_core.processing.stages import (
     CANONICAL_EVENTS,
     CHUNK_EXTRACTIONS,
     CHUNK_TEXT,
     STAGES,
     STORED_EVENTS,
 )
-from memory_core.kernel.prices import Price
 from memory_core.queue.jobs import Job
 from memory_core.text.chunk import Chunk
 

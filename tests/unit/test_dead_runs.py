@@ -7,7 +7,7 @@ import dagster as dg
 import pytest
 
 from memory_assets import dead_runs
-from memory_core.extraction.stages import STAGES
+from memory_core.processing.stages import STAGES
 
 
 @pytest.fixture

@@ -11,14 +11,14 @@ from memory_assets.definitions import defs
 from memory_assets.specs import asset_specs, code_versions, stages_made
 from memory_core.extraction import prompts
 from memory_core.extraction.rules import VERSION
-from memory_core.extraction.stages import (
+from memory_core.kernel.settings import Settings
+from memory_core.processing.stages import (
     CANONICAL_EVENTS,
     CHUNK_EXTRACTIONS,
     EVENT_INDEX,
     STAGES,
     STORED_EVENTS,
 )
-from memory_core.kernel.settings import Settings
 from memory_core.upkeep.integrity import CHECKS
 from tests.pipeline_client import bump
 

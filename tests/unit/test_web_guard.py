@@ -10,8 +10,8 @@ import pytest
 import uvicorn
 
 from memory_assets.dagster_internals.web_server import queries_come_in_bodies
+from memory_core.kernel.admission import Admission
 from memory_core.web import connections
-from memory_core.web.admission import Admission
 from memory_core.web.guard import Guard, Receive, Scope, Send
 
 PATIENCE = 60.0

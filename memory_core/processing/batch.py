@@ -9,12 +9,14 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from uuid import UUID
 
-from memory_core.extraction.pipeline import Engine, Extraction, Observer, extract_revision
-from memory_core.extraction.stages import CANONICAL_EVENTS
-from memory_core.extraction.tracing import export_jobs, of_run
+from memory_core.extraction.engine import Engine
 from memory_core.kernel import principal
 from memory_core.kernel.errors import ErrorCode, MemoryFault, PostgresUnavailable
 from memory_core.kernel.principal import DEFAULT_TENANT
+from memory_core.processing.extraction import Extraction, Observer
+from memory_core.processing.pipeline import extract_revision
+from memory_core.processing.stages import CANONICAL_EVENTS
+from memory_core.processing.tracing import export_jobs, of_run
 from memory_core.queue import jobs
 from memory_core.queue.jobs import Failure, Job, JobCanceled, LeaseLost
 from memory_core.runtime import Runtime

@@ -6,35 +6,27 @@ Everything here can be repeated: answers are cached, and the store replaces.
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import replace
 
-from memory_core.events import store
 from memory_core.extraction.canonical import canonicalise
+from memory_core.extraction.engine import Engine
 from memory_core.extraction.grounds import Context
-from memory_core.extraction.ledger import Ledger, ModelCall, taken, write
-from memory_core.extraction.model import (
-    CanonicalEvent,
-    ChunkEvent,
-    DocumentContext,
-    Entity,
-    Extractor,
-    Grouper,
-    Proposal,
-    Rejected,
-)
+from memory_core.extraction.ledger import Ledger, taken, write
+from memory_core.extraction.model import DocumentContext, Proposal
 from memory_core.extraction.proof import part_by_confidence, prove
-from memory_core.extraction.stages import (
+from memory_core.kernel.database import Database, Row, Session
+from memory_core.kernel.errors import ErrorCode, MemoryFault
+from memory_core.processing import storing
+from memory_core.processing.extraction import Extraction, Observer
+from memory_core.processing.stages import (
     CANONICAL_EVENTS,
     CHUNK_EXTRACTIONS,
     CHUNK_TEXT,
     EVENT_INDEX,
     STORED_EVENTS,
 )
-from memory_core.extraction.tracing import of_chunk
-from memory_core.kernel.database import Database, Row, Session
-from memory_core.kernel.errors import ErrorCode, MemoryFault
-from memory_core.log.change import Position
+from memory_core.processing.tracing import of_chunk
 from memory_core.queue.jobs import Job
 from memory_core.runtime import Runtime
 from memory_core.text.chunk import Chunk
@@ -42,57 +34,8 @@ from memory_core.text.chunk import Chunk
 log = logging.getLogger(__name__)
 
 
-_REVISIONS_AT_POSTGRES = 6
 # Calls that one document may have begun; how many are in flight at once is the engine's matter.
 _CHUNKS_AT_ONCE = 128
-
-
-@dataclass(frozen=True, slots=True)
-class Engine:
-    """Who extracts and who groups, shared by all documents of a run."""
-
-    extractor: Extractor
-    grouper: Grouper | None
-    # An event that its extractor is less sure of is rejected.
-    min_confidence: float = 0.0
-    # Fewer than there are connections: who waits for one for long takes it for an outage.
-    at_postgres: asyncio.Semaphore = field(
-        default_factory=lambda: asyncio.Semaphore(_REVISIONS_AT_POSTGRES)
-    )
-
-    @property
-    def merge_version(self) -> str:
-        return self.grouper.version if self.grouper else "none"
-
-
-@dataclass(slots=True)
-class Extraction:
-    """What has become of one revision so far."""
-
-    job: Job
-    revision: Row
-    ledger: Ledger
-    extract_version: str  # of the prompt or the rules that the proposals are from
-    model: str
-    characters: int = 0
-    chunks: list[tuple[Chunk, str | None]] = field(default_factory=list)
-    chunk_events: list[ChunkEvent] = field(default_factory=list)
-    entities: list[Entity] = field(default_factory=list)
-    rejections: list[Rejected] = field(default_factory=list)
-    refusals: list[str] = field(default_factory=list)
-    cache_hits: int = 0
-    events: list[CanonicalEvent] = field(default_factory=list)
-    position: Position | None = None  # of the change that its events make in the log
-    indexed: bool = False  # whether the index had them when it was last looked
-    seconds: dict[str, float] = field(default_factory=dict)
-
-    @property
-    def calls(self) -> list[ModelCall]:
-        return self.ledger.calls
-
-
-# Called as each stage of a revision ends.
-Observer = Callable[[str, Extraction], None]
 
 
 async def extract_revision(
@@ -108,7 +51,7 @@ async def extract_revision(
         await _propose(runtime, engine, extraction, rows, contexts, observe, reuse=reuse)
         with _stage(extraction, STORED_EVENTS, observe):
             async with engine.at_postgres:
-                await store.replace_events(runtime.database, engine, extraction)
+                await storing.replace_events(runtime.database, engine, extraction)
     except BaseException:
         await _record_calls(runtime.database, extraction)
         raise

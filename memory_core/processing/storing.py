@@ -1,27 +1,23 @@
 """Replace on success: the events of a revision change in one transaction, or not at all."""
 
 from dataclasses import asdict, replace
-from typing import TYPE_CHECKING
 from uuid import UUID
 
 from psycopg.types.json import Jsonb
 
 from memory_core.events.identity import event_id
+from memory_core.extraction.engine import Engine
 from memory_core.extraction.ledger import taken, write
 from memory_core.extraction.model import Entity
 from memory_core.kernel.database import Database, Session
 from memory_core.log.appending import append
 from memory_core.log.change import ChangeType, NewChange, of_artifact
 from memory_core.log.origin import Origin, current
+from memory_core.processing.extraction import Extraction
 from memory_core.queue import jobs
 
-if TYPE_CHECKING:
-    from memory_core.extraction.pipeline import Engine, Extraction
 
-
-async def replace_events(
-    database: Database, engine: "Engine", extraction: "Extraction"
-) -> list[UUID]:
+async def replace_events(database: Database, engine: Engine, extraction: Extraction) -> list[UUID]:
     """Check the lease, delete, insert, mark DONE. Until it commits the old events stay readable."""
     job = extraction.job
     with taken([extraction.ledger]) as calls:
@@ -43,12 +39,12 @@ async def replace_events(
     return ids
 
 
-def _origin(extraction: "Extraction") -> Origin:
+def _origin(extraction: Extraction) -> Origin:
     job = extraction.job
     return replace(current(), source=f"run {job.run_id}", correlation_id=str(job.job_id))
 
 
-def _replaced(extraction: "Extraction", old: set[UUID], new: set[UUID]) -> NewChange:
+def _replaced(extraction: Extraction, old: set[UUID], new: set[UUID]) -> NewChange:
     return of_artifact(
         ChangeType.EVENTS_REPLACED,
         extraction.job.artifact_uid,
@@ -59,11 +55,11 @@ def _replaced(extraction: "Extraction", old: set[UUID], new: set[UUID]) -> NewCh
     )
 
 
-def _revision(extraction: "Extraction") -> dict[str, str]:
+def _revision(extraction: Extraction) -> dict[str, str]:
     return {"uid": extraction.job.artifact_uid, "revision": extraction.job.revision_id}
 
 
-async def _insert_events(session: Session, extraction: "Extraction") -> list[UUID]:
+async def _insert_events(session: Session, extraction: Extraction) -> list[UUID]:
     job, events = extraction.job, extraction.events
     ids = [event_id(job.artifact_uid, job.revision_id, event) for event in events]
     await session.run(
@@ -83,7 +79,7 @@ async def _insert_events(session: Session, extraction: "Extraction") -> list[UUI
     return ids
 
 
-async def _insert_evidence(session: Session, extraction: "Extraction", ids: list[UUID]) -> None:
+async def _insert_evidence(session: Session, extraction: Extraction, ids: list[UUID]) -> None:
     rows = [
         (id_, evidence)
         for id_, event in zip(ids, extraction.events, strict=True)
@@ -101,7 +97,7 @@ async def _insert_evidence(session: Session, extraction: "Extraction", ids: list
     )
 
 
-async def _replace_entities(session: Session, extraction: "Extraction") -> None:
+async def _replace_entities(session: Session, extraction: Extraction) -> None:
     merged: dict[tuple[str, str], dict[str, None]] = {}
     for entity in extraction.entities:
         aliases = merged.setdefault((entity.type.value, entity.name), {})
@@ -120,7 +116,7 @@ def _proper_aliases(entity: Entity) -> list[str]:
     return [alias for alias in entity.aliases if alias != entity.name]
 
 
-async def _record(session: Session, engine: "Engine", extraction: "Extraction") -> None:
+async def _record(session: Session, engine: Engine, extraction: Extraction) -> None:
     job = extraction.job
     await session.run(
         "record_extraction",

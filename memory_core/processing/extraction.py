@@ -1,0 +1,41 @@
+"""What has become of one revision so far: handed from stage to stage, and to those who watch."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from memory_core.extraction.ledger import Ledger, ModelCall
+from memory_core.extraction.model import CanonicalEvent, ChunkEvent, Entity, Rejected
+from memory_core.kernel.database import Row
+from memory_core.log.change import Position
+from memory_core.queue.jobs import Job
+from memory_core.text.chunk import Chunk
+
+
+@dataclass(slots=True)
+class Extraction:
+    """One revision on its way from text to stored events."""
+
+    job: Job
+    revision: Row
+    ledger: Ledger
+    extract_version: str  # of the prompt or the rules that the proposals are from
+    model: str
+    characters: int = 0
+    chunks: list[tuple[Chunk, str | None]] = field(default_factory=list)
+    chunk_events: list[ChunkEvent] = field(default_factory=list)
+    entities: list[Entity] = field(default_factory=list)
+    rejections: list[Rejected] = field(default_factory=list)
+    refusals: list[str] = field(default_factory=list)
+    cache_hits: int = 0
+    events: list[CanonicalEvent] = field(default_factory=list)
+    position: Position | None = None  # of the change that its events make in the log
+    indexed: bool = False  # whether the index had them when it was last looked
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def calls(self) -> list[ModelCall]:
+        return self.ledger.calls
+
+
+# Called as each stage of a revision ends.
+Observer = Callable[[str, Extraction], None]

@@ -244,7 +244,10 @@ def _embedder(settings: Settings) -> Finding:
         finally:
             await embedder.close()
 
-    name = settings.openai_embed_model if settings.uses_openai_embedder else "local, no key needed"
+    local = "local" if settings.embedder != "minilm" else "minilm"
+    name = (
+        settings.openai_embed_model if settings.uses_openai_embedder else f"{local}, no key needed"
+    )
     return _answers(
         f"Embeddings: {name}",
         lambda: asyncio.run(probe()),

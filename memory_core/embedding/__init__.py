@@ -37,11 +37,15 @@ class Embedder(Protocol):
 
 
 def build_embedder(settings: Settings) -> Embedder:
-    # Imported here: either costs a second that a command without embeddings need not pay.
+    # Imported here: each costs a second that a command without embeddings need not pay.
     if settings.uses_openai_embedder:
         from memory_core.embedding.openai import OpenAIEmbedder
 
         return OpenAIEmbedder(settings)
+    if settings.embedder == "minilm":
+        from memory_core.embedding.minilm import MiniLmEmbedder
+
+        return MiniLmEmbedder()
     from memory_core.embedding.local import LocalEmbedder
 
     return LocalEmbedder()

@@ -69,6 +69,10 @@ class LocalEmbedder:
             self._words = _Words(self._model)
         return self._words.nearest(word)
 
+    def load(self) -> None:
+        """Before the first text, for those who need related words alone."""
+        self._loaded()
+
     async def close(self) -> None:
         self._model = self._words = None
 

@@ -53,7 +53,7 @@ class Settings(BaseSettings):
     openai_max_retries: Annotated[int, Field(ge=0, le=20)] = 3
     openai_batch_size: Annotated[int, Field(ge=1, le=2048)] = 100
     extractor: Literal["auto", "openai", "rules"] = "auto"
-    embedder: Literal["auto", "openai", "local"] = "auto"
+    embedder: Literal["auto", "openai", "local", "minilm"] = "auto"
     extract_concurrency: Annotated[int, Field(ge=1, le=1024)] = 16
     prompts_dir: Path | None = None
     min_confidence: Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)] = 0.7

@@ -212,7 +212,7 @@ class TestBadValues:
             ("OPENAI_BATCH_SIZE", "0", "greater than or equal to 1"),
             ("OPENAI_BATCH_SIZE", "2049", "less than or equal to 2048"),
             ("EXTRACTOR", "gpt", "'auto', 'openai' or 'rules'"),
-            ("EMBEDDER", "rules", "'auto', 'openai' or 'local'"),
+            ("EMBEDDER", "rules", "'auto', 'openai', 'local' or 'minilm'"),
             ("EXTRACT_CONCURRENCY", "0", "greater than or equal to 1"),
             ("CHROMA_PORT", "65536", "less than or equal to 65535"),
             ("CHROMA_PORT", "-1", "greater than or equal to 0"),

@@ -17,7 +17,7 @@ from memory_core.webhooks import subscriptions
 from memory_core.webhooks.addresses import AddressRefused, NameUnknown, checked, parse_url, resolve
 from memory_core.webhooks.messages import test_message
 from memory_core.webhooks.sending import Sender, SendFault
-from memory_core.webhooks.subscriptions import Subscription
+from memory_core.webhooks.subscriptions import DeliveryState, ListedSubscription, Subscription
 
 
 def add(
@@ -69,7 +69,7 @@ async def _look_up(url: httpx.URL, *, allow_private: bool) -> bool:
 
 
 def list_(*, as_json: bool) -> None:
-    async def work(memory: Memory) -> list[Subscription]:
+    async def work(memory: Memory) -> list[ListedSubscription]:
         async with memory.runtime.database.session() as session:
             return await subscriptions.everyone(session)
 
@@ -120,7 +120,7 @@ def test(id_: str, *, as_json: bool) -> None:
         begun = time.perf_counter()
         told: dict[str, Any] = {"webhook_id": message.id, "status": None, "error": None}
         try:
-            answer = await sender.send(found.url, message.headers(found), message.body)
+            answer = await sender.send(found.url, message.headers(found.secrets), message.body)
             told |= {"status": answer.status, "delivered": answer.is_success}
         except SendFault as fault:
             told |= {"delivered": False, "error": str(fault)}
@@ -152,17 +152,14 @@ def rotate(id_: str, *, as_json: bool) -> None:
 
 
 def deliveries(id_: str | None, limit: int, *, as_json: bool) -> None:
-    async def work(memory: Memory) -> list[dict[str, Any]]:
+    async def work(memory: Memory) -> list[DeliveryState]:
         async with memory.runtime.database.session() as session:
             one = await subscriptions.find(session, id_) if id_ is not None else None
             return await subscriptions.deliveries(session, one, limit)
 
     found = with_operator(work)
-    for row in found:
-        row["webhook_id"] = f"msg_{row.pop('message_id').hex}"
-        row["subscription_id"] = str(row["subscription_id"])
     if as_json:
-        print(json_text({"deliveries": found}))
+        print(json_text({"deliveries": [row.as_json() for row in found]}))
         return
     if not found:
         print("There are none.")
@@ -172,14 +169,14 @@ def deliveries(id_: str | None, limit: int, *, as_json: bool) -> None:
         [*(Column(name) for name in names), Column("error", 1)],
         (
             [
-                row["webhook_id"],
-                row["subscription_id"][:8],
-                shown(row["event_type"]),
-                row["outcome"],
-                str(row["attempts"]),
-                f"{row['created_at']:%Y-%m-%d %H:%M:%S}",
-                f"{row['ended_at'] or row['next_attempt_at']:%Y-%m-%d %H:%M:%S}",
-                shown(row["error"] or ""),
+                row.webhook_id,
+                str(row.subscription_id)[:8],
+                shown(row.event_type),
+                row.outcome,
+                str(row.attempts),
+                f"{row.created_at:%Y-%m-%d %H:%M:%S}",
+                f"{row.ended_at or row.next_attempt_at:%Y-%m-%d %H:%M:%S}",
+                shown(row.error or ""),
             ]
             for row in found
         ),

@@ -10,7 +10,7 @@ import logging
 from memory_core.kernel.database import Database
 from memory_core.kernel.errors import InvalidInput, MemoryFault
 from memory_core.kernel.waiting import is_set_within
-from memory_core.webhooks.messages import Waiting, assemble
+from memory_core.webhooks.messages import OutboxMessage, assemble
 from memory_core.webhooks.sending import SEND_SECONDS, Answer, Sender, SendFault
 
 log = logging.getLogger(__name__)
@@ -55,9 +55,8 @@ class Webhooks:
         until = loop.time() + _SETTLE_SECONDS
         while loop.time() < until:
             async with self._database.session() as session:
-                row = await session.one("messages_at_work")
-            if row is None or not row["at_work"]:
-                return
+                if not await session.value(bool, "messages_at_work"):
+                    return
             await asyncio.sleep(_POLL_SECONDS)
 
 
@@ -98,27 +97,26 @@ class Delivery:
                 await session.run("prune_deliveries", days=KEPT_DAYS)
             await asyncio.sleep(_PRUNE_SECONDS)
 
-    async def _claim(self) -> list[Waiting]:
+    async def _claim(self) -> list[OutboxMessage]:
         if self._busy >= _AT_ONCE:
             return []
         async with self._database.session() as session:
-            rows = await session.all(
+            return await session.rows(
+                OutboxMessage,
                 "claim_messages",
                 leader=self._leader,
                 seconds=_LEASE_SECONDS,
                 for_each=_FOR_EACH,
                 limit=_AT_ONCE - self._busy,
             )
-        return [Waiting.of(row) for row in rows]
 
     async def _rest(self) -> None:
         async with self._database.session() as session:
-            row = await session.one("next_message")
-        seconds = row["seconds"] if row is not None and row["seconds"] is not None else None
+            seconds = await session.maybe(float, "next_message")
         pause = _LOOK_SECONDS if seconds is None else min(max(seconds, 0.02), _LOOK_SECONDS)
         await is_set_within(self._wake, _LOOK_SECONDS if self._busy else pause)
 
-    async def _deliver(self, waiting: Waiting) -> None:
+    async def _deliver(self, waiting: OutboxMessage) -> None:
         try:
             async with self._database.session() as session:
                 message = await assemble(session, waiting)
@@ -127,7 +125,7 @@ class Delivery:
                 return
             try:
                 answer = await self._sender.send(
-                    waiting.subscription.url, message.headers(waiting.subscription), message.body
+                    waiting.url, message.headers(waiting.secrets), message.body
                 )
             except SendFault as fault:
                 await self._failed(waiting, str(fault))
@@ -139,7 +137,7 @@ class Delivery:
             self._busy -= 1
             self._wake.set()
 
-    async def _answered(self, waiting: Waiting, answer: Answer) -> None:
+    async def _answered(self, waiting: OutboxMessage, answer: Answer) -> None:
         if answer.is_success:
             await self._end(waiting, "delivered", None)
         elif answer.status == _GONE:
@@ -153,7 +151,7 @@ class Delivery:
             await self._failed(waiting, f"the receiver answered {answer.status}", retry_after=asked)
 
     async def _failed(
-        self, waiting: Waiting, error: str, *, retry_after: float | None = None
+        self, waiting: OutboxMessage, error: str, *, retry_after: float | None = None
     ) -> None:
         """A receiver that says when to come again has not failed: that attempt does not count."""
         counts = retry_after is None
@@ -161,7 +159,7 @@ class Delivery:
             await self._give_up(waiting, error)
             return
         delay = SCHEDULE[min(waiting.attempts, len(SCHEDULE)) - 1] if counts else 0.0
-        failures = min(waiting.subscription.failures, 10)
+        failures = min(waiting.failures, 10)
         pause = min(_PAUSE_FIRST_SECONDS * 2**failures, _PAUSE_LIMIT_SECONDS)
         async with self._database.session() as session:
             await session.run(
@@ -174,19 +172,19 @@ class Delivery:
                 error=error,
             )
 
-    async def _give_up(self, waiting: Waiting, error: str) -> None:
+    async def _give_up(self, waiting: OutboxMessage, error: str) -> None:
         async with self._database.session() as session:
-            row = await session.one(
-                "receiver_is_lost", id=waiting.subscription.id, since=waiting.made_at
+            is_lost = await session.maybe(
+                bool, "receiver_is_lost", id=waiting.subscription_id, since=waiting.made_at
             )
-        if row is not None and row["is_lost"]:
+        if is_lost:
             await self._disable(waiting, f"no message could be delivered for a day: {error}")
         else:
             await self._end(waiting, "failed", error)
 
-    async def _end(self, waiting: Waiting, outcome: str, error: str | None) -> None:
+    async def _end(self, waiting: OutboxMessage, outcome: str, error: str | None) -> None:
         if outcome == "failed":
-            log.warning("a message to subscription %s is given up", waiting.subscription.id)
+            log.warning("a message to subscription %s is given up", waiting.subscription_id)
         async with self._database.session() as session:
             await session.run(
                 "end_message",
@@ -197,12 +195,12 @@ class Delivery:
                 keep=KEPT_DELIVERIES,
             )
 
-    async def _disable(self, waiting: Waiting, reason: str) -> None:
-        log.warning("subscription %s is disabled: %s", waiting.subscription.id, reason)
+    async def _disable(self, waiting: OutboxMessage, reason: str) -> None:
+        log.warning("subscription %s is disabled: %s", waiting.subscription_id, reason)
         async with self._database.session() as session:
             await session.run(
                 "disable_subscription",
-                id=waiting.subscription.id,
+                id=waiting.subscription_id,
                 reason=reason,
                 keep=KEPT_DELIVERIES,
             )

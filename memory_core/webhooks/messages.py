@@ -3,15 +3,15 @@
 Nothing of it is kept between attempts but ids: what was deleted meanwhile is not sent.
 """
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
-from typing import Any, Self
+from typing import Any
 from uuid import UUID, uuid4
 
 import orjson
 
 from memory_core import __version__
-from memory_core.kernel.database import Row, Session
+from memory_core.kernel.database import Session
 from memory_core.log.change import ChangeType
 from memory_core.webhooks.subscriptions import Subscription
 
@@ -23,8 +23,8 @@ _DELETIONS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
-    """A row of the outbox that is ours to send."""
+class OutboxMessage:
+    """A message that this process has claimed, and where it goes."""
 
     id: UUID
     event_id: UUID
@@ -38,21 +38,41 @@ class Waiting:
     attempts: int  # this one included
     tried_for: float  # seconds since the first attempt
     made_at: datetime
-    subscription: Subscription
+    subscription_id: UUID
+    url: str
+    include_content: bool
+    failures: int  # of the receiver, one after the other
+    secret: str = field(repr=False)
+    previous_secret: str | None = field(repr=False)
 
-    @classmethod
-    def of(cls, row: Row) -> Self:
-        names = (
-            *("id", "event_id", "event_type", "aggregate_type", "aggregate_id", "item_id"),
-            *("attempts", "tried_for", "made_at"),
-        )
-        return cls(
-            subscription=Subscription.of(row),
-            version=row["event_data"]["version"],
-            timestamp=row["event_data"]["timestamp"],
-            payload=row["event_data"]["payload"],
-            **{name: row[name] for name in names},
-        )
+    @property
+    def secrets(self) -> list[str]:
+        """Those that sign now, the newest first."""
+        return [self.secret, *([self.previous_secret] if self.previous_secret else [])]
+
+
+@dataclass(frozen=True, slots=True)
+class EventContent:
+    category: str
+    event_time: datetime | None
+    narrative: str
+    subject_json: dict[str, Any]
+    actors_json: list[dict[str, Any]]
+    confidence: float
+    title: str | None
+    evidence: list[dict[str, Any]] | None
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentContent:
+    title: str | None
+    artifact_type: str
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryContent:
+    type: str
+    content: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,12 +80,12 @@ class Message:
     id: str
     body: bytes
 
-    def headers(self, subscription: Subscription) -> dict[str, str]:
+    def headers(self, secrets: list[str]) -> dict[str, str]:
         """Signed now: a receiver refuses what is older than a few minutes."""
         from standardwebhooks import Webhook
 
         now, text = datetime.now(UTC), self.body.decode()
-        signatures = [Webhook(secret).sign(self.id, now, text) for secret in subscription.secrets]
+        signatures = [Webhook(secret).sign(self.id, now, text) for secret in secrets]
         return {
             "content-type": "application/json",
             "user-agent": f"mcp-memory/{__version__}",
@@ -75,19 +95,19 @@ class Message:
         }
 
 
-async def assemble(session: Session, waiting: Waiting) -> Message | None:
+async def assemble(session: Session, waiting: OutboxMessage) -> Message | None:
     """None: what it is about is gone."""
     if waiting.event_type not in _DELETIONS and await _is_gone(session, waiting):
         return None
     data = dict(waiting.payload)
     if waiting.item_id is not None:
-        row = await session.one("webhook_event", id=waiting.item_id)
-        if row is None:
+        event = await session.row(EventContent, "webhook_event", id=waiting.item_id)
+        if event is None:
             return None
-        data["category"] = row["category"]
-        if waiting.subscription.include_content:
-            data |= _event(row)
-    elif waiting.subscription.include_content:
+        data["category"] = event.category
+        if waiting.include_content:
+            data |= _event(event)
+    elif waiting.include_content:
         data |= await _content(session, waiting.payload)
     return _message(
         waiting.id,
@@ -107,39 +127,40 @@ def _message(id_: UUID, kind: str, timestamp: str, data: dict[str, Any]) -> Mess
     return Message(id=f"msg_{id_.hex}", body=orjson.dumps(body))
 
 
-async def _is_gone(session: Session, waiting: Waiting) -> bool:
-    row = await session.one(
+async def _is_gone(session: Session, waiting: OutboxMessage) -> bool:
+    return await session.value(
+        bool,
         "is_deleted_since",
         aggregate_id=waiting.aggregate_id,
         aggregate_type=waiting.aggregate_type,
         version=waiting.version,
         deletions=[kind.value for kind in _DELETIONS],
     )
-    return row is None or bool(row["gone"])
 
 
-def _event(row: Row) -> dict[str, Any]:
-    when = row["event_time"]
+def _event(event: EventContent) -> dict[str, Any]:
+    when = event.event_time
     return {
-        "narrative": row["narrative"],
+        "narrative": event.narrative,
         "event_time": when.astimezone(UTC).isoformat().replace("+00:00", "Z") if when else None,
-        "subject": row["subject_json"],
-        "actors": row["actors_json"],
-        "confidence": row["confidence"],
-        "title": row["title"],
-        "evidence": row["evidence"] or [],
+        "subject": event.subject_json,
+        "actors": event.actors_json,
+        "confidence": event.confidence,
+        "title": event.title,
+        "evidence": event.evidence or [],
     }
 
 
 async def _content(session: Session, payload: dict[str, Any]) -> dict[str, Any]:
     """What a person would want to read of it: a document's title, a memory's words."""
-    row: Row | None = None
+    content: DocumentContent | MemoryContent | None = None
     if "revision_id" in payload:
-        row = await session.one(
+        content = await session.row(
+            DocumentContent,
             "webhook_document",
             artifact_uid=payload["artifact_uid"],
             revision_id=payload["revision_id"],
         )
     elif "memory_id" in payload:
-        row = await session.one("webhook_memory", memory_id=payload["memory_id"])
-    return dict(row) if row is not None else {}
+        content = await session.row(MemoryContent, "webhook_memory", memory_id=payload["memory_id"])
+    return asdict(content) if content is not None else {}

@@ -4,11 +4,11 @@ import base64
 import secrets
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Self
+from typing import Any
 from uuid import UUID
 
 from memory_core.extraction.model import Category
-from memory_core.kernel.database import Row, Session
+from memory_core.kernel.database import Session
 from memory_core.kernel.errors import InvalidInput, NotFound
 from memory_core.log.change import ChangeType
 from memory_core.webhooks.addresses import parse_url
@@ -34,21 +34,6 @@ class Subscription:
     created_at: datetime
     secret: str = field(repr=False)
     previous_secret: str | None = field(repr=False)
-    waiting: int = 0
-    last_error: str | None = None
-
-    @classmethod
-    def of(cls, row: Row) -> Self:
-        names = (
-            *("url", "types", "category", "actor", "include_content", "status", "disabled_reason"),
-            *("failures", "last_success_at", "created_at", "secret", "previous_secret"),
-        )
-        return cls(
-            id=row["subscription_id"],
-            waiting=row.get("waiting", 0),
-            last_error=row.get("last_error"),
-            **{name: row[name] for name in names},
-        )
 
     @property
     def secrets(self) -> list[str]:
@@ -66,12 +51,56 @@ class Subscription:
             "include_content": self.include_content,
             "status": self.status,
             "disabled_reason": self.disabled_reason,
-            "waiting": self.waiting,
+            "waiting": 0,
             "failures": self.failures,
-            "last_error": self.last_error,
+            "last_error": None,
             "last_success_at": self.last_success_at,
             "created_at": self.created_at,
         }
+
+
+@dataclass(frozen=True, slots=True)
+class ListedSubscription(Subscription):
+    """With what waits for it."""
+
+    waiting: int
+    last_error: str | None
+
+    def as_json(self) -> dict[str, Any]:
+        state = {"waiting": self.waiting, "last_error": self.last_error}
+        return Subscription.as_json(self) | state
+
+
+@dataclass(frozen=True, slots=True)
+class DeliveryState:
+    """A message that waits, or one that has ended."""
+
+    subscription_id: UUID
+    message_id: UUID
+    event_type: str
+    outcome: str
+    attempts: int
+    error: str | None
+    created_at: datetime
+    ended_at: datetime | None
+    next_attempt_at: datetime | None
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "subscription_id": str(self.subscription_id),
+            "event_type": self.event_type,
+            "outcome": self.outcome,
+            "attempts": self.attempts,
+            "error": self.error,
+            "created_at": self.created_at,
+            "ended_at": self.ended_at,
+            "next_attempt_at": self.next_attempt_at,
+            "webhook_id": self.webhook_id,
+        }
+
+    @property
+    def webhook_id(self) -> str:
+        return f"msg_{self.message_id.hex}"
 
 
 async def add(
@@ -94,7 +123,8 @@ async def add(
         )
     if len(await everyone(session)) >= _MOST:
         raise InvalidInput(f"There are {_MOST} subscriptions already: remove one first.")
-    row = await session.one(
+    return await session.only(
+        Subscription,
         "add_subscription",
         url=url,
         types=types,
@@ -103,25 +133,23 @@ async def add(
         include_content=include_content,
         secret=_new_secret(),
     )
-    assert row is not None
-    return Subscription.of(row)
 
 
-async def everyone(session: Session) -> list[Subscription]:
-    return [Subscription.of(row) for row in await session.all("list_subscriptions")]
+async def everyone(session: Session) -> list[ListedSubscription]:
+    return await session.rows(ListedSubscription, "list_subscriptions")
 
 
 async def find(session: Session, text: str) -> Subscription:
     """By its id, or the first characters of it."""
     start = text.strip().lower()
-    rows = []
+    rows: list[Subscription] = []
     if start and all(char in "0123456789abcdef-" for char in start):
-        rows = await session.all("find_subscriptions", start=start)
+        rows = await session.rows(Subscription, "find_subscriptions", start=start)
     if not rows:
         raise NotFound("There is no such subscription: `mcp-memory webhooks list` shows them.")
     if len(rows) > 1:
         raise InvalidInput("Several subscriptions begin so: give more of the id.")
-    return Subscription.of(rows[0])
+    return rows[0]
 
 
 async def remove(session: Session, subscription: Subscription) -> None:
@@ -131,18 +159,24 @@ async def remove(session: Session, subscription: Subscription) -> None:
 
 async def rotate(session: Session, subscription: Subscription) -> Subscription:
     """A new secret. Messages are signed with the old one too, for a day."""
-    row = await session.one(
-        "rotate_secret", id=subscription.id, secret=_new_secret(), overlap=ROTATION_SECONDS
+    rotated = await session.row(
+        Subscription,
+        "rotate_secret",
+        id=subscription.id,
+        secret=_new_secret(),
+        overlap=ROTATION_SECONDS,
     )
-    if row is None:
+    if rotated is None:
         raise NotFound("The subscription was removed meanwhile.")
-    return Subscription.of(row)
+    return rotated
 
 
-async def deliveries(session: Session, subscription: Subscription | None, limit: int) -> list[Row]:
+async def deliveries(
+    session: Session, subscription: Subscription | None, limit: int
+) -> list[DeliveryState]:
     """What waits, then what has ended, newest first."""
     id_ = subscription.id if subscription is not None else None
-    return await session.all("list_deliveries", id=id_, limit=limit)
+    return await session.rows(DeliveryState, "list_deliveries", id=id_, limit=limit)
 
 
 def _new_secret() -> str:

@@ -1,7 +1,7 @@
 -- fragment: subscription_columns
-s.subscription_id, s.url, s.types, s.category, s.actor, s.include_content, s.secret,
-CASE WHEN s.previous_until > now() THEN s.previous_secret END AS previous_secret,
-s.status, s.disabled_reason, s.failures, s.not_before, s.last_success_at, s.created_at
+s.subscription_id AS id, s.url, s.types, s.category, s.actor, s.include_content, s.status,
+s.disabled_reason, s.failures, s.last_success_at, s.created_at, s.secret,
+CASE WHEN s.previous_until > now() THEN s.previous_secret END AS previous_secret
 
 -- name: add_subscription
 INSERT INTO log.webhook_subscriptions AS s (url, types, category, actor, include_content, secret)
@@ -13,7 +13,7 @@ RETURNING
 -- name: list_subscriptions
 SELECT
 -- include: subscription_columns
-       , count(o.id) AS waiting, min(o.created_at) AS oldest,
+       , count(o.id) AS waiting,
        (array_agg(o.last_error ORDER BY o.retry_count DESC, o.created_at)
         FILTER (WHERE o.last_error IS NOT NULL))[1] AS last_error
 FROM log.webhook_subscriptions s
@@ -84,10 +84,12 @@ claimed AS (
     FROM due WHERE o.id = due.id
     RETURNING o.*
 )
-SELECT o.id, o.event_id, o.event_type, o.aggregate_id, o.aggregate_type, o.event_data, o.item_id,
-       o.retry_count AS attempts, extract(epoch FROM now() - o.first_attempt_at)::float8 AS tried_for,
-       o.created_at AS made_at,
--- include: subscription_columns
+SELECT o.id, o.event_id, o.event_type, o.aggregate_type, o.aggregate_id,
+       (o.event_data ->> 'version')::int AS version, o.event_data ->> 'timestamp' AS timestamp,
+       o.event_data -> 'payload' AS payload, o.item_id, o.retry_count AS attempts,
+       extract(epoch FROM now() - o.first_attempt_at)::float8 AS tried_for, o.created_at AS made_at,
+       s.subscription_id, s.url, s.include_content, s.failures, s.secret,
+       CASE WHEN s.previous_until > now() THEN s.previous_secret END AS previous_secret
 FROM claimed o JOIN log.webhook_subscriptions s USING (subscription_id);
 
 -- name: next_message
@@ -180,8 +182,7 @@ SELECT EXISTS (SELECT 1 FROM log.events
                  AND version > %(version)s AND event_type = ANY (%(deletions)s::text[])) AS gone;
 
 -- name: webhook_event
-SELECT e.event_id, e.artifact_uid, e.revision_id, e.category, e.event_time, e.narrative,
-       e.subject_json, e.actors_json, e.confidence, r.title,
+SELECT e.category, e.event_time, e.narrative, e.subject_json, e.actors_json, e.confidence, r.title,
        (SELECT jsonb_agg(jsonb_build_object('quote', v.quote, 'start_char', v.start_char,
                                             'end_char', v.end_char) ORDER BY v.start_char)
         FROM event_evidence v WHERE v.event_id = e.event_id) AS evidence

@@ -28,7 +28,7 @@ from memory_core.index.filling import rebuild
 from memory_core.index.generation import CollectionName
 from memory_core.kernel.errors import MemoryFault
 from memory_core.kernel.settings import Settings
-from memory_core.log.change import Position
+from memory_core.log.reading import newest
 from memory_core.log.waiting import wait_until
 from memory_core.runtime import Runtime
 from stack.connection import connected
@@ -119,9 +119,8 @@ class Bench:
 
     async def _catch_up(self) -> None:
         async with self._runtime.database.session() as session:
-            last = await session.one("last_change")
-        assert last is not None
-        position = Position.of(last)
+            position = await newest(session)
+        assert position is not None
         assert await wait_until(self._runtime.database, "index", position, _CATCH_UP_SECONDS)
 
 

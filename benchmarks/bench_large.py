@@ -27,7 +27,7 @@ from benchmarks.bench_ingest import SEED, _sentences, serving
 from benchmarks.index import following
 from memory_core.index.filling import rebuild
 from memory_core.kernel.settings import Settings
-from memory_core.log.change import Position
+from memory_core.log.reading import newest
 from memory_core.log.waiting import wait_until
 from memory_core.runtime import Runtime
 from stack import ports
@@ -133,9 +133,8 @@ class Bench:
 
     async def _indexed(self) -> None:
         async with self._runtime.database.session() as session:
-            last = await session.one("last_change")
-        assert last is not None
-        position = Position.of(last)
+            position = await newest(session)
+        assert position is not None
         assert await wait_until(self._runtime.database, "index", position, INDEX_SECONDS)
 
     async def _search(self, uid: str) -> None:

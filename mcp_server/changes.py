@@ -13,7 +13,7 @@ from mcp_server.tool import MemoryServer
 from memory_core.kernel import principal
 from memory_core.kernel.errors import InvalidInput, MemoryFault
 from memory_core.log.change import Position
-from memory_core.log.feed import Entry, Feed
+from memory_core.log.feed import Feed, FeedEntry
 from memory_core.log.kinds import change_types
 
 MAX_STREAMS = 256
@@ -130,7 +130,7 @@ class _Stream(Response):
                 told, told_at = after, clock()
             await self._feed.wait(after, max(told_at + self._heartbeat - clock(), 0))
 
-    def _frames(self, entries: Sequence[Entry]) -> bytes:
+    def _frames(self, entries: Sequence[FeedEntry]) -> bytes:
         return b"".join(
             b"id: %b\nevent: %b\ndata: %b\n\n"
             % (str(entry.position).encode(), entry.type.encode(), entry.data)

@@ -13,7 +13,7 @@ from memory_core.index.generation import CollectionName, Generation
 from memory_core.index.generation import serving as serving_generation
 from memory_core.index.store import Entry
 from memory_core.kernel import principal
-from memory_core.log.change import Position
+from memory_core.log.reading import newest
 from memory_core.log.waiting import wait_until
 from memory_core.runtime import Runtime
 
@@ -31,9 +31,9 @@ async def serving(runtime: Runtime) -> Generation:
 async def caught_up(runtime: Runtime, seconds: float = CATCH_UP_SECONDS) -> None:
     """The index has passed every change that was committed before."""
     async with runtime.database.session() as session:
-        last = await session.one("last_change")
+        last = await newest(session)
     if last is not None:
-        assert await wait_until(runtime.database, "index", Position.of(last), seconds)
+        assert await wait_until(runtime.database, "index", last, seconds)
 
 
 async def ids(runtime: Runtime, name: CollectionName) -> set[str]:

@@ -1,6 +1,7 @@
 """What `mcp-memory deadletters …` does."""
 
 import getpass
+from collections.abc import Sequence
 
 from mcp_server.cli import tables
 from mcp_server.cli.safe_text import as_json as json_text
@@ -17,7 +18,7 @@ def list_(projection: str | None, status: str | None, limit: int, *, as_json: bo
     if status is not None and status not in _STATUSES:
         raise InvalidInput(f"{status!r} is no status: choose {', '.join(_STATUSES)}.")
 
-    async def read(memory: Memory) -> tuple[list[deadletters.DeadLetter], int]:
+    async def read(memory: Memory) -> tuple[Sequence[deadletters.DeadLetter], int]:
         async with memory.runtime.database.session() as session:
             return await deadletters.find(
                 session, projection=projection, status=status, limit=limit

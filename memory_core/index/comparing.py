@@ -18,7 +18,7 @@ from memory_core.index.parts import Parts
 from memory_core.index.writing import holding_index, settle_now
 from memory_core.kernel.database import Row, Session
 from memory_core.kernel.errors import ChromaUnavailable
-from memory_core.log.change import Position
+from memory_core.log.reading import newest
 from memory_core.log.waiting import wait_until
 
 _PAGE = 500
@@ -119,8 +119,9 @@ class _Check:
 
     async def _catch_up(self) -> None:
         """The changes until now are applied, if a worker lives."""
-        for last in await self._rows("last_change"):
-            position = Position.of(last)
+        async with self._runtime.database.session() as session:
+            position = await newest(session)
+        if position is not None:
             await wait_until(self._runtime.database, "index", position, _CATCH_UP_SECONDS)
 
     async def _seems_wrong(self, name: CollectionName, sample: int) -> bool:

@@ -24,7 +24,8 @@ async def append(
     if not changes:
         return []
     by = by or origin.current()
-    rows = await session.all(
+    positions = await session.rows(
+        Position,
         "append_changes",
         changes=orjson.dumps([_told(change) for change in changes]).decode(),
         tenant_id=by.tenant_id or principal.current().tenant_id,
@@ -34,7 +35,7 @@ async def append(
         metadata=orjson.dumps(by.metadata).decode(),
     )
     session.appended = True
-    return [Position.of(row) for row in sorted(rows, key=lambda row: row["sequence_number"])]
+    return sorted(positions, key=lambda position: position.sequence_number)
 
 
 def _told(change: NewChange) -> list[Any]:

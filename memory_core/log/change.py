@@ -8,7 +8,6 @@ from typing import Any, Self
 from uuid import UUID, uuid5
 
 from memory_core.kernel import ids
-from memory_core.kernel.database import Row
 
 # Of all aggregate ids that are made of names.
 _NAMESPACE = UUID("8d2b7f0e-3b1c-5f67-9a55-1f0c9f3f6c11")
@@ -68,10 +67,6 @@ class Position:
             raise ValueError("a position is two numbers, such as 750:12")
         return cls(int(found[1]), int(found[2]))
 
-    @classmethod
-    def of(cls, row: Row) -> Self:
-        return cls(int(row["transaction_id"]), row["sequence_number"])
-
 
 START = Position(0, 0)
 
@@ -90,7 +85,8 @@ class NewChange:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    position: Position
+    transaction_id: int
+    sequence_number: int
     event_id: UUID
     aggregate_type: str
     aggregate_id: UUID
@@ -106,24 +102,22 @@ class Change:
     created_at: datetime | None = None
     audience_id: int = 1  # who may see it
 
-    @classmethod
-    def of(cls, row: Row) -> Self:
-        return cls(
-            position=Position.of(row),
-            **{name: row[name] for name in _COLUMNS},
-            audience_id=row["audience_id"],
-        )
+    @property
+    def position(self) -> Position:
+        return Position(self.transaction_id, self.sequence_number)
 
     def as_json(self) -> dict[str, Any]:
         """With the position as text: its numbers may be larger than JSON readers can hold."""
         return {
             "position": str(self.position),
-            **{name: _plain(getattr(self, name)) for name in _COLUMNS},
+            **{name: _plain(getattr(self, name)) for name in _SHOWN},
         }
 
 
-_COLUMNS = tuple(
-    name for name in Change.__dataclass_fields__ if name not in {"position", "audience_id"}
+_SHOWN = tuple(
+    name
+    for name in Change.__dataclass_fields__
+    if name not in {"transaction_id", "sequence_number", "audience_id"}
 )
 
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal, Self
 
-from memory_core.kernel.database import Row, Session
+from memory_core.kernel.database import Session
 from memory_core.kernel.errors import MemoryFault, NotFound
 from memory_core.log.change import START, Change, Position
 
@@ -14,7 +14,8 @@ Status = Literal["running", "paused", "rebuilding"]
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
     name: str
-    position: Position
+    transaction_id: int
+    sequence_number: int
     status: Status
     processed: int
     leader: str | None
@@ -26,50 +27,55 @@ class Checkpoint:
     fault_code: str | None
     fault_since: datetime | None
 
-    @classmethod
-    def of(cls, row: Row) -> Self:
-        return cls(
-            name=row["projection_name"],
-            position=Position.of(row),
-            status=row["status"],
-            processed=row["events_processed"],
-            leader=row["leader"],
-            heartbeat_at=row["heartbeat_at"],
-            last_processed_at=row["last_processed_at"],
-            batch_size=row["batch_size"],
-            attempts=row["attempts"],
-            fault=row["fault"],
-            fault_code=row["fault_code"],
-            fault_since=row["fault_since"],
-        )
+    @property
+    def position(self) -> Position:
+        return Position(self.transaction_id, self.sequence_number)
 
     @classmethod
-    def without_one(cls, name: str) -> Self:
-        """Of what is derived from the log and keeps no position in it."""
-        return cls(name, START, "running", 0, None, None, None, None, 0, None, None, None)
+    def at(cls, name: str, position: Position = START) -> Self:
+        """Of what is derived from the log and keeps no checkpoint in Postgres."""
+        return cls(
+            name=name,
+            transaction_id=position.transaction_id,
+            sequence_number=position.sequence_number,
+            status="running",
+            processed=0,
+            leader=None,
+            heartbeat_at=None,
+            last_processed_at=None,
+            batch_size=None,
+            attempts=0,
+            fault=None,
+            fault_code=None,
+            fault_since=None,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ChangesAfter:
+    """What stands after a position in the log."""
+
+    waits: bool  # at least one change
+    readable: bool  # at least one below the horizon
 
 
 async def load(session: Session, name: str) -> Checkpoint | None:
-    row = await session.one("get_checkpoint", name=name)
-    return Checkpoint.of(row) if row is not None else None
+    return await session.row(Checkpoint, "get_checkpoint", name=name)
 
 
 async def load_all(session: Session) -> list[Checkpoint]:
-    return [Checkpoint.of(row) for row in await session.all("list_checkpoints")]
+    return await session.rows(Checkpoint, "list_checkpoints")
 
 
 async def lead(session: Session, name: str, leader: str) -> Checkpoint:
     """Become the leader. A projection that is new here starts at the end of the log: what came
     before it is rebuilt from Postgres."""
-    row = await session.one("lead_projection", name=name, leader=leader)
-    assert row is not None
-    return Checkpoint.of(row)
+    return await session.only(Checkpoint, "lead_projection", name=name, leader=leader)
 
 
 async def begin(session: Session, name: str, leader: str, size: int) -> Checkpoint | None:
     """Say what is tried before it is tried. None: another process leads now."""
-    row = await session.one("begin_batch", name=name, leader=leader, size=size)
-    return Checkpoint.of(row) if row is not None else None
+    return await session.row(Checkpoint, "begin_batch", name=name, leader=leader, size=size)
 
 
 async def advance(session: Session, name: str, leader: str, past: Change, changes: int) -> bool:
@@ -95,32 +101,28 @@ async def wait_for(session: Session, name: str, leader: str, fault: MemoryFault)
 
 
 async def beat(session: Session, name: str, leader: str) -> Checkpoint | None:
-    row = await session.one("beat_projection", name=name, leader=leader)
-    return Checkpoint.of(row) if row is not None else None
+    return await session.row(Checkpoint, "beat_projection", name=name, leader=leader)
 
 
 async def set_status(session: Session, name: str, status: Status) -> Checkpoint:
-    row = await session.one("set_projection_status", name=name, status=status)
-    if row is None:
+    point = await session.row(Checkpoint, "set_projection_status", name=name, status=status)
+    if point is None:
         known = ", ".join(checkpoint.name for checkpoint in await load_all(session)) or "none yet"
         raise NotFound(f"There is no projection {name!r}. There are: {known}.")
-    return Checkpoint.of(row)
+    return point
 
 
 async def is_through(session: Session, point: Checkpoint) -> bool:
     """Whether it has been rebuilt and no change stands after it, readable or not yet."""
     if point.status == "rebuilding":
         return False
-    row = await waiting(session, point.position)
-    return not row["waits"]
+    return not (await changes_after(session, point.position)).waits
 
 
-async def waiting(session: Session, after: Position) -> Row:
-    """Whether a change `waits` after a position, and whether one of them is `readable`."""
-    row = await session.one(
+async def changes_after(session: Session, after: Position) -> ChangesAfter:
+    return await session.only(
+        ChangesAfter,
         "change_waits",
         transaction_id=str(after.transaction_id),
         sequence_number=after.sequence_number,
     )
-    assert row is not None
-    return row

@@ -4,12 +4,12 @@ import traceback
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Self
+from typing import Any
 from uuid import UUID
 
 from psycopg.types.json import Jsonb
 
-from memory_core.kernel.database import Row, Session
+from memory_core.kernel.database import Session
 from memory_core.kernel.errors import NotFound
 from memory_core.log.change import Change, Position
 
@@ -18,7 +18,7 @@ from memory_core.log.change import Change, Position
 class DeadLetter:
     id: int
     projection: str
-    change: Change
+    event_data: dict[str, Any]  # the change
     error_message: str
     error_stacktrace: str | None
     retry_count: int
@@ -28,17 +28,9 @@ class DeadLetter:
     resolved_at: datetime | None
     resolved_by: str | None
 
-    @classmethod
-    def of(cls, row: Row) -> Self:
-        names = (
-            *("id", "error_message", "error_stacktrace", "retry_count", "first_failed_at"),
-            *("last_failed_at", "status", "resolved_at", "resolved_by"),
-        )
-        return cls(
-            projection=row["projection_name"],
-            change=_change(row["event_data"]),
-            **{name: row[name] for name in names},
-        )
+    @property
+    def change(self) -> Change:
+        return _change(self.event_data)
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -57,13 +49,19 @@ class DeadLetter:
         }
 
 
+@dataclass(frozen=True, slots=True)
+class ListedDeadLetter(DeadLetter):
+    total: int  # letters in all
+
+
 def _change(data: dict[str, Any]) -> Change:
     read: dict[str, Any] = {name: value for name, value in data.items() if name != "position"}
     for name in ("event_id", "aggregate_id", "tenant_id"):
         read[name] = UUID(data[name]) if data[name] else None
     for name in ("timestamp", "created_at"):
         read[name] = datetime.fromisoformat(data[name]) if data[name] else None
-    return Change(position=Position.parse(data["position"]), **read)
+    position = Position.parse(data["position"])
+    return Change(position.transaction_id, position.sequence_number, **read)
 
 
 async def put(
@@ -82,8 +80,7 @@ async def put(
 
 async def take(session: Session, projection: str) -> DeadLetter | None:
     """The next one to be tried again. Counted now: the process may die on it."""
-    row = await session.one("take_dead_letter", projection=projection)
-    return DeadLetter.of(row) if row is not None else None
+    return await session.row(DeadLetter, "take_dead_letter", projection=projection)
 
 
 async def close(session: Session, id_: int) -> None:
@@ -105,17 +102,19 @@ async def find(
     projection: str | None = None,
     status: str | None = None,
     limit: int = 100,
-) -> tuple[list[DeadLetter], int]:
+) -> tuple[Sequence[DeadLetter], int]:
     """A page, oldest first, and how many there are in all."""
-    rows = await session.all("list_dead_letters", projection=projection, status=status, limit=limit)
-    return [DeadLetter.of(row) for row in rows], rows[0]["total"] if rows else 0
+    letters = await session.rows(
+        ListedDeadLetter, "list_dead_letters", projection=projection, status=status, limit=limit
+    )
+    return letters, letters[0].total if letters else 0
 
 
 async def get(session: Session, id_: int) -> DeadLetter:
-    row = await session.one("get_dead_letter", id=id_)
-    if row is None:
+    letter = await session.row(DeadLetter, "get_dead_letter", id=id_)
+    if letter is None:
         raise NotFound(f"There is no dead letter {id_}; `mcp-memory deadletters list` shows them.")
-    return DeadLetter.of(row)
+    return letter
 
 
 async def retry(

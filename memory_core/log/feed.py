@@ -32,7 +32,7 @@ _WHY = "the log is read once for all readers, each of which is told what it may 
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class FeedEntry:
     position: Position
     type: str
     tenant_id: UUID
@@ -40,7 +40,7 @@ class Entry:
     data: bytes  # the change as JSON, in the form of a webhook's message
 
     @classmethod
-    def of(cls, change: Change) -> "Entry":
+    def of(cls, change: Change) -> "FeedEntry":
         told = {
             "type": change.event_type,
             "timestamp": change.timestamp.isoformat().replace("+00:00", "Z"),
@@ -53,7 +53,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    entries: list[Entry]
+    entries: list[FeedEntry]
     reached: Position  # there is no other change up to here
 
 
@@ -64,7 +64,7 @@ class Feed:
         self._behind = asyncio.Semaphore(_BEHIND_AT_ONCE)
         self._news = asyncio.Event()
         # The last changes, up to where the follower is.
-        self._tail: deque[Entry] = deque()
+        self._tail: deque[FeedEntry] = deque()
         self._tail_bytes = 0
         self._dropped = self._follower.begun  # the last one that is no longer in the tail
 
@@ -117,15 +117,13 @@ class Feed:
         reached = entries[-1].position if entries else max(after, self.reached)
         return Page([one for one in entries if types is None or one.type in types], reached)
 
-    async def visible(self, page: Page) -> list[Entry]:
+    async def visible(self, page: Page) -> list[FeedEntry]:
         """What the principal who asks may see of a page, as things stand now."""
         if not page.entries:
             return []
         database = await self._opened()
         async with database.session() as session:
-            row = await session.one("visible_audiences")
-        assert row is not None
-        seen = set(row["audiences"])
+            seen = set(await session.values(int, "visible_audiences"))
         return [entry for entry in page.entries if entry.audience_id in seen]
 
     async def wait(self, after: Position, seconds: float) -> None:
@@ -140,13 +138,13 @@ class Feed:
             with principal.system(_WHY):
                 async with database.session() as session:
                     changes = await read(session, after, _PAGE, types)
-        entries = _bounded([Entry.of(change) for change in changes])
+        entries = _bounded([FeedEntry.of(change) for change in changes])
         # What was read reaches at least to where the tail began before.
         return Page(entries, entries[-1].position if entries else start)
 
     async def _take(self, changes: Sequence[Change]) -> None:
         for change in changes:
-            entry = Entry.of(change)
+            entry = FeedEntry.of(change)
             self._tail.append(entry)
             self._tail_bytes += len(entry.data)
         while self._tail_bytes > _TAIL_BYTES:
@@ -158,7 +156,7 @@ class Feed:
         news.set()
 
 
-def _bounded(entries: list[Entry]) -> list[Entry]:
+def _bounded(entries: list[FeedEntry]) -> list[FeedEntry]:
     """The first of them, and as many more as fit into a page."""
     room = _PAGE_BYTES
     for count, entry in enumerate(entries):

@@ -89,10 +89,10 @@ async def _wait_for_more(connection: Connection, database: Database, after: Posi
     pause = _HORIZON_FIRST_SECONDS
     while True:
         async with database.session() as session:
-            row = await checkpoint.waiting(session, after)
-        if row["readable"]:
+            after_this = await checkpoint.changes_after(session, after)
+        if after_this.readable:
             return
-        if not row["waits"]:
+        if not after_this.waits:
             break
         await asyncio.sleep(pause)
         pause = min(pause * 1.5, _HORIZON_LAST_SECONDS)

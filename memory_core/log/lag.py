@@ -1,9 +1,9 @@
 """How far each projection is behind the log, and why."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
-from memory_core.kernel.database import Database, Row
+from memory_core.kernel.database import Database
 from memory_core.log import reading
 from memory_core.log.change import START, Position
 from memory_core.log.checkpoint import Checkpoint
@@ -64,48 +64,82 @@ class Lag:
         }
 
 
+@dataclass(frozen=True, slots=True)
+class ProjectionLag(Checkpoint):
+    changes: int
+    seconds: float | None
+    unreadable: bool
+    dead_letters: int
+    is_led: bool
+
+
+@dataclass(frozen=True, slots=True)
+class WebhookLag:
+    changes: int
+    seconds: float | None
+    put_off: int  # messages
+    is_led: bool
+
+
+@dataclass(frozen=True, slots=True)
+class FollowerLag:
+    name: str
+    transaction_id: int
+    sequence_number: int
+    changes: int
+    seconds: float | None
+    unreadable: bool
+
+
 async def read_lags(database: Database) -> list[Lag]:
     """Of projections, of webhooks, and of what follows the log for clients."""
     async with database.session() as session:
-        rows = await session.all("projection_lags")
-        followers = await session.all("follower_lags")
-        webhooks = await session.one("webhook_lag")
-        held = any(row["unreadable"] for row in [*rows, *followers])
+        projections = await session.rows(ProjectionLag, "projection_lags")
+        followers = await session.rows(FollowerLag, "follower_lags")
+        webhooks = await session.only(WebhookLag, "webhook_lag")
+        lags: list[ProjectionLag | FollowerLag] = [*projections, *followers]
+        held = any(lag.unreadable for lag in lags)
         holder = await reading.holder(session) if held else None
-    assert webhooks is not None
-    found = [
-        _lag(Checkpoint.of(row), row, holder, row["is_led"], row["dead_letters"]) for row in rows
+    return [
+        *(_of_projection(lag, holder) for lag in projections),
+        _of_webhooks(webhooks),
+        *(_of_follower(name, followers, holder) for name in FOLLOWERS),
     ]
-    found.append(_of_webhooks(webhooks))
-    found += [_of_follower(name, followers, holder) for name in FOLLOWERS]
-    return found
 
 
-def _lag(
-    point: Checkpoint, row: Row, holder: Holder | None, is_led: bool, dead_letters: int = 0
-) -> Lag:
+def _of_projection(lag: ProjectionLag, holder: Holder | None) -> Lag:
     return Lag(
-        point=point,
-        changes=row["changes"],
-        seconds=row["seconds"] or 0.0,
-        dead_letters=dead_letters,
-        is_led=is_led,
-        holder=holder if row.get("unreadable") else None,
+        point=lag,
+        changes=lag.changes,
+        seconds=lag.seconds or 0.0,
+        dead_letters=lag.dead_letters,
+        is_led=lag.is_led,
+        holder=holder if lag.unreadable else None,
     )
 
 
-def _of_webhooks(row: Row) -> Lag:
-    lag = _lag(Checkpoint.without_one("webhooks"), row, None, row["is_led"])
-    put_off = row["put_off"]
-    note = f"{put_off} messages wait for receivers that failed" if put_off else None
-    return replace(lag, note=note)
+def _of_webhooks(lag: WebhookLag) -> Lag:
+    return Lag(
+        point=Checkpoint.at("webhooks"),
+        changes=lag.changes,
+        seconds=lag.seconds or 0.0,
+        dead_letters=0,
+        is_led=lag.is_led,
+        holder=None,
+        note=f"{lag.put_off} messages wait for receivers that failed" if lag.put_off else None,
+    )
 
 
-def _of_follower(name: str, rows: list[Row], holder: Holder | None) -> Lag:
+def _of_follower(name: str, lags: list[FollowerLag], holder: Holder | None) -> Lag:
     """The one that is farthest behind, of all servers."""
-    mine = [row for row in rows if row["name"] == name]
-    if not mine:
-        point = Checkpoint.without_one(name)
-        return Lag(point, 0, 0.0, 0, False, None, note="no client is subscribed")
-    point = replace(Checkpoint.without_one(name), position=Position.of(mine[0]))
-    return _lag(point, mine[0], holder, True)
+    lag = next((lag for lag in lags if lag.name == name), None)
+    if lag is None:
+        return Lag(Checkpoint.at(name), 0, 0.0, 0, False, None, note="no client is subscribed")
+    return Lag(
+        point=Checkpoint.at(name, Position(lag.transaction_id, lag.sequence_number)),
+        changes=lag.changes,
+        seconds=lag.seconds or 0.0,
+        dead_letters=0,
+        is_led=True,
+        holder=holder if lag.unreadable else None,
+    )

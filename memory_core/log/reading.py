@@ -21,9 +21,7 @@ class Holder:
 
     pid: int
     age_seconds: float
-    application: str
-    database: str | None
-    query_state: str | None
+    application: str | None
 
 
 async def read(
@@ -33,44 +31,39 @@ async def read(
     types: Collection[str] | None = None,
 ) -> list[Change]:
     """The changes after a position, in order, below the horizon."""
-    rows = await session.all(
+    return await session.rows(
+        Change,
         "read_changes",
         transaction_id=str(after.transaction_id),
         sequence_number=after.sequence_number,
         types=sorted(types) if types is not None else None,
         limit=limit,
     )
-    return [Change.of(row) for row in rows]
 
 
 async def last(session: Session, number: int, types: Collection[str] | None = None) -> Position:
     """The position after which the last `number` readable changes stand."""
-    row = await session.one(
+    position = await session.row(
+        Position,
         "before_last_changes",
         types=sorted(types) if types is not None else None,
         number=number,
     )
-    return Position.of(row) if row is not None else START
+    return position or START
 
 
 async def end(session: Session) -> Position:
     """A position that every finished change stands before, and no unfinished one."""
-    row = await session.one("log_horizon")
-    assert row is not None
-    return Position.of(row)
+    return await session.only(Position, "log_horizon")
+
+
+async def newest(session: Session) -> Position | None:
+    """Of the newest change that can be seen, below the horizon or not. None: the log is empty."""
+    return await session.row(Position, "last_change")
 
 
 async def holder(session: Session) -> Holder | None:
-    row = await session.one("horizon_holder")
-    if row is None:
-        return None
-    return Holder(
-        pid=row["pid"],
-        age_seconds=float(row["age_seconds"]),
-        application=row["application_name"],
-        database=row["datname"],
-        query_state=row["state"],
-    )
+    return await session.row(Holder, "horizon_holder")
 
 
 async def of_aggregate(
@@ -83,7 +76,8 @@ async def of_aggregate(
     limit: int | None = None,
 ) -> list[Change]:
     """The changes of one aggregate in order of their versions."""
-    rows = await session.all(
+    return await session.rows(
+        Change,
         "aggregate_changes",
         aggregate_type=aggregate_type,
         aggregate_id=aggregate_id,
@@ -91,4 +85,3 @@ async def of_aggregate(
         until=until,
         limit=limit,
     )
-    return [Change.of(row) for row in rows]

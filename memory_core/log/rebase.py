@@ -17,8 +17,7 @@ class Rebased:
 
 
 async def is_needed(session: Session) -> bool:
-    row = await session.one("positions_are_foreign")
-    return row is not None and bool(row["foreign_positions"])
+    return await session.value(bool, "positions_are_foreign")
 
 
 async def refuse_foreign_positions(session: Session) -> None:
@@ -33,6 +32,4 @@ async def rebase(database: Database) -> Rebased:
     """Give every change a position of this cluster, in the order they had, and move checkpoints
     along. Nothing may be appended meanwhile: it waits for the end of this one transaction."""
     async with database.transaction() as session:
-        row = await session.one("rebase_log")
-    assert row is not None
-    return Rebased(row["changes"], row["checkpoints"])
+        return await session.only(Rebased, "rebase_log")

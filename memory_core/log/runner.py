@@ -212,10 +212,10 @@ class Runner:
         pause = _HORIZON_FIRST_SECONDS
         while point.status != "paused" and not self._wake.is_set():
             async with self._database.session() as session:
-                row = await checkpoint.waiting(session, point.position)
-            if row["readable"]:
+                after_this = await checkpoint.changes_after(session, point.position)
+            if after_this.readable:
                 return
-            if not row["waits"]:
+            if not after_this.waits:
                 break
             await asyncio.sleep(pause)
             pause = min(pause * 1.5, _HORIZON_LAST_SECONDS)

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from psycopg.types.json import Jsonb
 
-from memory_core.kernel.database import Row, Session
+from memory_core.kernel.database import Session
 from memory_core.kernel.errors import NotFound
 from memory_core.log.change import Change
 from memory_core.log.reading import of_aggregate
@@ -32,6 +32,19 @@ class State:
             "at": self.at.isoformat().replace("+00:00", "Z"),
             "state": self.data,
         }
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    version: int
+    state_at: datetime
+    state_data: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class AggregateKey:
+    aggregate_type: str
+    aggregate_id: UUID
 
 
 def fold(data: dict[str, Any], change: Change) -> dict[str, Any]:
@@ -94,11 +107,15 @@ async def state_of(
     session: Session, aggregate_type: str, aggregate_id: UUID, *, at: datetime | None = None
 ) -> State:
     """As it is now, or as it was at a moment. From the nearest snapshot before it."""
-    found = await session.one(
-        "nearest_snapshot", aggregate_type=aggregate_type, aggregate_id=aggregate_id, at=at
+    nearest = await session.row(
+        Snapshot,
+        "nearest_snapshot",
+        aggregate_type=aggregate_type,
+        aggregate_id=aggregate_id,
+        at=at,
     )
-    version, when = (found["version"], found["state_at"]) if found else (0, None)
-    data: dict[str, Any] = found["state_data"] if found else {}
+    version, when = (nearest.version, nearest.state_at) if nearest else (0, None)
+    data = nearest.state_data if nearest else {}
     for change in await of_aggregate(
         session, aggregate_type, aggregate_id, after_version=version, until=at
     ):
@@ -127,9 +144,9 @@ async def snapshot(session: Session, aggregate_type: str, aggregate_id: UUID) ->
 
 async def keep_snapshots(session: Session, limit: int = 1000) -> int:
     """Of aggregates that have changed often since their last one. Returns how many were made."""
-    rows: list[Row] = await session.all(
-        "aggregates_without_snapshot", every=SNAPSHOT_EVERY, limit=limit
+    aggregates = await session.rows(
+        AggregateKey, "aggregates_without_snapshot", every=SNAPSHOT_EVERY, limit=limit
     )
-    for row in rows:
-        await snapshot(session, row["aggregate_type"], row["aggregate_id"])
-    return len(rows)
+    for aggregate in aggregates:
+        await snapshot(session, aggregate.aggregate_type, aggregate.aggregate_id)
+    return len(aggregates)

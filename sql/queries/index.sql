@@ -153,10 +153,6 @@ WHERE generation = %(generation)s GROUP BY collection;
 SELECT count(*) AS entries FROM index_entry
 JOIN index_generation g USING (generation) WHERE g.state = 'serving' AND owner = %(owner)s;
 
--- name: last_change
-SELECT transaction_id::text, sequence_number FROM log.events
-ORDER BY log.events.transaction_id DESC, sequence_number DESC LIMIT 1;
-
 -- name: serving_generation
 SELECT * FROM index_generation WHERE state = 'serving';
 

@@ -1,14 +1,18 @@
 -- name: append_changes
 -- All changes of a transaction in one round trip.
-SELECT transaction_id::text, sequence_number
+SELECT transaction_id::text::bigint AS transaction_id, sequence_number
 FROM log.append(%(changes)s::text::jsonb, %(tenant_id)s::uuid, %(actor_id)s::text,
                 %(trace_id)s::text, %(span_id)s::text, %(metadata)s::text::jsonb);
 
+-- fragment: change_columns
+transaction_id::text::bigint AS transaction_id, sequence_number, event_id, aggregate_type,
+aggregate_id, event_type, version, timestamp, payload, tenant_id, actor_id, trace_id, span_id,
+metadata, created_at, audience_id
+
 -- name: read_changes
 -- Only below the horizon: nothing can come in before what is read.
-SELECT event_id, aggregate_type, aggregate_id, event_type, tenant_id, actor_id, trace_id, span_id,
-       version, timestamp, payload, metadata, created_at, sequence_number, audience_id,
-       transaction_id::text
+SELECT
+-- include: change_columns
 FROM log.events
 WHERE (transaction_id, sequence_number) > (%(transaction_id)s::text::xid8, %(sequence_number)s)
   AND transaction_id < pg_snapshot_xmin(pg_current_snapshot())
@@ -17,21 +21,25 @@ ORDER BY log.events.transaction_id, sequence_number
 LIMIT %(limit)s;
 
 -- name: log_horizon
-SELECT pg_snapshot_xmin(pg_current_snapshot())::text AS transaction_id, 0::bigint AS sequence_number;
+SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint AS transaction_id,
+       0::bigint AS sequence_number;
+
+-- name: last_change
+SELECT transaction_id::text::bigint AS transaction_id, sequence_number FROM log.events
+ORDER BY log.events.transaction_id DESC, sequence_number DESC LIMIT 1;
 
 -- name: horizon_holder
 -- The oldest transaction that has written, other than this one.
-SELECT pid, application_name, datname, state,
-       extract(epoch FROM clock_timestamp() - xact_start) AS age_seconds
+SELECT pid, extract(epoch FROM clock_timestamp() - xact_start)::float8 AS age_seconds,
+       application_name AS application
 FROM pg_stat_activity
 WHERE backend_xid IS NOT NULL AND pid <> pg_backend_pid()
 ORDER BY age(backend_xid) DESC
 LIMIT 1;
 
 -- name: aggregate_changes
-SELECT event_id, aggregate_type, aggregate_id, event_type, tenant_id, actor_id, trace_id, span_id,
-       version, timestamp, payload, metadata, created_at, sequence_number, audience_id,
-       transaction_id::text
+SELECT
+-- include: change_columns
 FROM log.events
 WHERE aggregate_id = %(aggregate_id)s AND aggregate_type = %(aggregate_type)s
   AND version > %(after_version)s
@@ -40,9 +48,9 @@ ORDER BY version
 LIMIT %(limit)s;
 
 -- fragment: checkpoint_columns
-projection_name, last_event_id, last_event_type, last_processed_at, events_processed,
-transaction_id::text AS transaction_id, sequence_number, status, rebuilt_at, leader, heartbeat_at, batch_size,
-attempts, fault, fault_code, fault_since
+projection_name AS name, transaction_id::text::bigint AS transaction_id, sequence_number, status,
+events_processed AS processed, leader, heartbeat_at, last_processed_at, batch_size, attempts, fault,
+fault_code, fault_since
 
 -- name: get_checkpoint
 SELECT
@@ -163,13 +171,19 @@ UPDATE log.dead_letter_queue
 SET error_message = 'what it is about was deleted', error_stacktrace = NULL
 WHERE %(owner)s IN (event_data->'payload'->>'artifact_uid', event_data->'payload'->>'memory_id');
 
+-- fragment: dead_letter_columns
+id, projection_name AS projection, event_data, error_message, error_stacktrace, retry_count,
+first_failed_at, last_failed_at, status, resolved_at, resolved_by
+
 -- name: take_dead_letter
 UPDATE log.dead_letter_queue
 SET status = 'failed', retry_count = retry_count + 1, last_failed_at = now()
 WHERE id = (SELECT id FROM log.dead_letter_queue
             WHERE projection_name = %(projection)s AND status = 'retrying'
             ORDER BY id LIMIT 1 FOR UPDATE SKIP LOCKED)
-RETURNING *;
+RETURNING
+-- include: dead_letter_columns
+;
 
 -- name: close_dead_letter
 UPDATE log.dead_letter_queue SET status = 'resolved', resolved_at = now() WHERE id = %(id)s;
@@ -185,13 +199,18 @@ UPDATE log.dead_letter_queue SET status = 'retrying', retry_count = retry_count 
 WHERE id = %(id)s;
 
 -- name: list_dead_letters
-SELECT *, count(*) OVER () AS total FROM log.dead_letter_queue
+SELECT
+-- include: dead_letter_columns
+       , count(*) OVER () AS total
+FROM log.dead_letter_queue
 WHERE (%(projection)s::text IS NULL OR projection_name = %(projection)s)
   AND CASE WHEN %(status)s::text IS NULL THEN status <> 'resolved' ELSE status = %(status)s END
 ORDER BY id LIMIT %(limit)s;
 
 -- name: get_dead_letter
-SELECT * FROM log.dead_letter_queue WHERE id = %(id)s;
+SELECT
+-- include: dead_letter_columns
+FROM log.dead_letter_queue WHERE id = %(id)s;
 
 -- name: retry_dead_letters
 WITH woken AS MATERIALIZED (SELECT pg_notify('memory_log', ''))
@@ -261,9 +280,8 @@ SELECT DISTINCT aggregate_type, aggregate_id FROM log.events
 WHERE timestamp >= %(since)s AND timestamp < %(until)s;
 
 -- name: partition_changes
-SELECT event_id, aggregate_type, aggregate_id, event_type, tenant_id, actor_id, trace_id, span_id,
-       version, timestamp, payload, metadata, created_at, sequence_number, audience_id,
-       transaction_id::text
+SELECT
+-- include: change_columns
 FROM log.events
 WHERE timestamp >= %(since)s AND timestamp < %(until)s AND sequence_number > %(after)s
 ORDER BY sequence_number LIMIT %(limit)s;
@@ -272,7 +290,7 @@ ORDER BY sequence_number LIMIT %(limit)s;
 SELECT log.drop_partition(%(name)s);
 
 -- name: nearest_snapshot
-SELECT state_data, version, state_at FROM log.event_snapshots
+SELECT version, state_at, state_data FROM log.event_snapshots
 WHERE aggregate_type = %(aggregate_type)s AND aggregate_id = %(aggregate_id)s
   AND (%(at)s::timestamptz IS NULL OR state_at <= %(at)s)
 ORDER BY version DESC LIMIT 1;
@@ -336,8 +354,8 @@ FROM (SELECT greatest(o.next_attempt_at, s.not_before) AS due_at
 
 -- name: follower_lags
 -- Processes that follow the log without a checkpoint: their connections have their positions.
-SELECT f.name, f.transaction_id::text, f.sequence_number, lag.changes, lag.unreadable,
-       extract(epoch FROM clock_timestamp() - lag.oldest)::float8 AS seconds
+SELECT f.name, f.transaction_id::text::bigint AS transaction_id, f.sequence_number, lag.changes,
+       extract(epoch FROM clock_timestamp() - lag.oldest)::float8 AS seconds, lag.unreadable
 FROM (
     SELECT part[1] AS name, part[2]::xid8 AS transaction_id, part[3]::bigint AS sequence_number
     FROM pg_stat_activity,
@@ -355,11 +373,11 @@ CROSS JOIN LATERAL (
 ORDER BY f.name, f.transaction_id, f.sequence_number;
 
 -- name: before_last_changes
-SELECT transaction_id::text, sequence_number FROM log.events
+SELECT transaction_id::text::bigint AS transaction_id, sequence_number FROM log.events
 WHERE transaction_id < pg_snapshot_xmin(pg_current_snapshot())
   AND (%(types)s::text[] IS NULL OR event_type = ANY (%(types)s::text[]))
 ORDER BY log.events.transaction_id DESC, sequence_number DESC
 LIMIT 1 OFFSET %(number)s;
 
 -- name: visible_audiences
-SELECT visible_audiences() AS audiences;
+SELECT unnest(visible_audiences()) AS audience_id;

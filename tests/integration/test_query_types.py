@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 from uuid import UUID
 
 import psycopg
@@ -147,6 +147,8 @@ def _fits(hint: object, type_: str) -> bool:
     hint = _without_none(hint)
     if type_.endswith("[]"):
         return get_origin(hint) is list and _fits(get_args(hint)[0], type_.removesuffix("[]"))
+    if get_origin(hint) is Literal:
+        return {type(choice) for choice in get_args(hint)} == set(_TYPES[type_])
     return (get_origin(hint) or hint) in _TYPES[type_]
 
 

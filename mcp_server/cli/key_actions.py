@@ -31,9 +31,9 @@ def create(
         )
     )
     if as_json:
-        print(json_text({**made.as_json(), "key": made.text}))
+        print(json_text({**made.key.as_json(), "key": made.text}))
         return
-    print(f"The key {made.prefix} is made, shown this once:\n\n  {made.text}\n")
+    print(f"The key {made.key.prefix} is made, shown this once:\n\n  {made.text}\n")
     print("A client sends it as the header `Authorization: Bearer KEY`.")
     if auth != "keys":
         print(f"Note: AUTH={auth} is set here, and asks for no key.", file=sys.stderr)

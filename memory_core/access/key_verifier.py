@@ -11,14 +11,15 @@ import secrets
 import time
 from collections.abc import Awaitable, Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
+from uuid import UUID
 
 from memory_core.access import keys
 from memory_core.access.bounded import Bounded
 from memory_core.access.credential import Credential, RateLimited
-from memory_core.kernel.database import Database, Row
+from memory_core.kernel.database import Database
 from memory_core.kernel.principal import Principal
 
 # How old the row of a key may be when a call is let in.
@@ -36,8 +37,21 @@ R = TypeVar("R")
 
 
 @dataclass(frozen=True, slots=True)
+class KeyRecord:
+    """What a key is checked against."""
+
+    hash: str = field(repr=False)
+    tenant_id: UUID
+    user_id: str
+    groups: list[str]
+    scopes: list[str]
+    last_used_at: datetime | None
+    holds: bool  # not revoked, not expired, and its tenant is active
+
+
+@dataclass(frozen=True, slots=True)
 class _Read:
-    row: Row | None
+    row: KeyRecord | None
     at: float
 
 
@@ -77,15 +91,15 @@ class KeyVerifier:
         if prefix is None:
             return None
         row = await self._row(prefix)
-        same = await self._is_same(token, row["hash"] if row is not None else None, address)
-        if row is None or not same or not row["holds"]:
+        same = await self._is_same(token, row.hash if row is not None else None, address)
+        if row is None or not same or not row.holds:
             return None
         self._note_use(prefix, row)
         principal = Principal(
-            tenant_id=row["tenant_id"],
-            user=row["user_id"],
-            groups=frozenset(row["groups"]),
-            scopes=frozenset(row["scopes"]),
+            tenant_id=row.tenant_id,
+            user=row.user_id,
+            groups=frozenset(row.groups),
+            scopes=frozenset(row.scopes),
         )
         return Credential(principal, client=prefix)
 
@@ -94,7 +108,7 @@ class KeyVerifier:
             task.cancel()
         self._thread.shutdown(wait=False, cancel_futures=True)
 
-    async def _row(self, prefix: str) -> Row | None:
+    async def _row(self, prefix: str) -> KeyRecord | None:
         read = self._rows.get(prefix)
         if read is None or self._clock() - read.at > FRESH_SECONDS:
             read = await _shared(self._reading, prefix, lambda: self._read(prefix))
@@ -104,7 +118,7 @@ class KeyVerifier:
         at = self._clock()  # before: what is revoked meanwhile may not count as fresh
         database = await self._database()
         async with database.session() as session:
-            read = _Read(await session.one("key_to_verify", prefix=prefix), at)
+            read = _Read(await session.row(KeyRecord, "key_to_verify", prefix=prefix), at)
         self._rows.put(prefix, read)
         return read
 
@@ -146,8 +160,8 @@ class KeyVerifier:
         recent = [at for at in self._wrong.get(address) or () if at > self._clock() - 60]
         self._wrong.put(address, [*recent, self._clock()])
 
-    def _note_use(self, prefix: str, row: Row) -> None:
-        last: datetime | None = row["last_used_at"]
+    def _note_use(self, prefix: str, row: KeyRecord) -> None:
+        last: datetime | None = row.last_used_at
         if last is not None and datetime.now(UTC) - last < _NOTE_EVERY:
             return
         noted = self._noted.get(prefix)

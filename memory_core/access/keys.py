@@ -11,11 +11,11 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cache
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from memory_core.access import tenants
-from memory_core.kernel.database import Row, Session
+from memory_core.kernel.database import Session
 from memory_core.kernel.errors import InvalidInput, NotFound
 from memory_core.kernel.principal import SCOPES
 
@@ -39,15 +39,9 @@ class Key:
     groups: list[str]
     scopes: list[str]
     created_at: datetime
-    expires_at: datetime | None = None
-    last_used_at: datetime | None = None
-    revoked_at: datetime | None = None
-    # Known only to the one who makes it.
-    text: str | None = field(default=None, repr=False)
-
-    @classmethod
-    def of(cls, row: Row) -> Self:
-        return cls(user=row.pop("user_id"), **row)
+    expires_at: datetime | None
+    last_used_at: datetime | None
+    revoked_at: datetime | None
 
     def as_json(self) -> dict[str, Any]:
         """Without the secret."""
@@ -62,6 +56,14 @@ class Key:
             "last_used_at": self.last_used_at,
             "revoked_at": self.revoked_at,
         }
+
+
+@dataclass(frozen=True, slots=True)
+class NewKey:
+    """A key with its text, which is known only to the one who makes it."""
+
+    key: Key
+    text: str = field(repr=False)
 
 
 def new_text() -> str:
@@ -94,7 +96,7 @@ async def create(
     groups: Collection[str] = (),
     scopes: Collection[str] = ("read", "write"),
     days: int | None = None,
-) -> Key:
+) -> NewKey:
     """The only time that a key has its text."""
     name = _name("user", user)
     members = sorted({_name("group", group) for group in groups})
@@ -105,41 +107,36 @@ async def create(
     text = new_text()
     prefix = prefix_of(text)
     assert prefix is not None
-    row = await session.one(
+    key = await session.only(
+        Key,
         "add_key",
         prefix=prefix,
         hash=hasher().hash(text),
-        tenant_id=owner["tenant_id"],
+        tenant_id=owner.tenant_id,
         user_id=name,
         groups=members,
         scopes=allowed,
         days=days,
     )
-    assert row is not None
-    return Key(
-        prefix, owner["tenant_id"], owner["name"], name, members, allowed,
-        row["created_at"], row["expires_at"], text=text,
-    )  # fmt: skip
+    return NewKey(key, text)
 
 
 async def everyone(session: Session, tenant: str | None = None) -> list[Key]:
-    tenant_id = (await tenants.find(session, tenant))["tenant_id"] if tenant is not None else None
-    return [Key.of(row) for row in await session.all("list_keys", tenant_id=tenant_id)]
+    tenant_id = (await tenants.find(session, tenant)).tenant_id if tenant is not None else None
+    return await session.rows(Key, "list_keys", tenant_id=tenant_id)
 
 
 async def revoke(session: Session, text: str) -> Key:
     """By the prefix or the first characters of it. To revoke again changes nothing."""
     start = re.split(r"_(?=[0-9A-Za-z]{49}$)", text.strip())[0]  # a whole key names itself too
-    rows = []
+    found: list[Key] = []
     if len(start) > len(_START) and re.fullmatch(r"\w+", start, re.ASCII):
-        rows = await session.all("find_keys", start=start.replace("_", "\\_"))
-    if not rows:
+        found = await session.rows(Key, "find_keys", start=start.replace("_", "\\_"))
+    if not found:
         raise NotFound("There is no such key: `mcp-memory keys list` shows them.")
-    if len(rows) > 1:
+    if len(found) > 1:
         raise InvalidInput("Several keys begin so: give more of the prefix.")
-    found = await session.one("revoke_key", prefix=rows[0]["prefix"])
-    assert found is not None
-    return Key.of({**rows[0], **found})
+    return await session.only(Key, "revoke_key", prefix=found[0].prefix)
 
 
 def _name(what: str, text: str) -> str:

@@ -17,6 +17,7 @@ from uuid import UUID
 from memory_core.access.bounded import Bounded
 from memory_core.access.credential import Credential
 from memory_core.access.signing_keys import ALGORITHMS, SigningKeys
+from memory_core.access.tenants import NamedTenant
 from memory_core.kernel.database import Database
 from memory_core.kernel.principal import DEFAULT_TENANT, SCOPES, Principal
 
@@ -103,9 +104,9 @@ class OAuthVerifier:
             at = self._clock()
             database = await self._database()
             async with database.session() as session:
-                row = await session.one("tenant_named", name=name)
-            is_active = row is not None and row["status"] == "active"
-            known = _Tenant(row["tenant_id"] if row is not None and is_active else None, at)
+                tenant = await session.row(NamedTenant, "tenant_named", name=name)
+            is_active = tenant is not None and tenant.status == "active"
+            known = _Tenant(tenant.tenant_id if tenant is not None and is_active else None, at)
             self._tenants.put(str(name), known)
         return known.id
 

@@ -30,6 +30,16 @@ _FORGET_SECONDS = 60.0
 Subject = tuple[UUID, str]
 
 
+@dataclass(frozen=True, slots=True)
+class CallCount:
+    """Of one slot, over all servers."""
+
+    tenant_id: UUID
+    user_id: str
+    slot: int
+    calls: int
+
+
 @dataclass(slots=True)
 class Window:
     """The calls of one subject, by slot."""
@@ -154,17 +164,17 @@ class RateLimiter:
             for slot, calls in self._windows[subject].untold().items()
         ]
         async with database.session() as session:
-            row = await session.one("database_seconds")
-            assert row is not None
-            self._ahead = row["seconds"] - self._clock()
-            since = int(row["seconds"] // SLOT_SECONDS) - _SLOTS
+            seconds = await session.value(float, "database_seconds")
+            self._ahead = seconds - self._clock()
+            since = int(seconds // SLOT_SECONDS) - _SLOTS
             if untold:
                 tenants, users, slots, calls = map(list, zip(*untold, strict=True))
                 await session.run(
                     "add_calls", tenants=tenants, users=users, slots=slots, calls=calls
                 )
             self._note_told(untold)
-            known = await session.all(
+            known = await session.rows(
+                CallCount,
                 "calls_of_all_servers",
                 tenants=[tenant for tenant, _ in subjects],
                 users=[user for _, user in subjects],
@@ -173,7 +183,7 @@ class RateLimiter:
             if self._clock() - self._forgot_at > _FORGET_SECONDS:
                 self._forgot_at = self._clock()
                 await session.run("forget_calls", before=since - _SLOTS)
-        self._learn(subjects, [tuple(row.values()) for row in known], since)
+        self._learn(subjects, known, since)
 
     def _note_told(self, untold: list[tuple[UUID, str, int, int]]) -> None:
         for tenant, user, slot, calls in untold:
@@ -181,16 +191,14 @@ class RateLimiter:
             if window is not None:
                 window.told[slot] = window.told.get(slot, 0) + calls
 
-    def _learn(
-        self, subjects: list[Subject], known: list[tuple[UUID, str, int, int]], since: int
-    ) -> None:
+    def _learn(self, subjects: list[Subject], known: list[CallCount], since: int) -> None:
         for subject in subjects:
             window = self._windows[subject]
             window.others = {}
             window.forget(since)
-        for tenant, user, slot, calls in known:
-            window = self._windows[tenant, user]
-            window.others[slot] = max(calls - window.told.get(slot, 0), 0)
+        for row in known:
+            window = self._windows[row.tenant_id, row.user_id]
+            window.others[row.slot] = max(row.calls - window.told.get(row.slot, 0), 0)
         # Users who left; the next exchange of all comes after them.
         for subject in [name for name, window in self._windows.items() if window.is_empty]:
             del self._windows[subject]

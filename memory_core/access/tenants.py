@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any, Literal
 from uuid import UUID
 
-from memory_core.kernel.database import Database, Row, Session
+from memory_core.kernel.database import Database, Session
 from memory_core.kernel.errors import Conflict, InvalidInput, NotFound
 from memory_core.kernel.principal import DEFAULT_TENANT
 from memory_core.log import origin
@@ -25,7 +25,7 @@ class Tenant:
     name: str
     status: str
     created_at: datetime
-    keys: int = 0  # in force, were the tenant active
+    keys: int  # in force, were the tenant active
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -37,6 +37,15 @@ class Tenant:
         }
 
 
+@dataclass(frozen=True, slots=True)
+class NamedTenant:
+    """What is read of a tenant to work in it."""
+
+    tenant_id: UUID
+    name: str
+    status: str
+
+
 async def create(database: Database, name: str) -> Tenant:
     if not _NAME.fullmatch(name) or _ID.fullmatch(name):
         raise InvalidInput(
@@ -44,11 +53,11 @@ async def create(database: Database, name: str) -> Tenant:
             "first is no hyphen, and the whole does not look like an id (a UUID)."
         )
     async with database.transaction() as session:
-        row = await session.one("add_tenant", name=name)
-        if row is None:
+        tenant = await session.row(Tenant, "add_tenant", name=name)
+        if tenant is None:
             raise Conflict(f"There is a tenant {name!r} already: choose another name.")
-        await _append(session, ChangeType.TENANT_CREATED, row["tenant_id"])
-    return Tenant(**row)
+        await _append(session, ChangeType.TENANT_CREATED, tenant.tenant_id)
+    return tenant
 
 
 async def everyone(database: Database) -> list[Tenant]:
@@ -65,25 +74,25 @@ async def resume(database: Database, name: str) -> Tenant:
     return await _set_status(database, name, "active", ChangeType.TENANT_RESUMED)
 
 
-async def find(session: Session, name: str) -> Row:
+async def find(session: Session, name: str) -> NamedTenant:
     """By name or by id."""
-    row = await session.one("tenant_named", name=name.strip().lower())
-    if row is None:
+    tenant = await session.row(NamedTenant, "tenant_named", name=name.strip().lower())
+    if tenant is None:
         raise NotFound(f"There is no tenant {name[:80]!r}: `mcp-memory tenants list` shows them.")
-    return row
+    return tenant
 
 
 async def _set_status(database: Database, name: str, status: Status, change: ChangeType) -> Tenant:
     async with database.transaction() as session:
-        tenant_id = (await find(session, name))["tenant_id"]
+        tenant_id = (await find(session, name)).tenant_id
         if tenant_id == DEFAULT_TENANT and status == "suspended":
             raise InvalidInput(
                 "The default tenant cannot be suspended: the command line and stdio work in it. "
                 "To refuse a client, revoke its key."
             )
-        changed = await session.one("set_tenant_status", tenant_id=tenant_id, status=status)
-        [tenant] = await session.rows(Tenant, "tenant_by_id", tenant_id=tenant_id)
-        if changed is not None:
+        changed = await session.run("set_tenant_status", tenant_id=tenant_id, status=status)
+        tenant = await session.only(Tenant, "tenant_by_id", tenant_id=tenant_id)
+        if changed:
             await _append(session, change, tenant_id)
     return tenant
 

@@ -1,14 +1,20 @@
 -- Who may ask: keys and tenants. Read before a principal is known, on connections of their own.
 
 -- fragment: key_columns
-k.prefix, k.tenant_id, t.name AS tenant, k.user_id, k.groups, k.scopes,
+k.prefix, k.tenant_id, t.name AS tenant, k.user_id AS "user", k.groups, k.scopes,
 k.created_at, k.expires_at, k.last_used_at, k.revoked_at
 
 -- name: add_key
-INSERT INTO access_key (prefix, hash, tenant_id, user_id, groups, scopes, expires_at)
-VALUES (%(prefix)s, %(hash)s, %(tenant_id)s, %(user_id)s, %(groups)s, %(scopes)s,
-        now() + make_interval(days => %(days)s))
-RETURNING created_at, expires_at;
+WITH added AS (
+    INSERT INTO access_key (prefix, hash, tenant_id, user_id, groups, scopes, expires_at)
+    VALUES (%(prefix)s, %(hash)s, %(tenant_id)s, %(user_id)s, %(groups)s, %(scopes)s,
+            now() + make_interval(days => %(days)s))
+    RETURNING *
+)
+SELECT
+-- include: key_columns
+FROM added k
+JOIN tenant t USING (tenant_id);
 
 -- name: list_keys
 SELECT
@@ -28,9 +34,12 @@ WHERE k.prefix LIKE %(start)s || '%%'
 LIMIT 2;
 
 -- name: revoke_key
-UPDATE access_key SET revoked_at = coalesce(revoked_at, now())
-WHERE prefix = %(prefix)s
-RETURNING revoked_at;
+UPDATE access_key k SET revoked_at = coalesce(revoked_at, now())
+FROM tenant t
+WHERE k.prefix = %(prefix)s AND t.tenant_id = k.tenant_id
+RETURNING
+-- include: key_columns
+;
 
 -- name: key_to_verify
 -- Whether it holds is decided by the server's clock, the same for every process.
@@ -62,7 +71,7 @@ t.tenant_id, t.name, t.status, t.created_at,
 -- No row when the name is taken.
 INSERT INTO tenant (name) VALUES (%(name)s)
 ON CONFLICT (name) DO NOTHING
-RETURNING tenant_id, name, status, created_at;
+RETURNING tenant_id, name, status, created_at, 0::bigint AS keys;
 
 -- name: list_tenants
 SELECT
@@ -77,10 +86,9 @@ FROM tenant t
 WHERE t.tenant_id = %(tenant_id)s;
 
 -- name: set_tenant_status
--- No row when it has that status already.
+-- Nothing is touched when it has that status already.
 UPDATE tenant SET status = %(status)s
-WHERE tenant_id = %(tenant_id)s AND status <> %(status)s
-RETURNING tenant_id;
+WHERE tenant_id = %(tenant_id)s AND status <> %(status)s;
 
 -- name: database_seconds
 -- The one clock by which all servers count.

@@ -9,7 +9,6 @@ from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
-from uuid import UUID
 
 from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp.server.subscriptions import (
@@ -28,10 +27,11 @@ from mcp_types import (
 from mcp_server.earlier_clients import EarlierClient
 from mcp_server.failures import protocol_error
 from mcp_server.tool import MemoryServer
+from memory_core.access.audiences import Audience, audiences_by_id
 from memory_core.kernel import principal
 from memory_core.kernel.database import Database
 from memory_core.kernel.errors import InvalidInput, MemoryFault
-from memory_core.kernel.principal import DEFAULT_TENANT
+from memory_core.kernel.principal import Principal
 from memory_core.log.change import Change, ChangeType
 from memory_core.log.following import RESOURCE_NOTIFICATIONS, Follower
 from memory_core.log.reading import of_aggregate
@@ -49,14 +49,15 @@ Context = ServerRequestContext[Any, Any]
 
 
 class Subscribers:
-    """Between the log and the clients: each is told of its own tenant's changes only."""
+    """Between the log and the clients: each is told of what its principal may see, and of nothing
+    else. To be told that an address changed would tell that there is something at it."""
 
     def __init__(self) -> None:
-        self._listeners: dict[object, tuple[UUID, Callable[[ServerEvent], None]]] = {}
+        self._listeners: dict[object, tuple[Principal, Callable[[ServerEvent], None]]] = {}
 
     def subscribe(self, listener: Callable[[ServerEvent], None]) -> Callable[[], None]:
         token = object()
-        self._listeners[token] = (principal.current().tenant_id, listener)
+        self._listeners[token] = (principal.current(), listener)
 
         def unsubscribe() -> None:
             self._listeners.pop(token, None)
@@ -64,11 +65,13 @@ class Subscribers:
         return unsubscribe
 
     async def publish(self, event: ServerEvent) -> None:
-        self.tell(DEFAULT_TENANT, event)
+        """What concerns the server itself is for all."""
+        for _, listener in list(self._listeners.values()):
+            listener(event)
 
-    def tell(self, tenant: UUID, event: ServerEvent) -> None:
-        for whose, listener in list(self._listeners.values()):
-            if whose == tenant:
+    def tell(self, audience: Audience, event: ServerEvent) -> None:
+        for who, listener in list(self._listeners.values()):
+            if audience.has(who):
                 listener(event)
 
 
@@ -163,14 +166,21 @@ class ResourceNotifications:
             )
 
     async def _take(self, changes: Sequence[Change]) -> None:
+        audiences = await self._audiences_of(changes)
         for change in changes:
-            tenant = change.tenant_id or DEFAULT_TENANT
+            if (audience := audiences.get(change.audience_id)) is None:
+                continue  # its tenant was deleted
             for address in await self._changed(change):
                 if address in self._wanted:
-                    self._subscribers.tell(tenant, ResourceUpdated(uri=address))
+                    self._subscribers.tell(audience, ResourceUpdated(uri=address))
                     await asyncio.sleep(0)  # streams send meanwhile what waits in them
             if change.event_type in _COME_AND_GO:
-                self._subscribers.tell(tenant, ResourcesListChanged())
+                self._subscribers.tell(audience, ResourcesListChanged())
+
+    async def _audiences_of(self, changes: Sequence[Change]) -> dict[int, Audience]:
+        database = await self._opened()
+        async with database.session() as session:
+            return await audiences_by_id(session, {change.audience_id for change in changes})
 
     async def _changed(self, change: Change) -> set[str]:
         if not self._wanted:

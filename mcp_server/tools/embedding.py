@@ -6,6 +6,7 @@ from pydantic import BaseModel
 
 from mcp_server.tool import read_tool
 from memory_core.index.generation import CollectionName
+from memory_core.kernel import principal
 from memory_core.runtime import Runtime
 
 
@@ -14,6 +15,7 @@ class EmbeddingHealth(BaseModel):
     model: str
     dimension: int
     probe_ms: float
+    # Numbers of entries, of all users together: for an admin only.
     collections: dict[str, int]
 
 
@@ -25,12 +27,13 @@ async def embedding_health(runtime: Runtime) -> EmbeddingHealth:
     begun = time.perf_counter()
     await runtime.embedder.embed(["Is anybody there?"])
     elapsed = (time.perf_counter() - begun) * 1000
+    counted = CollectionName if "admin" in principal.current().scopes else ()
     return EmbeddingHealth(
         provider=runtime.embedder.provider,
         model=runtime.embedder.model,
         dimension=runtime.embedder.dimension,
         probe_ms=round(elapsed, 2),
-        collections={name.value: await runtime.vectors.count(name) for name in CollectionName},
+        collections={name.value: await runtime.vectors.count(name) for name in counted},
     )
 
 

@@ -17,7 +17,8 @@ from uuid import UUID
 from memory_core.access import tenants
 from memory_core.kernel.database import Session
 from memory_core.kernel.errors import InvalidInput, NotFound
-from memory_core.kernel.principal import SCOPES
+from memory_core.kernel.principal import SCOPES, SYSTEM_USER
+from memory_core.log.change import ChangeType, of_key
 
 if TYPE_CHECKING:
     from argon2 import PasswordHasher
@@ -99,6 +100,8 @@ async def create(
 ) -> NewKey:
     """The only time that a key has its text."""
     name = _name("user", user)
+    if name == SYSTEM_USER:
+        raise InvalidInput(f"{SYSTEM_USER!r} is the memory itself: choose another name.")
     members = sorted({_name("group", group) for group in groups})
     if len(members) > _MAX_GROUPS:
         raise InvalidInput(f"A key has at most {_MAX_GROUPS} groups.")
@@ -118,6 +121,7 @@ async def create(
         scopes=allowed,
         days=days,
     )
+    await tenants.append_to(session, key.tenant_id, of_key(ChangeType.KEY_CREATED, prefix))
     return NewKey(key, text)
 
 
@@ -136,7 +140,12 @@ async def revoke(session: Session, text: str) -> Key:
         raise NotFound("There is no such key: `mcp-memory keys list` shows them.")
     if len(found) > 1:
         raise InvalidInput("Several keys begin so: give more of the prefix.")
-    return await session.only(Key, "revoke_key", prefix=found[0].prefix)
+    [key] = found
+    if key.revoked_at is not None:
+        return key
+    revoked = await session.only(Key, "revoke_key", prefix=key.prefix)
+    await tenants.append_to(session, key.tenant_id, of_key(ChangeType.KEY_REVOKED, key.prefix))
+    return revoked
 
 
 def _name(what: str, text: str) -> str:

@@ -19,7 +19,7 @@ from memory_core.access.credential import Credential
 from memory_core.access.signing_keys import ALGORITHMS, SigningKeys
 from memory_core.access.tenants import NamedTenant
 from memory_core.kernel.database import Database
-from memory_core.kernel.principal import DEFAULT_TENANT, SCOPES, Principal
+from memory_core.kernel.principal import DEFAULT_TENANT, SCOPES, SYSTEM_USER, Principal
 
 # How far the clocks of issuer and server may be apart.
 LEEWAY_SECONDS = 30
@@ -57,7 +57,7 @@ class OAuthVerifier:
         if claims is None:
             return None
         user = claims["sub"]
-        if not _is_name(user):
+        if not _is_name(user) or user == SYSTEM_USER:
             return None
         tenant_id = await self._tenant(claims.get("tenant", str(DEFAULT_TENANT)))
         if tenant_id is None:

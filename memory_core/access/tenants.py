@@ -11,7 +11,7 @@ from memory_core.kernel.errors import Conflict, InvalidInput, NotFound
 from memory_core.kernel.principal import DEFAULT_TENANT
 from memory_core.log import origin
 from memory_core.log.appending import append
-from memory_core.log.change import ChangeType, of_tenant
+from memory_core.log.change import ChangeType, NewChange, of_tenant
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
 # A tenant is found by its name or its id: no name may pass for the id of another tenant.
@@ -56,7 +56,8 @@ async def create(database: Database, name: str) -> Tenant:
         tenant = await session.row(Tenant, "add_tenant", name=name)
         if tenant is None:
             raise Conflict(f"There is a tenant {name!r} already: choose another name.")
-        await _append(session, ChangeType.TENANT_CREATED, tenant.tenant_id)
+        created = of_tenant(ChangeType.TENANT_CREATED, tenant.tenant_id)
+        await append_to(session, tenant.tenant_id, created)
     return tenant
 
 
@@ -93,11 +94,10 @@ async def _set_status(database: Database, name: str, status: Status, change: Cha
         changed = await session.run("set_tenant_status", tenant_id=tenant_id, status=status)
         tenant = await session.only(Tenant, "tenant_by_id", tenant_id=tenant_id)
         if changed:
-            await _append(session, change, tenant_id)
+            await append_to(session, tenant_id, of_tenant(change, tenant_id))
     return tenant
 
 
-async def _append(session: Session, change: ChangeType, tenant_id: UUID) -> None:
+async def append_to(session: Session, tenant_id: UUID, change: NewChange) -> None:
     """The change is seen in the tenant that it is about, and in no other."""
-    by = replace(origin.current(), tenant_id=tenant_id)
-    await append(session, [of_tenant(change, tenant_id)], by=by)
+    await append(session, [change], by=replace(origin.current(), tenant_id=tenant_id))

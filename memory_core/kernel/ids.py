@@ -7,7 +7,7 @@ from uuid import UUID, uuid4
 
 from memory_core.kernel import principal
 from memory_core.kernel.errors import NotFound
-from memory_core.kernel.principal import DEFAULT_TENANT, LOCAL
+from memory_core.kernel.principal import DEFAULT_TENANT, LOCAL, SYSTEM_USER
 
 DIGITS = 16  # of the hash in an id
 _SLUG_LENGTH = 27
@@ -83,7 +83,7 @@ def own_key(key: str) -> str:
 def owner_prefix() -> str:
     """What is a user's own is told from others' by; nothing for the user of this machine."""
     asking = principal.current()
-    is_local = asking.tenant_id == DEFAULT_TENANT and asking.user in {LOCAL.user, "system"}
+    is_local = asking.tenant_id == DEFAULT_TENANT and asking.user in {LOCAL.user, SYSTEM_USER}
     return "" if is_local else f"{asking.tenant_id}\0{asking.user}\0"
 
 

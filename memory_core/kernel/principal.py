@@ -8,6 +8,8 @@ from uuid import UUID
 
 DEFAULT_TENANT = UUID(int=0)
 SCOPES = frozenset({"read", "write", "admin"})
+# By this name Postgres knows the system itself: no user can have it.
+SYSTEM_USER = "system"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,5 +58,5 @@ def system(why: str, tenant_id: UUID | None = None) -> Iterator[None]:
     """What is done within sees the rows of all tenants and users. New rows are of the given tenant,
     else of that of the principal who asks."""
     tenant = current().tenant_id if tenant_id is None else tenant_id
-    with asking(Principal(tenant_id=tenant, user="system", system=why)):
+    with asking(Principal(tenant_id=tenant, user=SYSTEM_USER, system=why)):
         yield

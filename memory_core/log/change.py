@@ -23,6 +23,7 @@ class AggregateType(StrEnum):
     CONVERSATION = "conversation"
     BACKFILL = "backfill"
     TENANT = "tenant"
+    KEY = "key"
 
 
 class ChangeType(StrEnum):
@@ -47,6 +48,9 @@ class ChangeType(StrEnum):
     TENANT_CREATED = "tenant.created"
     TENANT_SUSPENDED = "tenant.suspended"
     TENANT_RESUMED = "tenant.resumed"
+    TENANT_DELETED = "tenant.deleted"
+    KEY_CREATED = "key.created"
+    KEY_REVOKED = "key.revoked"
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -176,3 +180,9 @@ def of_tenant(event_type: ChangeType, tenant_id: UUID) -> NewChange:
     """A name says whose memory it is: the log has the id."""
     payload = {"tenant_id": str(tenant_id)}
     return NewChange(AggregateType.TENANT, tenant_id, event_type, payload=payload)
+
+
+def of_key(event_type: ChangeType, prefix: str) -> NewChange:
+    """Without its user: who may ask is the operator's to know."""
+    kind = AggregateType.KEY
+    return NewChange(kind, aggregate_id(kind, prefix), event_type, payload={"prefix": prefix})

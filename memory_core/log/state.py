@@ -62,8 +62,10 @@ def fold(data: dict[str, Any], change: Change) -> dict[str, Any]:
     if kind == "backfill":
         return {**new, **change.payload, "status": what}
     if kind == "tenant":
-        status = "suspended" if what == "suspended" else "active"
+        status = what if what in {"suspended", "deleted"} else "active"
         return {**new, **change.payload, "status": status}
+    if kind == "key":
+        return {**new, **change.payload, "status": "revoked" if what == "revoked" else "in force"}
     return {**new, **change.payload, "exists": what != "deleted"}
 
 

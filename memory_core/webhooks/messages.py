@@ -96,7 +96,7 @@ class Message:
 
 
 async def assemble(session: Session, waiting: OutboxMessage) -> Message | None:
-    """None: what it is about is gone."""
+    """None: what it is about is gone, or the subscriber may no longer see it."""
     if waiting.event_type not in _DELETIONS and await _is_gone(session, waiting):
         return None
     data = dict(waiting.payload)
@@ -135,6 +135,8 @@ async def _is_gone(session: Session, waiting: OutboxMessage) -> bool:
         aggregate_type=waiting.aggregate_type,
         version=waiting.version,
         deletions=[kind.value for kind in _DELETIONS],
+        subscription_id=waiting.subscription_id,
+        artifact_uid=waiting.payload.get("artifact_uid"),
     )
 
 

@@ -44,7 +44,7 @@ RETURNING
 -- name: key_to_verify
 -- Whether it holds is decided by the server's clock, the same for every process.
 SELECT k.hash, k.tenant_id, k.user_id, k.groups, k.scopes, k.last_used_at,
-       k.revoked_at IS NULL AND t.status = 'active'
+       k.revoked_at IS NULL AND t.status = 'active' AND k.user_id <> 'system'
            AND (k.expires_at IS NULL OR k.expires_at > now()) AS holds
 FROM access_key k
 JOIN tenant t USING (tenant_id)
@@ -89,6 +89,9 @@ WHERE t.tenant_id = %(tenant_id)s;
 -- Nothing is touched when it has that status already.
 UPDATE tenant SET status = %(status)s
 WHERE tenant_id = %(tenant_id)s AND status <> %(status)s;
+
+-- name: audiences_by_id
+SELECT audience_id, tenant_id, members FROM audience WHERE audience_id = ANY (%(ids)s::int[]);
 
 -- name: database_seconds
 -- The one clock by which all servers count.

@@ -176,10 +176,16 @@ FROM log.webhook_subscriptions WHERE subscription_id = %(id)s;
 DELETE FROM log.webhook_deliveries WHERE ended_at < now() - make_interval(days => %(days)s);
 
 -- name: is_deleted_since
--- Whether what a change is about was deleted after it.
+-- Whether what a change is about was deleted after it, or is no longer for the subscriber's eyes.
 SELECT EXISTS (SELECT 1 FROM log.events
                WHERE aggregate_id = %(aggregate_id)s AND aggregate_type = %(aggregate_type)s
-                 AND version > %(version)s AND event_type = ANY (%(deletions)s::text[])) AS gone;
+                 AND version > %(version)s AND event_type = ANY (%(deletions)s::text[]))
+       OR EXISTS (SELECT 1 FROM artifact_revision r
+                  JOIN log.webhook_subscriptions s ON s.subscription_id = %(subscription_id)s
+                  WHERE r.artifact_uid = %(artifact_uid)s AND r.is_latest
+                    AND NOT EXISTS (SELECT 1 FROM audience_member m
+                                    WHERE m.audience_id = r.audience_id
+                                      AND m.member = ANY (s.marks))) AS gone;
 
 -- name: webhook_event
 SELECT e.category, e.event_time, e.narrative, e.subject_json, e.actors_json, e.confidence, r.title,

@@ -62,7 +62,9 @@ class TestClients:
         key = await make_key(runtime.database, user="bob")
         async with server.client(key, mode=mode) as tools:
             await tools("memory_store", content="Likes otters", type="fact", confidence=0.9)
-        who = sql.execute("SELECT DISTINCT actor_id FROM log.events").fetchall()
+        who = sql.execute(
+            "SELECT DISTINCT actor_id FROM log.events WHERE event_type = 'memory.stored'"
+        ).fetchall()
         assert who == [("bob",)]
 
     async def test_a_session_belongs_to_the_key_that_opened_it(
@@ -243,7 +245,7 @@ class TestStore:
 
     @pytest.mark.parametrize(
         "wrong", [{"user": " "}, {"user": "a\x1b[2J"}, {"scopes": []}, {"scopes": ["root"]},
-                  {"groups": [""]}],
+                  {"groups": [""]}, {"user": "system"}],
     )  # fmt: skip
     async def test_what_makes_no_sense_is_refused(
         self, database: Database, wrong: dict[str, object]

@@ -13,6 +13,8 @@ from mcp_server.server import build_server
 from memory_core.kernel.principal import Principal, asking
 from memory_core.kernel.settings import Settings
 from memory_core.runtime import Runtime
+from memory_core.webhooks import subscriptions
+from memory_core.webhooks.messages import OutboxMessage, assemble
 from tests.tool_client import ToolClient, in_one_task
 
 ACME, OTHER = UUID(int=0xACE), UUID(int=0x07E)
@@ -178,3 +180,42 @@ async def test_only_those_who_see_a_document_delete_it(tools: Callers) -> None:
         unknown = await call.refusal("artifact_delete", artifact_uid="uid_0123456789abcdef")
         assert str(refused).replace(uid, "uid_0123456789abcdef") == str(unknown)
     assert await reads(tools, ALICE, uid)
+
+
+async def test_the_owner_of_a_document_takes_all_of_its_revisions_back(tools: Callers) -> None:
+    call, bob = await tools(ALICE), await tools(BOB)
+    note = {"artifact_type": "note", "source_system": "notes", "source_id": "plan"}
+    first = await call("artifact_ingest", **note, content="Zebras in May.", visibility_scope="org")
+    old = {"artifact_uid": first["artifact_uid"], "revision_id": first["revision_id"]}
+    await call("artifact_ingest", **note, content="Zebras in June.", visibility_scope="org")
+    assert await bob.answers("artifact_get", **old)
+
+    await call("artifact_ingest", **note, content="Zebras in June.", visibility_scope="me")
+    assert not await bob.answers("artifact_get", **old)
+    assert await call.answers("artifact_get", **old)
+
+    await call("artifact_ingest", **note, content="Zebras in July.", visibility_scope="team")
+    assert await bob.answers("artifact_get", **old)
+
+
+async def test_a_message_that_waits_is_not_sent_to_one_who_may_no_longer_see_it(
+    tools: Callers, runtime: Runtime
+) -> None:
+    with asking(BOB):
+        async with runtime.database.transaction() as session:
+            types = ["artifact.created"]
+            await subscriptions.add(session, "https://hook.example/", types, include_content=True)
+    call = await tools(ALICE)
+    note = {"artifact_type": "note", "source_system": "notes", "source_id": "plan"}
+    note |= {"title": "Zebras", "content": "In May."}
+    await call("artifact_ingest", **note, visibility_scope="org")
+    async with runtime.database.session() as session:
+        claim = {"leader": "test", "seconds": 60, "for_each": 10, "limit": 10}
+        [waiting] = await session.rows(OutboxMessage, "claim_messages", **claim)
+        before = await assemble(session, waiting)
+        await call("artifact_ingest", **note, visibility_scope="me")
+        after = await assemble(session, waiting)
+
+    assert before is not None
+    assert b"Zebras" in before.body
+    assert after is None

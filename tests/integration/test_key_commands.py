@@ -1,5 +1,6 @@
 """`mcp-memory keys create | list | revoke`."""
 
+import psycopg
 import pytest
 from typer.testing import CliRunner
 
@@ -51,3 +52,21 @@ def test_revoking_takes_the_first_characters_and_may_be_repeated(command: Comman
 def test_what_there_is_not_is_said(command: Command, wrong: tuple[str, ...]) -> None:
     done = CliRunner().invoke(app, wrong)
     assert isinstance(done.exception, MemoryFault)
+
+
+def test_each_change_of_a_key_is_in_the_log_of_its_tenant_once(
+    command: Command, sql: psycopg.Connection
+) -> None:
+    tenant = answer(command, "tenants", "create", "acme")
+    made = answer(command, "keys", "create", "--tenant", "acme", "--user", "alice")
+    for _ in range(2):
+        command("keys", "revoke", made["prefix"])
+
+    rows = sql.execute(
+        "SELECT event_type, tenant_id::text, payload FROM log.events "
+        "WHERE aggregate_type = 'key' ORDER BY sequence_number"
+    ).fetchall()
+
+    told = {"prefix": made["prefix"]}
+    assert rows == [(f"key.{name}", tenant["tenant_id"], told) for name in ("created", "revoked")]
+    assert '"status": "revoked"' in command("log", "state", f"key:{made['prefix']}")

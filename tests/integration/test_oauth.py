@@ -71,6 +71,7 @@ WRONG: dict[str, Any] = {
     "not yet": lambda issuer: issuer.token(nbf=NOW + 3600),
     "without an end": lambda issuer: issuer.token(exp=None),
     "without a user": lambda issuer: issuer.token(sub=None),
+    "of the memory itself": lambda issuer: issuer.token(sub="system"),
     "for another service": lambda issuer: issuer.token(aud="https://other.example/mcp"),
     "for no service": lambda issuer: issuer.token(aud=None),
     "of another issuer": lambda issuer: issuer.token(iss="https://evil.example"),

@@ -24,6 +24,7 @@ from memory_core.kernel.settings import load_settings
 from memory_core.processing.batch import Outcome, process
 from memory_core.processing.stages import CHUNK_EXTRACTIONS, STORED_EVENTS
 from memory_core.queue import jobs
+from memory_core.queue.answers import Answers
 from memory_core.queue.jobs import Job
 from memory_core.telemetry import exporting
 from memory_core.telemetry.spans import span
@@ -98,10 +99,11 @@ async def _run(
 ) -> tuple[list[Outcome], list[str], int]:
     """What became of the claimed, which keys no revision has, and how many quotes are broken."""
     asked_by = trigger(dict(context.run.tags))
-    redo = None if asked_by == FROM_QUEUE else asked_by
-    # A person who materialises the extractions themselves wants them asked for anew; one who does
-    # not wants what follows from those that are there.
+    by_hand = asked_by != FROM_QUEUE
+    # A person who materialises the extractions themselves wants the model asked again; one who does
+    # not wants what follows from the stored ones.
     extractions = dg.AssetKey(CHUNK_EXTRACTIONS) in context.selected_asset_keys
+    answers = Answers.NEW if extractions else Answers.STORED
     async with (
         memory.runtime() as runtime,
         open_engine(runtime.settings, runtime.database) as engine,
@@ -111,20 +113,19 @@ async def _run(
             runtime.database,
             keys,
             context.run.run_id,
-            redo_as=redo,
-            fresh=extractions,
+            asked_by=asked_by if by_hand else None,
+            answers=answers if by_hand else Answers.KNOWN,
             versions=current(runtime.settings),
             max_attempts=runtime.settings.event_max_attempts,
         )
         context.log.info(f"claimed {len(claimed)} of {len(keys)} revisions")
         gone = []
-        if redo is not None:
+        if by_hand:
             gone = await _introduce(context, runtime.database, asked_by, keys, claimed)
         dead = {job.dead_run_id for job in claimed if job.dead_run_id}
         bury(context.instance, dead, f"Its leases expired; run {context.run.run_id} took over.")
         with materialisations(context, runtime.settings) as observe:
-            reuse = redo is not None and not extractions
-            outcomes = await process(runtime, engine, claimed, observe, reuse=reuse)
+            outcomes = await process(runtime, engine, claimed, observe)
         done = [outcome.job for outcome in outcomes if outcome.extraction is not None]
         return outcomes, gone, await broken_evidence(runtime.database, done)
 

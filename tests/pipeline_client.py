@@ -18,6 +18,7 @@ from memory_core.kernel.settings import Settings
 from memory_core.log.waiting import wait_until
 from memory_core.processing.batch import Outcome, process
 from memory_core.queue import jobs
+from memory_core.queue.answers import Answers
 from memory_core.queue.versions import number
 from memory_core.runtime import Runtime
 from tests.scripted_provider import ScriptedProvider
@@ -98,9 +99,8 @@ class Pipeline:
         run_id: str = "run-1",
         *,
         keys: Sequence[str] | None = None,
-        redo_as: str | None = None,
-        fresh: bool = False,
-        reuse: bool = False,
+        asked_by: str | None = None,
+        answers: Answers = Answers.KNOWN,
     ) -> list[Outcome]:
         """What one run does: claim, then work on all of it at once."""
         if keys is None:
@@ -111,12 +111,12 @@ class Pipeline:
                 database,
                 keys,
                 run_id,
-                redo_as=redo_as,
-                fresh=fresh,
+                asked_by=asked_by,
+                answers=answers,
                 versions=current(settings),
                 max_attempts=settings.event_max_attempts,
             )
-            outcomes = await process(self.runtime, engine, claimed, reuse=reuse)
+            outcomes = await process(self.runtime, engine, claimed)
         self.outcomes += outcomes
         return outcomes
 

@@ -12,6 +12,7 @@ from mcp_server.cli.session import Memory, with_memory, with_operator
 from memory_core.events import reextraction
 from memory_core.events.reextraction import Reextraction
 from memory_core.kernel.errors import InvalidInput
+from memory_core.queue.answers import Answers
 
 
 def run(
@@ -23,13 +24,14 @@ def run(
     force: bool,
     as_json: bool,
 ) -> None:
+    answers = Answers.NEW if force else Answers.KNOWN
     if failed == (document is not None):
         raise InvalidInput("Name a DOCUMENT, or give --failed for all that failed.")
     if code is not None and not failed:
         raise InvalidInput("--code limits --failed: give both, or name a DOCUMENT alone.")
     if failed:
         number = with_operator(
-            lambda memory: reextraction.reextract_failed(memory.runtime, code, fresh=force)
+            lambda memory: reextraction.reextract_failed(memory.runtime, code, answers)
         )
         told: dict[str, Any] = {"jobs": number}
         if not number and not as_json:
@@ -38,7 +40,7 @@ def run(
         message = f"{counted(number, 'failed job')} will be tried again."
     else:
         assert document is not None
-        done = with_memory(lambda memory: _ask(memory, document, revision, force=force))
+        done = with_memory(lambda memory: _ask(memory, document, revision, answers))
         told = {"message": done.message, "job": done.job}
         message = (
             f"{in_commands(done.message)}\n{done.job['status']}  {done.job['artifact_uid']} "
@@ -52,8 +54,10 @@ def run(
     out.print("[dim]mcp-memory jobs --watch shows how it goes[/]")
 
 
-async def _ask(memory: Memory, document: str, revision: str | None, *, force: bool) -> Reextraction:
+async def _ask(
+    memory: Memory, document: str, revision: str | None, answers: Answers
+) -> Reextraction:
     uid = await memory.document(document)
     return await reextraction.reextract(
-        memory.runtime, uid, await memory.revision(uid, revision), force=force
+        memory.runtime, uid, await memory.revision(uid, revision), answers=answers
     )

@@ -11,6 +11,7 @@ from mcp_server.tools.parameters import ArtifactUid, OptionalRevisionId, Priorit
 from memory_core.events import reextraction
 from memory_core.kernel import ids
 from memory_core.kernel.errors import InvalidInput
+from memory_core.queue.answers import Answers
 from memory_core.queue.cancel import cancel
 from memory_core.queue.listing import JobState, history_of, page_of_jobs
 from memory_core.runtime import Runtime
@@ -190,7 +191,11 @@ async def event_reextract(
     """
     await runtime.open()
     result = await reextraction.reextract(
-        runtime, artifact_uid, revision_id, force=force, priority=priority
+        runtime,
+        artifact_uid,
+        revision_id,
+        answers=Answers.NEW if force else Answers.KNOWN,
+        priority=priority,
     )
     return Reextracted(
         job_id=str(result.job["job_id"]),

@@ -23,6 +23,7 @@ from memory_core.kernel.database import Database
 from memory_core.kernel.errors import InvalidInput, MemoryFault, NotFound
 from memory_core.processing.extraction import Extraction
 from memory_core.processing.pipeline import rehearse
+from memory_core.queue.answers import Answers
 from memory_core.queue.jobs import Job
 from memory_core.runtime import Runtime
 from memory_core.text.printable import printable
@@ -191,6 +192,6 @@ def _job(trial_id: UUID, row: OutdatedRevision) -> Job:
         max_attempts=1,
         generation=0,
         origin="trial",
-        bypass_cache=False,
+        answers=Answers.KNOWN,
         run_id=str(trial_id),
     )

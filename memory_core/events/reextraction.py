@@ -8,6 +8,7 @@ from memory_core.kernel.database import Row, Session
 from memory_core.kernel.errors import NotFound
 from memory_core.log.appending import append
 from memory_core.log.change import ChangeType, of_artifact
+from memory_core.queue.answers import Answers
 from memory_core.queue.asking import asked, asked_under
 from memory_core.runtime import Runtime
 
@@ -23,10 +24,12 @@ async def reextract(
     artifact_uid: str,
     revision_id: str | None,
     *,
-    force: bool,
+    answers: Answers,
     priority: int = 0,
 ) -> Reextraction:
-    """Events stay readable until the new ones replace them, also with force."""
+    """Events stay readable until the new ones replace them. With new answers, the job starts over
+    whatever became of it; else only where it failed."""
+    starts_over = answers is Answers.NEW
     request = asked_under(runtime.settings, "tool", priority=priority)
     async with runtime.database.transaction() as session:
         revision = await session.one("get_revision", uid=artifact_uid, revision=revision_id)
@@ -41,31 +44,31 @@ async def reextract(
             assert job is not None
             await _append(session, job)
             return Reextraction(job, "Re-extraction job enqueued.")
-        if not force and job["status"] in {"PENDING", "PROCESSING"}:
+        if not starts_over and job["status"] in {"PENDING", "PROCESSING"}:
             return Reextraction(
                 job, f"The job is {job['status']} already; force=true starts it over."
             )
-        if not force and job["status"] == "DONE":
+        if not starts_over and job["status"] == "DONE":
             return Reextraction(
                 job, "The events are extracted already; force=true extracts them again."
             )
         reset = await session.one(
             "reset_job",
             job_id=job["job_id"],
-            bypass_cache=force,
+            bypass_cache=starts_over,
             **request,
         )
         assert reset is not None
         await _append(session, reset)
-    why = "forced" if force else f"it was {job['status']}"
+    why = "forced" if starts_over else f"it was {job['status']}"
     return Reextraction(reset, f"The job was reset and enqueued again ({why}).")
 
 
-async def reextract_failed(runtime: Runtime, code: str | None, *, fresh: bool) -> int:
+async def reextract_failed(runtime: Runtime, code: str | None, answers: Answers) -> int:
     """Enqueue every failed job again, or those that failed with this code. Returns how many."""
     async with runtime.database.transaction() as session:
         jobs = await session.all(
-            "reset_failed_jobs", code=code, bypass_cache=fresh, **asked("tool")
+            "reset_failed_jobs", code=code, bypass_cache=answers is Answers.NEW, **asked("tool")
         )
         await _append(session, *jobs)
     return len(jobs)

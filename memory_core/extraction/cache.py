@@ -58,10 +58,10 @@ class AnswerCache:
         tenant = principal.current().tenant_id
         return Key(ids.sha256(text), context_hash(context), prompt_version, model, tenant)
 
-    async def get(self, key: Key, *, since: datetime | None = None) -> Answer | None:
+    async def get(self, key: Key, *, answers_since: datetime | None = None) -> Answer | None:
         """What is known, if it is known from no earlier than that."""
         known = await self._get(key)
-        if known is None or (since is not None and known[1] < since):
+        if known is None or (answers_since is not None and known[1] < answers_since):
             return None
         return known[0]
 
@@ -70,15 +70,15 @@ class AnswerCache:
         key: Key,
         ask: Callable[[], Awaitable[Answer]],
         *,
-        since: datetime | None = None,
+        answers_since: datetime | None = None,
         ledger: Ledger,
     ) -> tuple[Answer, bool]:
         """The answer, and whether it was known. Concurrent callers share one call."""
-        wanted = (key, since)
+        wanted = (key, answers_since)
         asking = self._asking.get(wanted)
         shared = asking is not None
         if asking is None:
-            asking = _Asking(asyncio.create_task(self._answer(key, ask, since, ledger)))
+            asking = _Asking(asyncio.create_task(self._answer(key, ask, answers_since, ledger)))
             self._asking[wanted] = asking
         asking.waiting += 1
         try:
@@ -96,10 +96,10 @@ class AnswerCache:
         self,
         key: Key,
         ask: Callable[[], Awaitable[Answer]],
-        since: datetime | None,
+        answers_since: datetime | None,
         ledger: Ledger,
     ) -> tuple[Answer, bool]:
-        if (known := await self.get(key, since=since)) is not None:
+        if (known := await self.get(key, answers_since=answers_since)) is not None:
             return known, True
         answer = await ask()
         await self._keep((key, answer, ledger))

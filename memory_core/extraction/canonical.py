@@ -52,7 +52,7 @@ async def canonicalise(
     *,
     chunks: int,
     grouper: Grouper | None,
-    since: datetime | None = None,
+    answers_since: datetime | None = None,
     ledger: Ledger,
 ) -> list[CanonicalEvent]:
     """In the order of their evidence. No question is asked about a one-chunk document."""
@@ -63,7 +63,9 @@ async def canonicalise(
         blocks = await asyncio.to_thread(_join_certain, groups, chunks)
     if grouper is not None and blocks:
         most = max(1, chunks // _CHUNKS_PER_QUESTION)
-        answer = await grouper.group(blocks, max_calls=most, since=since, ledger=ledger)
+        answer = await grouper.group(
+            blocks, max_calls=most, answers_since=answers_since, ledger=ledger
+        )
         _join_as_told(groups, answer, {event.id for block in blocks for event in block})
     names = _names(entities)
     merged = [_merge(members, names) for members in groups.members()]

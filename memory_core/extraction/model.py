@@ -138,10 +138,10 @@ class Extractor(Protocol):
         chunk: Chunk,
         context: DocumentContext,
         *,
-        since: datetime | None = None,
+        answers_since: datetime | None = None,
         ledger: Ledger,
     ) -> Proposal:
-        """`since`: an answer that is known from before then will not do. Raises MemoryFault."""
+        """Raises MemoryFault. `answers_since`: a known answer from before then will not do."""
         ...
 
     async def recall(
@@ -203,7 +203,7 @@ class Grouper(Protocol):
         blocks: list[list[ChunkEvent]],
         *,
         max_calls: int,
-        since: datetime | None = None,
+        answers_since: datetime | None = None,
         ledger: Ledger,
     ) -> list[list[str]]:
         """Groups of ids. Raises MemoryFault."""

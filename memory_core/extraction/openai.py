@@ -51,14 +51,14 @@ class OpenAIExtractor:
         chunk: Chunk,
         context: DocumentContext,
         *,
-        since: datetime | None = None,
+        answers_since: datetime | None = None,
         ledger: Ledger,
     ) -> Proposal:
         async def find(passage: "_Passage") -> tuple[dict[str, Any], bool]:
             return await self._cache.get_or_ask(
                 passage.key,
                 lambda: self._ask(passage.text, context, ledger),
-                since=since,
+                answers_since=answers_since,
                 ledger=ledger,
             )
 
@@ -197,7 +197,7 @@ class OpenAIGrouper:
         blocks: list[list[ChunkEvent]],
         *,
         max_calls: int,
-        since: datetime | None = None,
+        answers_since: datetime | None = None,
         ledger: Ledger,
     ) -> list[list[str]]:
         batches = [
@@ -209,7 +209,7 @@ class OpenAIGrouper:
             for batch in batches
         ]
         answers = await asyncio.gather(
-            *(self._answer(question, since, ledger) for question in questions),
+            *(self._answer(question, answers_since, ledger) for question in questions),
             return_exceptions=True,  # those under way are paid for and kept
         )
         groups: list[list[str]] = []
@@ -220,11 +220,11 @@ class OpenAIGrouper:
         return groups
 
     async def _answer(
-        self, candidates: str, since: datetime | None, ledger: Ledger
+        self, candidates: str, answers_since: datetime | None, ledger: Ledger
     ) -> dict[str, Any]:
         key = Key(ids.sha256(candidates), MERGE_NAME, self.version, self._chat.model)
         answer, _ = await self._cache.get_or_ask(
-            key, lambda: self._ask(candidates, ledger), since=since, ledger=ledger
+            key, lambda: self._ask(candidates, ledger), answers_since=answers_since, ledger=ledger
         )
         return answer
 

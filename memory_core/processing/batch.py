@@ -45,10 +45,7 @@ async def process(
     engine: Engine,
     claimed: Sequence[Job],
     observe: Observer = lambda *_: None,
-    *,
-    reuse: bool = False,
 ) -> list[Outcome]:
-    """`reuse`: what follows from the stored extractions is made again, not they themselves."""
     slots, room = asyncio.Semaphore(_DOCUMENTS_AT_ONCE), _Room(_TOKENS_AT_ONCE)
     heart = _Heart(runtime, claimed)
 
@@ -59,7 +56,7 @@ async def process(
     async def one(job: Job) -> Outcome:
         async with slots, room.holding(job.token_count):
             with principal.system(_WHY, await _tenant(runtime, job)):
-                return await _process_one(runtime, engine, job, observed, reuse=reuse)
+                return await _process_one(runtime, engine, job, observed)
 
     tasks = {job.job_id: asyncio.create_task(one(job)) for job in claimed}
     beating = asyncio.create_task(heart.beat(tasks))
@@ -116,13 +113,11 @@ class _Room:
                 self._changed.notify_all()
 
 
-async def _process_one(
-    runtime: Runtime, engine: Engine, job: Job, observe: Observer, *, reuse: bool
-) -> Outcome:
+async def _process_one(runtime: Runtime, engine: Engine, job: Job, observe: Observer) -> Outcome:
     begun = time.perf_counter()
     with of_run(job) as work:
         try:
-            extraction = await extract_revision(runtime, engine, job, observe, reuse=reuse)
+            extraction = await extract_revision(runtime, engine, job, observe)
             outcome = Outcome(job, extraction=extraction)
         except LeaseLost:
             outcome = Outcome(job)

@@ -27,6 +27,7 @@ from memory_core.processing.stages import (
     STORED_EVENTS,
 )
 from memory_core.processing.tracing import of_chunk
+from memory_core.queue.answers import Answers
 from memory_core.queue.jobs import Job
 from memory_core.runtime import Runtime
 from memory_core.text.chunk import Chunk
@@ -39,16 +40,12 @@ _CHUNKS_AT_ONCE = 128
 
 
 async def extract_revision(
-    runtime: Runtime, engine: Engine, job: Job, observe: Observer, *, reuse: bool = False
+    runtime: Runtime, engine: Engine, job: Job, observe: Observer
 ) -> Extraction:
-    """Raises MemoryFault when an attempt fails, LeaseLost when the job is no longer ours.
-
-    `reuse`: only what follows from the stored extractions is wanted anew, whatever prompt they are
-    from.
-    """
+    """Raises MemoryFault when an attempt fails, LeaseLost when the job is no longer ours."""
     extraction, rows, contexts = await _open(runtime, engine, job)
     try:
-        await _propose(runtime, engine, extraction, rows, contexts, observe, reuse=reuse)
+        await _propose(runtime, engine, extraction, rows, contexts, observe)
         with _stage(extraction, STORED_EVENTS, observe):
             async with engine.at_postgres:
                 await storing.replace_events(runtime.database, engine, extraction)
@@ -94,13 +91,13 @@ async def _propose(
     rows: Sequence[Row],
     contexts: dict[int, DocumentContext],
     observe: Observer,
-    *,
-    reuse: bool = False,
 ) -> None:
     with _stage(extraction, CHUNK_TEXT, observe):
         _chunk(extraction, rows)
     with _stage(extraction, CHUNK_EXTRACTIONS, observe):
-        proposals = await _recall(runtime, engine, extraction, contexts) if reuse else None
+        proposals = None
+        if extraction.job.answers is Answers.STORED:
+            proposals = await _recall(runtime, engine, extraction, contexts)
         if proposals is None:
             proposals = await _extract(engine, extraction, contexts)
         await _prove(engine, extraction, proposals, contexts)
@@ -111,7 +108,7 @@ async def _propose(
             extraction.entities,
             chunks=len(extraction.chunks),
             grouper=engine.grouper,
-            since=extraction.job.answers_since,
+            answers_since=extraction.job.answers_since,
             ledger=extraction.ledger,
         )
 
@@ -185,7 +182,7 @@ async def _extract(
                         return await engine.extractor.extract(
                             chunk,
                             contexts[chunk.index],
-                            since=extraction.job.answers_since,
+                            answers_since=extraction.job.answers_since,
                             ledger=extraction.ledger,
                         )
                 except Exception as error:

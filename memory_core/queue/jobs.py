@@ -14,6 +14,7 @@ from uuid import UUID
 
 from memory_core.kernel.database import Database, Row, Session
 from memory_core.kernel.errors import ErrorCode, MemoryFault, ProviderFault
+from memory_core.queue.answers import Answers
 from memory_core.queue.asking import asked
 from memory_core.queue.versions import Versions
 from memory_core.text.printable import printable
@@ -60,7 +61,7 @@ class Job:
     max_attempts: int
     generation: int
     origin: str  # what asked
-    bypass_cache: bool
+    answers: Answers
     run_id: str
     token_count: int = 0
     requested_at: datetime | None = None
@@ -71,7 +72,7 @@ class Job:
     @property
     def answers_since(self) -> datetime | None:
         """Only answers given since then will do; None: whatever is known will do."""
-        return self.requested_at if self.bypass_cache else None
+        return self.requested_at if self.answers is Answers.NEW else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,18 +99,18 @@ async def claim(
     partition_keys: Sequence[str],
     run_id: str,
     *,
-    redo_as: str | None = None,
-    fresh: bool = False,
+    asked_by: str | None = None,
+    answers: Answers = Answers.KNOWN,
     versions: Versions | None = None,
     max_attempts: int | None = None,
 ) -> list[Job]:
     """Claim what can be claimed of these revisions' jobs.
 
-    From the queue: what is due, and what a dead run left. With `redo_as` (a person or a backfill
-    asked for it): DONE and FAILED ones as well, as a new request; `fresh` if known answers will
-    not do for it. With `versions`, only what a deployment of these may work on: an old one would
-    undo what a newer one made or is asked for. `max_attempts`, where it is given, counts also for
-    jobs from before.
+    From the queue: what is due, and what a dead run left, each with the answers that its request
+    accepts. With `asked_by` ("ui", "backfill"): DONE and FAILED ones as well, as a new request that
+    accepts `answers`. With `versions`, only what a deployment of these may work on: an old one
+    would undo what a newer one made or is asked for. `max_attempts`, where it is given, counts also
+    for jobs from before.
     """
     async with database.transaction() as session:
         keys = list(partition_keys)
@@ -118,27 +119,39 @@ async def claim(
                 "limit_attempts", keys=keys, max_attempts=max_attempts, lease=LEASE_SECONDS
             )
         await session.run("end_hopeless_jobs", keys=keys, lease=LEASE_SECONDS)
-        if redo_as is not None:
-            await _reopen(session, keys, redo_as, fresh=fresh, max_attempts=max_attempts)
+        if asked_by is not None:
+            await _reopen(session, keys, asked_by, answers, max_attempts)
         rows = await session.all(
             "claim_jobs",
             keys=keys,
             run_id=run_id,
             lease=LEASE_SECONDS,
-            **reach(versions, by_hand=redo_as is not None),
+            **reach(versions, by_hand=asked_by is not None),
         )
         await session.run("forget_requests", job_ids=[row["job_id"] for row in rows])
         await session.run("tell_of_waiting_jobs")
     log.info("claimed run_id=%s jobs=%d of=%d", run_id, len(rows), len(keys))
-    return [Job(**row, run_id=run_id) for row in rows]
+    return [_claimed(row, run_id, answers) for row in rows]
+
+
+def _claimed(row: Row, run_id: str, asked_for: Answers) -> Job:
+    requested = Answers.NEW if row.pop("bypass_cache") else Answers.KNOWN
+    answers = asked_for if asked_for is Answers.STORED else requested
+    return Job(**row, answers=answers, run_id=run_id)
 
 
 async def _reopen(
-    session: Session, keys: list[str], what: str, *, fresh: bool, max_attempts: int | None
+    session: Session, keys: list[str], what: str, answers: Answers, max_attempts: int | None
 ) -> None:
     request = asked(what)
     await session.run("ensure_jobs", keys=keys, max_attempts=max_attempts, **request)
-    await session.run("reopen_jobs", keys=keys, fresh=fresh, lease=LEASE_SECONDS, **request)
+    await session.run(
+        "reopen_jobs",
+        keys=keys,
+        bypass_cache=answers is Answers.NEW,
+        lease=LEASE_SECONDS,
+        **request,
+    )
 
 
 @dataclass(frozen=True, slots=True)

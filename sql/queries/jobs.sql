@@ -94,7 +94,7 @@ WHERE j.artifact_uid = w.artifact_uid AND j.revision_id = w.revision_id
 UPDATE event_jobs j
 SET
 -- include: as_a_new_request
-  , bypass_cache = %(fresh)s
+  , bypass_cache = %(bypass_cache)s
 FROM artifact_revision r
 WHERE r.artifact_uid = j.artifact_uid AND r.revision_id = j.revision_id
   AND r.partition_key = ANY(%(keys)s) AND j.job_type = 'extract_events'

@@ -46,9 +46,13 @@ class Asking:
     def calls(self) -> list[ModelCall]:
         return self.ledger.calls
 
-    async def __call__(self, text: str = TEXT, *, since: datetime | None = None) -> Proposal:
+    async def __call__(
+        self, text: str = TEXT, *, answers_since: datetime | None = None
+    ) -> Proposal:
         chunk = Chunk(0, 0, len(text), text, len(text) // 4)
-        return await self.extractor.extract(chunk, CONTEXT, since=since, ledger=self.ledger)
+        return await self.extractor.extract(
+            chunk, CONTEXT, answers_since=answers_since, ledger=self.ledger
+        )
 
     async def fault(self, text: str = TEXT) -> ProviderFault:
         with pytest.raises(ProviderFault) as caught:

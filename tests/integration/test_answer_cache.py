@@ -38,9 +38,9 @@ async def test_an_answer_from_before_may_not_do_and_is_what_is_known_no_longer(
     async with stores.session() as session:
         [now] = await (await session.connection.execute("SELECT now() AS at")).fetchall()
 
-    assert narratives(await extract(since=now["at"])) == []
+    assert narratives(await extract(answers_since=now["at"])) == []
     assert narratives(await extract()) == []
-    assert (await extract(since=now["at"])).from_cache, "it was given since"
+    assert (await extract(answers_since=now["at"])).from_cache, "it was given since"
     assert len(provider.chats) == 2
 
 

@@ -12,6 +12,7 @@ from memory_core.backfill.tick import tick
 from memory_core.events.reextraction import reextract
 from memory_core.kernel.errors import ErrorCode, InvalidInput, ProviderFault
 from memory_core.queue import jobs
+from memory_core.queue.answers import Answers
 from memory_core.runtime import Runtime
 from tests.backfill_client import (
     Deployment,
@@ -128,7 +129,7 @@ async def test_a_new_request_takes_a_job_out_of_the_backfill(deployment: Deploym
     [uid] = await remember(old, 1)
     await begin(new)
 
-    await reextract(new.runtime, uid, None, force=True)
+    await reextract(new.runtime, uid, None, answers=Answers.NEW)
 
     [job] = await new.jobs()
     assert (job["origin"], job["backfill_id"], job["needs_extractor"]) == ("tool", None, None)

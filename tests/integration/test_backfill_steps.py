@@ -18,6 +18,7 @@ from memory_core.events.reextraction import reextract
 from memory_core.kernel.database import Session
 from memory_core.kernel.errors import InvalidInput, NotFound
 from memory_core.queue import jobs
+from memory_core.queue.answers import Answers
 from tests.backfill_client import (
     NOTHING,
     Deployment,
@@ -145,7 +146,7 @@ async def test_whoever_asks_again_an_older_deployment_leaves_what_a_newer_prompt
     await new.extract("new-run")
     renewed = await versions_of(new)
 
-    await reextract(old.runtime, uid, None, force=True)
+    await reextract(old.runtime, uid, None, answers=Answers.NEW)
 
     assert await asked_for(old) == []
     assert await old.extract("old-run") == []
@@ -154,7 +155,7 @@ async def test_whoever_asks_again_an_older_deployment_leaves_what_a_newer_prompt
     assert await versions_of(new) == renewed
 
     # A person who materialises it in the UI of the old deployment means that one.
-    assert len(await old.extract("by-hand", redo_as="ui")) == 1
+    assert len(await old.extract("by-hand", asked_by="ui")) == 1
     assert set((await versions_of(new)).values()) == {"1/1"}
 
 
@@ -166,7 +167,7 @@ async def test_what_only_a_newer_deployment_may_do_does_not_hold_up_a_backfill(
     await begin(new, Filter(artifact_uid=uid))
     await new.extract("new-run")
     assert (await tick(new.runtime)).status == "DONE"
-    await reextract(new.runtime, uid, None, force=True)
+    await reextract(new.runtime, uid, None, answers=Answers.NEW)
 
     started = await begin(deployment(extract=2))
 
@@ -180,7 +181,7 @@ async def test_what_an_older_deployment_made_of_it_meanwhile_is_not_counted_as_d
     old, new = deployment(), deployment(extract=2)
     [uid] = await remember(old, 1)
     await begin(new)
-    await reextract(old.runtime, uid, None, force=True)
+    await reextract(old.runtime, uid, None, answers=Answers.NEW)
     await old.extract("old-run")
 
     seen = await state(new)
@@ -324,7 +325,7 @@ async def test_without_a_budget_only_what_is_free_is_done(
     uids = await remember(old, 2)
     # The second one's answer is known already.
     known = deployment(extract=2)
-    await reextract(known.runtime, uids[1], None, force=True)
+    await reextract(known.runtime, uids[1], None, answers=Answers.NEW)
     await known.extract("run-2")
     await known.rows(
         "UPDATE extraction SET extract_version = '1-x' WHERE artifact_uid = %s", uids[1]

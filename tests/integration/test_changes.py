@@ -12,6 +12,7 @@ from memory_core.events.reextraction import reextract
 from memory_core.log.change import START, Change
 from memory_core.log.origin import acting
 from memory_core.log.reading import read
+from memory_core.queue.answers import Answers
 from memory_core.runtime import Runtime
 
 
@@ -43,7 +44,7 @@ async def test_the_life_of_a_document(runtime: Runtime) -> None:
     await note(runtime, "Alice will ship the parser by Monday.")
     await note(runtime, "Alice will ship the parser by Friday.")
     await note(runtime, "Alice will ship the parser by Friday.", title="Another title")
-    await reextract(runtime, first.artifact_uid, None, force=True)
+    await reextract(runtime, first.artifact_uid, None, answers=Answers.NEW)
     deleted = await delete_artifact(runtime, artifact_uid=first.artifact_uid)
 
     found = await changes(runtime)

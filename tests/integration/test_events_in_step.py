@@ -77,7 +77,7 @@ async def test_an_extraction_that_ends_while_its_revision_is_superseded(
     await index.reached.wait()
 
     extracting = asyncio.create_task(
-        pipeline.extract("run-2", keys=keys, redo_as="ui" if again else None)
+        pipeline.extract("run-2", keys=keys, asked_by="ui" if again else None)
     )
     await until(lambda: extracting.done() or waiting(sql))
     index.go_on.set()
@@ -109,7 +109,7 @@ async def test_a_revision_that_is_superseded_while_its_events_are_replaced(
         return await insert(*arguments)
 
     monkeypatch.setattr(storing, "_insert_events", held)
-    extracting = asyncio.create_task(pipeline.extract("run-2", keys=keys, redo_as="ui"))
+    extracting = asyncio.create_task(pipeline.extract("run-2", keys=keys, asked_by="ui"))
     await deleted.wait()
     ingesting = asyncio.create_task(pipeline.remember(SECOND))
     await until(lambda: ingesting.done() or waiting(sql))

@@ -12,6 +12,7 @@ import pytest
 from memory_core.events.reextraction import reextract
 from memory_core.kernel import queries
 from memory_core.kernel.ids import sha256
+from memory_core.queue.answers import Answers
 from memory_core.runtime import Runtime
 from tests.integration.asking import until
 from tests.integration.extracting import LONG, PARAGRAPHS, SHORT, asked
@@ -69,7 +70,7 @@ async def test_a_second_run_costs_nothing(openai: Pipeline, provider: ScriptedPr
     await openai.remember(LONG)
     await openai.extract()
     first, paid = await openai.events(), len(asked(provider))
-    [outcome] = await openai.extract("run-2", redo_as="backfill")
+    [outcome] = await openai.extract("run-2", asked_by="backfill")
 
     assert outcome.extraction is not None
     assert outcome.extraction.cache_hits == len(outcome.extraction.chunks) == paid
@@ -125,10 +126,10 @@ async def test_somebody_who_insists_is_asked_for_anew(
     await openai.extract()
     provider.on_extract = lambda text, _: {"events": [], "entities": []}
     if how == "tool":
-        await reextract(openai.runtime, ingested.artifact_uid, None, force=True)
+        await reextract(openai.runtime, ingested.artifact_uid, None, answers=Answers.NEW)
         await openai.extract("run-2")
     else:
-        await openai.extract("run-2", redo_as="ui", fresh=True)
+        await openai.extract("run-2", asked_by="ui", answers=Answers.NEW)
 
     assert len(asked(provider)) == 2
     assert await openai.events() == []
@@ -147,10 +148,10 @@ async def test_somebody_who_insists_pays_once_however_often_it_fails(
     broken = "room 77"
     provider.enqueue(ServerError(only=lambda body: broken in body["messages"][-1]["content"]))
     if how == "tool":
-        await reextract(openai.runtime, ingested.artifact_uid, None, force=True)
+        await reextract(openai.runtime, ingested.artifact_uid, None, answers=Answers.NEW)
         await openai.extract("run-2")
     else:
-        await openai.extract("run-2", redo_as="ui", fresh=True)
+        await openai.extract("run-2", asked_by="ui", answers=Answers.NEW)
     before = len(asked(provider))
     assert 1 < before <= chunks
     await openai.all_due()
@@ -166,13 +167,13 @@ async def test_what_follows_by_hand_from_a_failed_insistence_pays_for_no_chunk(
     ingested = await openai.remember(SHORT)
     await openai.extract()
     provider.enqueue(AuthError())
-    await reextract(openai.runtime, ingested.artifact_uid, None, force=True)
+    await reextract(openai.runtime, ingested.artifact_uid, None, answers=Answers.NEW)
     await openai.extract("run-2")
     [job] = await openai.jobs()
     assert job["status"] == "FAILED"
     provider.reset()
 
-    await openai.extract("run-3", redo_as="ui", reuse=True)
+    await openai.extract("run-3", asked_by="ui", answers=Answers.STORED)
 
     assert provider.chats == []
     assert [job["status"] for job in await openai.jobs()] == ["DONE"]
@@ -189,7 +190,7 @@ async def test_what_follows_by_hand_is_made_of_the_extractions_that_are_there(
     provider.reset()
     newer = Pipeline(openai.runtime, prompts_dir=bump(tmp_path, extract=2))
 
-    [outcome] = await newer.extract("run-2", redo_as="ui", reuse=True)
+    [outcome] = await newer.extract("run-2", asked_by="ui", answers=Answers.STORED)
 
     assert outcome.extraction is not None
     assert asked(provider) == []
@@ -202,7 +203,7 @@ async def test_what_follows_by_hand_is_made_of_the_extractions_that_are_there(
     await openai.rows(
         "DELETE FROM extraction_cache WHERE prompt_version = %s", made["extract_version"]
     )
-    await newer.extract("run-3", redo_as="ui", reuse=True)
+    await newer.extract("run-3", asked_by="ui", answers=Answers.STORED)
     assert len(asked(provider)) == outcome.extraction.cache_hits, (
         "answers that are gone are asked for"
     )

@@ -8,6 +8,7 @@ import pytest
 from memory_core.events.identity import event_id
 from memory_core.extraction.model import MAX_QUOTE_WORDS, ActorRole, Category, SubjectType
 from memory_core.index.generation import CollectionName
+from memory_core.queue.answers import Answers
 from memory_core.runtime import Runtime
 from memory_core.search.names import resolve_name
 from tests.pipeline_client import SMALL_CHUNKS, Pipeline, with_openai
@@ -228,7 +229,7 @@ async def test_only_what_is_proved_is_ever_stored(
     check_every_event_is_traceable(pipeline, {str(row["event_id"]) for row in first})
 
     # Doing it again replaces: the same events under the same ids, none doubled.
-    await pipeline.extract("again", redo_as="backfill")
+    await pipeline.extract("again", asked_by="backfill")
     again = await pipeline.events()
     assert [comparable(row) for row in again] == [comparable(row) for row in first]
     ids = {str(row["event_id"]) for row in first}
@@ -236,7 +237,7 @@ async def test_only_what_is_proved_is_ever_stored(
 
     # An attempt that fails leaves them alone.
     provider.enqueue(*(ServerError() for _ in range(1000)))
-    failed = await pipeline.extract("failing", redo_as="ui", fresh=True)
+    failed = await pipeline.extract("failing", asked_by="ui", answers=Answers.NEW)
     assert all(outcome.failure for outcome in failed)
     assert await pipeline.events() == again
 

@@ -8,6 +8,7 @@ import pytest
 
 from memory_core.index.generation import CollectionName
 from memory_core.queue import jobs
+from memory_core.queue.answers import Answers
 from memory_core.runtime import Runtime
 from tests.conftest import IndexHost
 from tests.indexing import caught_up
@@ -38,7 +39,7 @@ async def test_an_event_that_is_no_longer_found_is_gone_everywhere(
     await openai.extract()
     kept = {str(row["event_id"]) for row in await openai.events() if row["category"] == "Decision"}
     answer_with_one_event(provider)
-    await openai.extract("run-2", redo_as="ui", fresh=True)
+    await openai.extract("run-2", asked_by="ui", answers=Answers.NEW)
 
     assert set(await ids(openai)) == kept, "what is found again keeps its id"
     await caught_up(runtime)
@@ -53,7 +54,7 @@ async def test_a_failed_attempt_leaves_the_old_events_as_they_were(
     await openai.extract()
     before = await openai.events()
     provider.enqueue(fault)
-    [outcome] = await openai.extract("run-2", redo_as="ui", fresh=True)
+    [outcome] = await openai.extract("run-2", asked_by="ui", answers=Answers.NEW)
 
     assert outcome.failure is not None
     assert await openai.events() == before

@@ -53,7 +53,7 @@ async def test_an_unknown_job_is_not_found(stores: Database, queue: Queue) -> No
 async def test_a_canceled_job_can_be_asked_for_again(stores: Database, queue: Queue) -> None:
     keys = queue.add()
     await cancel(stores, queue.one()["job_id"])
-    [job] = await jobs.claim(stores, keys, "run-1", redo_as="ui")
+    [job] = await jobs.claim(stores, keys, "run-1", asked_by="ui")
 
     assert (job.generation, queue.one()["status"]) == (2, "PROCESSING")
     assert queue.one()["cancel_requested_at"] is None

@@ -106,7 +106,7 @@ async def test_somebody_who_asks_again_gets_a_new_request(
         "status = %s, attempts = 5, next_run_at = now() + interval '1 hour', origin = 'x'",
         status,
     )
-    [job] = await jobs.claim(stores, keys, "run-1", redo_as="ui")
+    [job] = await jobs.claim(stores, keys, "run-1", asked_by="ui")
 
     assert (job.generation, job.attempts, job.origin) == (2, 1, "ui")
     assert queue.one()["status"] == "PROCESSING"
@@ -116,7 +116,7 @@ async def test_a_live_lease_is_never_stolen(stores: Database, queue: Queue) -> N
     keys = queue.add()
     job = await claimed(stores, keys, "at-work")
 
-    assert await jobs.claim(stores, keys, "run-2", redo_as="ui") == []
+    assert await jobs.claim(stores, keys, "run-2", asked_by="ui") == []
     assert (queue.one()["generation"], queue.one()["locked_by"]) == (1, "at-work")
     assert await may_write(stores, job)
 
@@ -125,7 +125,7 @@ async def test_an_expired_lease_may_be_asked_for_again(stores: Database, queue: 
     keys = queue.add()
     old = await claimed(stores, keys, "dead")
     queue.let_leases_expire()
-    [new] = await jobs.claim(stores, keys, "run-2", redo_as="backfill")
+    [new] = await jobs.claim(stores, keys, "run-2", asked_by="backfill")
 
     assert (new.generation, new.attempts) == (2, 1)
     assert not await may_write(stores, old)
@@ -136,7 +136,7 @@ async def test_a_revision_without_a_job_gets_one_when_asked_for(
 ) -> None:
     keys = queue.add()
     queue.run("DELETE FROM event_jobs")
-    [job] = await jobs.claim(stores, keys, "run-1", redo_as="ui")
+    [job] = await jobs.claim(stores, keys, "run-1", asked_by="ui")
 
     assert (job.origin, job.attempts) == ("ui", 1)
 
@@ -149,7 +149,7 @@ async def test_when_many_ask_again_at_once_each_job_is_redone_once(
     orders = [random.Random(seed).sample(keys, MANY) for seed in range(CLAIMERS)]
     won = await asyncio.gather(
         *(
-            jobs.claim(crowd, order, f"run-{number}", redo_as="ui")
+            jobs.claim(crowd, order, f"run-{number}", asked_by="ui")
             for number, order in enumerate(orders)
         )
     )

@@ -148,7 +148,7 @@ async def test_a_request_knows_who_asked_and_in_which_call(stores: Database, que
     keys = queue.add()
     queue.change("status = 'DONE'")
     with acting(user_id="bob", trace_id="4bf92f3577b34da6a3ce929d0e0e4736"):
-        [job] = await jobs.claim(stores, keys, "run-1", redo_as="ui")
+        [job] = await jobs.claim(stores, keys, "run-1", asked_by="ui")
 
     row = queue.one()
     assert (row["origin"], row["requested_by"]) == ("ui", "bob")

@@ -56,7 +56,7 @@ class Walker:
 
     async def redo(self) -> None:
         run = f"ui-{self._number}-{self._runs}"
-        self._held += await jobs.claim(self._database, self._some(), run, redo_as="ui")
+        self._held += await jobs.claim(self._database, self._some(), run, asked_by="ui")
 
     async def complete(self) -> None:
         if job := self._pop():

@@ -225,7 +225,7 @@ async def test_a_live_run_keeps_the_limit_it_claimed_with(stores: Database, queu
     keys = queue.add()
     await jobs.claim(stores, keys, "run-1", max_attempts=5)
 
-    assert await jobs.claim(stores, keys, "run-2", max_attempts=1, redo_as="ui") == []
+    assert await jobs.claim(stores, keys, "run-2", max_attempts=1, asked_by="ui") == []
     assert {row["max_attempts"] for row in queue.all()} == {5}
 
 
@@ -235,7 +235,7 @@ async def test_a_revision_without_a_job_gets_one_with_todays_limit(
     keys = queue.add()
     queue.run("DELETE FROM event_jobs")
 
-    [job] = await jobs.claim(stores, keys, "run-1", redo_as="ui", max_attempts=9)
+    [job] = await jobs.claim(stores, keys, "run-1", asked_by="ui", max_attempts=9)
 
     assert job.max_attempts == 9
 

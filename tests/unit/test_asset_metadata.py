@@ -27,6 +27,7 @@ from memory_core.processing.stages import (
     STAGES,
     STORED_EVENTS,
 )
+from memory_core.queue.answers import Answers
 from memory_core.queue.jobs import Job
 from memory_core.text.chunk import Chunk
 
@@ -49,7 +50,7 @@ def extraction(narrative: str = "Alice launched it.", **changes: Any) -> Extract
         max_attempts=5,
         generation=1,
         origin="ingest",
-        bypass_cache=False,
+        answers=Answers.KNOWN,
         run_id="run",
     )
     revision = {

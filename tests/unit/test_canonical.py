@@ -74,7 +74,7 @@ class Told:
         blocks: list[list[ChunkEvent]],
         *,
         max_calls: int,
-        since: datetime | None = None,
+        answers_since: datetime | None = None,
         ledger: Ledger,
     ) -> list[list[str]]:
         self.asked = [sorted(event.id for event in block) for block in blocks]

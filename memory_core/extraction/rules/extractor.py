@@ -37,7 +37,7 @@ class RulesExtractor:
         chunk: Chunk,
         context: DocumentContext,
         *,
-        since: datetime | None = None,
+        answers_since: datetime | None = None,
         ledger: Ledger,
     ) -> Proposal:
         await asyncio.sleep(0)  # the work is all CPU: let others have their turn in between

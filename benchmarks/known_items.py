@@ -86,3 +86,130 @@ CORPUS = {
     "theme of the language's work in 2019": "text__2657-roadmap-2019.md",
     "freezing pods on scale-down": "sig-node__archive__meeting-notes-2018.md",
 }
+
+# Written later, so that a difference of five points can be told from chance; also before search was
+# asked any of them.
+_KEP = "keps__sig-"
+_LANG = "design-meeting-minutes__"
+DEMO |= {
+    "passkeys through a hosted broker": "adr-014-sign-in.md",
+    "How long does a session last before one signs in again?": "adr-014-sign-in.md",
+    "which fallback for devices without a passkey": "adr-014-sign-in.md",
+    "places that still read the old session cookie": "email-alice-auth-status.txt",
+    "audit log export is not promised": "email-alice-auth-status.txt",
+    "the vendor's sandbox was down": "email-alice-auth-status.txt",
+    "buttons are on the wrong side in Hebrew": "note-beta-voices.md",
+    "a customer's name is garbled on the tablet": "note-beta-voices.md",
+    "Who likes the high-contrast theme?": "note-beta-voices.md",
+    "who is the sponsor of Lantern": "lantern-kickoff-minutes.md",
+    "what is in the beta and what is not": "beta-scope.md",
+    "data processing agreement with the identity broker": "email-legal-keyhaven-dpa.txt",
+    "grandfathering of existing customers' prices": "pricing-model.md",
+    "responsibilities of each person on the project": "lantern-roles.md",
+    "prompt injection in a customer's comment": "note-feedback-form-triage.md",
+    "known issues of the first beta release": "release-notes-beta.md",
+}
+CORPUS |= {
+    "How many subnets does each VPC have?": f"{_AWS}0003-aws-networking-outline.md",
+    "IP ranges of integration, staging and production": f"{_AWS}0003-aws-networking-outline.md",
+    "bootstrap Jenkins and Puppet in a fresh account": (
+        f"{_AWS}0009-environment-bootstrapping-process.md"
+    ),
+    "Where does the Performance Platform keep its data?": (
+        f"{_AWS}0020-merge-api-postgresql-instance-into-main-postgresql-instance.md"
+    ),
+    "automatic renewal of certificates": (
+        f"{_AWS}0021-use-acm-for-ssl-purchases-and-terminate-certificates-on-elbs.md"
+    ),
+    "what to call a firewall rule in Terraform": f"{_AWS}0031-security-group-naming.md",
+    "copying release binaries between S3 buckets": f"{_AWS}0032-transfer-artefact-binary.md",
+    "translations of a document are separate documents": f"{_ADR}0003-initial-domain-modelling.md",
+    "replacing Whitehall with a new publishing application": (
+        f"{_ADR}0003-initial-domain-modelling.md"
+    ),
+    "What belongs in app/models?": f"{_ADR}0007-minimal-model.md",
+    "plain Ruby classes that are not ActiveRecord": f"{_ADR}0007-minimal-model.md",
+    "foreign keys and on_delete restrict": f"{_ADR}0008-restricted-deletion.md",
+    "sending mail in the background with retries": f"{_ADR}0010-sending-email-notifications.md",
+    "stop mail from leaving test environments": f"{_ADR}0010-sending-email-notifications.md",
+    "component for a download link with file metadata": f"{_ADR}0012-file-attachment-rendering.md",
+    "slow requests when all organisations are loaded": f"{_ADR}0015-bulk-data-loading.md",
+    "background job that refreshes a cache of contacts": f"{_ADR}0015-bulk-data-loading.md",
+    "proposal for several signers of certificate requests": (
+        "sig-auth__archive__meeting-notes-2019.md"
+    ),
+    "secrets that are mounted into the file system, can we do better": (
+        "sig-auth__archive__meeting-notes-2019.md"
+    ),
+    "pod security policy and its future in 2019": "sig-auth__archive__meeting-notes-2019.md",
+    "choosing a new tech lead after Frederic left": (
+        "sig-instrumentation__archive__meeting-notes-2021.md"
+    ),
+    "graduation of the custom metrics API": "sig-instrumentation__archive__meeting-notes-2021.md",
+    "structured logging migration status": "sig-instrumentation__archive__meeting-notes-2021.md",
+    "metrics stability framework and cardinality limits": (
+        "sig-instrumentation__archive__meeting-notes-2021.md"
+    ),
+    "flaky swap tests in CI": "sig-node__archive__ci-subgroup-notes-2024.md",
+    "deprecating the NodeFeature label of tests": "sig-node__archive__ci-subgroup-notes-2024.md",
+    "triage of node test failures by hosts each week": (
+        "sig-node__archive__ci-subgroup-notes-2024.md"
+    ),
+    "runtimes that cannot resize a container without a restart": (
+        "sig-node__archive__meeting-notes-2025.md"
+    ),
+    "lowering the memory limit below what is used": "sig-node__archive__meeting-notes-2025.md",
+    "resource tracking test with 100 pods fails, block 1.14": (
+        "sig-node__archive__meeting-notes-2019.md"
+    ),
+    "point the AWS cloud provider at another API address": (
+        "keps__provider-aws__2314-custom-endpoints-support-for-aws-cloud-provider__README.md"
+    ),
+    "OpenAPI schema defaults for CRDs": f"{_KEP}api-machinery__575-crd-defaulting__README.md",
+    "pruning and defaults when reading from etcd": (
+        f"{_KEP}api-machinery__575-crd-defaulting__README.md"
+    ),
+    "label selectors for object and pods metrics of the HPA": (
+        f"{_KEP}autoscaling__117-hpa-metrics-specificity__README.md"
+    ),
+    "ready, serving and terminating conditions in EndpointSlice": (
+        f"{_KEP}network__1672-tracking-terminating-endpoints__README.md"
+    ),
+    "a load balancer that drains gracefully": (
+        f"{_KEP}network__1672-tracking-terminating-endpoints__README.md"
+    ),
+    "policy option of the CPU manager against packing": (
+        f"{_KEP}node__2902-cpumanager-distribute-cpus-policy-option__README.md"
+    ),
+    "bin packing of extended resources": f"{_KEP}scheduling__964-binpacking-priority__README.md",
+    "RequestedToCapacityRatio arguments and weights": (
+        f"{_KEP}scheduling__964-binpacking-priority__README.md"
+    ),
+    "improvements of the cgi module": "peps__pep-0222.rst",
+    "types.IntegerType should be called types.int": "peps__pep-0294.rst",
+    "why was __main__() rejected": "peps__pep-0299.rst",
+    "instead of if __name__ == '__main__'": "peps__pep-0299.rst",
+    "what is __package__ for": "peps__pep-0366.rst",
+    "hooks for lazily imported modules and abstract base classes": "peps__pep-0369.rst",
+    "the @ operator on types": "peps__pep-0835.rst",
+    "Annotated is too verbose": "peps__pep-0835.rst",
+    "status of const evaluation in May 2021": f"{_LANG}2021-05-19-May-updates.md",
+    "active groups report to the language team": f"{_LANG}2021-05-19-May-updates.md",
+    "a repository template for initiatives": f"{_LANG}2021-09-01-Planning-meeting.md",
+    "which design meetings are scheduled for September": f"{_LANG}2021-09-01-Planning-meeting.md",
+    "syntax of GATs and where the bounds go": f"{_LANG}2021-10-13-where-the-where.md",
+    "backlog bonanza in December": f"{_LANG}2021-12-01-Planning-Meeting.md",
+    "never allow unwinding from drop": "minutes__2022-06-14.md",
+    "triage with David Barsky": "minutes__2022-06-14.md",
+    "a team for operational semantics": "minutes__2022-08-16.md",
+    "Who would own what unsafe code means?": "minutes__2022-08-16.md",
+    "move keyword for closures that escape": "text__0231-upvar-capture-inference.md",
+    "remove the feature gate of struct-like variants": "text__0418-struct-variants.md",
+    "warn when a constant expression overflows": "text__1229-compile-time-asserts.md",
+    "what counts as a constant evaluation context": "text__1229-compile-time-asserts.md",
+    "attribute-like and function-like macros": "text__1566-proc-macros.md",
+    "TokenStream API for compiler plugins": "text__1566-proc-macros.md",
+    "refer to the type itself in its own enum": "text__2300-self-in-typedefs.md",
+    "maturity, governance debt and long requested features": "text__2657-roadmap-2019.md",
+    "what the 2018 survey says Rust should do next": "text__2657-roadmap-2019.md",
+}

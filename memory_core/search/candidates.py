@@ -31,13 +31,15 @@ _LOOKED_AT = 3_000
 
 @dataclass(frozen=True, slots=True)
 class Candidates:
-    """The chunks of one query; `limit`: how many of the best are wanted."""
+    """The chunks of one query; `limit`: how many of the best are wanted; `length_weight`: how much
+    the length of a chunk matters."""
 
     session: Session
     asked: Asked
     filters: Filters
     statistics: Statistics
     limit: int
+    length_weight: float = bm25.B
 
     async def scores(self, lexemes: Sequence[str]) -> dict[str, float]:
         """BM25 of chunks by their ids."""
@@ -47,7 +49,10 @@ class Candidates:
         keys = await self._keys(rarest)
         if not keys or not rarest:
             return {}
-        return await scores_of(self.session, keys, rarest, self.statistics, limit=self.limit)
+        return await scores_of(
+            self.session, keys, rarest, self.statistics,
+            limit=self.limit, length_weight=self.length_weight,
+        )  # fmt: skip
 
     async def _without(self) -> dict[str, float]:
         """A query that only excludes has no words to score by: the newest come first."""
@@ -111,6 +116,7 @@ async def scores_of(
     statistics: Statistics,
     *,
     limit: int = _SCORED_OF_ONE,
+    length_weight: float = bm25.B,
 ) -> dict[str, float]:
     rows = await session.all(
         "score_chunks",
@@ -122,7 +128,7 @@ async def scores_of(
         average_length=statistics.average_length,
         thresholds=bm25.occurrence_thresholds(),
         k1=bm25.K1,
-        b=bm25.B,
+        b=length_weight,
         limit=limit,
     )
     return {row["chunk_id"]: row["score"] for row in rows}

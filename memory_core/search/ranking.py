@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from memory_core.kernel.database import Row
+from memory_core.search import bm25
 from memory_core.search.windows import Highlighter, Window
 
 # A chunk may answer in several places.
@@ -27,11 +28,19 @@ class Weights:
     # Inside one document, chunks that answer lie together: what the next one adds, and the one
     # after that.
     neighbours: tuple[float, ...] = (0.3, 0.1)
+    # How much the length of a chunk matters: BM25's b.
+    length: float = bm25.B
+    # Whether windows keep to the turns of a transcript or chat.
+    by_turns: bool = False
 
 
-# A short passage has few words: its meaning says more than that of a whole chunk.
+# The rule for what is returned. A reader of whole chunks wants the stretch of a meeting in which a
+# subject is discussed: windows only score, so they go across turns, and neighbouring chunks count
+# much. A reader of excerpts wants the message that answers, which may be short and stand between
+# long ones: windows keep to turns, a short turn competes alone, long chunks count less, neighbours
+# too, and meaning more, since a short passage has few words.
 FOR_CHUNKS = Weights(meaning=0.15)
-FOR_EXCERPTS = Weights(meaning=0.25)
+FOR_EXCERPTS = Weights(meaning=0.3, neighbours=(0.15, 0.05), length=1.0, by_turns=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,13 +105,14 @@ class Ranking:
                 found.append(Found(item.row, window, total, _sources(item, window)))
         return sorted(found, key=lambda item: (-item.score, order_of(item.row), item.window.start))
 
-    def with_meaning(self, cosines: Mapping[tuple[str, int], float]) -> "Ranking":
-        """The same, where the cosines of some windows are known by candidate and start."""
+    def with_meaning(self, cosines: Mapping[tuple[str, int, int], float]) -> "Ranking":
+        """The same, where the cosines of some windows are known by candidate, start and end."""
 
         def known(item: Candidate) -> list[Window]:
             key = order_of(item.row)
             return [
-                replace(window, cosine=cosines.get((key, window.start))) for window in item.windows
+                replace(window, cosine=cosines.get((key, window.start, window.end)))
+                for window in item.windows
             ]
 
         candidates = [replace(item, windows=known(item)) for item in self._candidates]

@@ -67,10 +67,12 @@ class ScoredSearch:
 
     async def best(self, limit: int, *, full_chunks: bool) -> list[Passage]:
         """Best first."""
-        (scores, statistics), cosines = await asyncio.gather(self._by_words(), self._by_meaning())
         weights = FOR_CHUNKS if full_chunks else FOR_EXCERPTS
+        (scores, statistics), cosines = await asyncio.gather(
+            self._by_words(weights), self._by_meaning()
+        )
         rows = await self._rows(_most_promising(scores, cosines, weights, self._to_read))
-        highlighter = self._highlighter(statistics)
+        highlighter = self._highlighter(statistics, weights)
         floor = min(cosines.values(), default=0.0)
         candidates = [
             candidate(row, highlighter, scores.get(key), cosines.get(key), floor)
@@ -90,15 +92,16 @@ class ScoredSearch:
     def _to_read(self) -> int:
         return _READ_IN_DOCUMENT if self._inside_one else _READ
 
-    def _highlighter(self, statistics: Statistics) -> Highlighter:
+    def _highlighter(self, statistics: Statistics, weights: Weights) -> Highlighter:
         return Highlighter(
             self._lexemes,
             {lexeme: statistics.weight(lexeme) for lexeme in self._lexemes},
             related=related_lexemes(self._runtime.embedder, self._query, self._lexemes),
             average_chunk=statistics.average_length,
+            by_turns=weights.by_turns,
         )
 
-    async def _by_words(self) -> tuple[dict[str, float], Statistics]:
+    async def _by_words(self, weights: Weights) -> tuple[dict[str, float], Statistics]:
         """BM25 of chunks by their ids."""
         async with self._runtime.database.session() as session:
             statistics = await statistics_of(session, self._lexemes)
@@ -108,8 +111,9 @@ class ScoredSearch:
                     self._lexemes += [lexeme for lexeme in more if lexeme not in self._lexemes]
                     statistics = await statistics_of(session, self._lexemes)
             candidates = Candidates(
-                session, self._asked, self._filters, statistics, limit=_READ_IN_DOCUMENT
-            )
+                session, self._asked, self._filters, statistics,
+                limit=_READ_IN_DOCUMENT, length_weight=weights.length,
+            )  # fmt: skip
             return await candidates.scores(self._lexemes), statistics
 
     async def _by_meaning(self) -> dict[str, float]:
@@ -122,7 +126,7 @@ class ScoredSearch:
         )
         return {hit.id: 1.0 - hit.distance for hits in answers for hit in hits}
 
-    async def _cosines_of_windows(self, ranked: list[Found]) -> dict[tuple[str, int], float]:
+    async def _cosines_of_windows(self, ranked: list[Found]) -> dict[tuple[str, int, int], float]:
         """Of the best windows, where embedding them costs next to nothing."""
         vector = self._vector
         if vector is None or not self._runtime.embedder.is_cheap:
@@ -130,7 +134,9 @@ class ScoredSearch:
         best = ranked[:_COMPARED]
         embedded = await self._runtime.embedder.embed([_text_of(found) for found in best])
         return {
-            (order_of(found.row), found.window.start): sum(map(mul, vector, other))
+            (order_of(found.row), found.window.start, found.window.end): sum(
+                map(mul, vector, other)
+            )
             for found, other in zip(best, embedded, strict=True)
         }
 

@@ -11,7 +11,8 @@ import Stemmer
 
 from memory_core.search import bm25
 from memory_core.text.scripts import is_pair
-from memory_core.text.units import Span, units
+from memory_core.text.turns import turn_starts
+from memory_core.text.units import LEAST_TURN_CHARS, Span, units
 
 # A window has about this many characters.
 WINDOW_CHARS = 600
@@ -53,12 +54,15 @@ class Highlighter:
         *,
         related: Mapping[str, Mapping[str, float]] | None = None,
         average_chunk: float = WINDOW_CHARS,
+        by_turns: bool = False,
     ) -> None:
         """`lexemes`: those of the query, in its order. `related`: for some of them other lexemes
-        that mean nearly the same, and how nearly."""
+        that mean nearly the same, and how nearly. `by_turns`: windows begin and end where turns do,
+        and a short turn is a window of its own."""
         self._lexemes = frozenset(lexemes)
         self._weights = weights
         self._average_length, self._average_chunk = average_length, average_chunk
+        self._by_turns = by_turns
         self._pairs = {
             pair: weights[pair[0]] + weights[pair[1]]
             for pair in pairwise(lexemes)
@@ -83,7 +87,8 @@ class Highlighter:
     def read(self, text: str) -> tuple[list[Window], float]:
         """All windows of a text that have some word of the query; of a text without any, its
         beginning. And what related words add to the score of the whole."""
-        spans = units(text)
+        turns = turn_starts(text) if self._by_turns else []
+        spans = units(text, turns)
         if not spans:
             return [], 0.0
         sought = self._occurrences(text)
@@ -93,7 +98,7 @@ class Highlighter:
         pairs = [self._pair(*both) for both in pairwise(exact)]
         first_in, first_other = _first_in(exact, spans), _first_in(others, spans)
         windows = []
-        for first, last in _stretches(spans):
+        for first, last in _with_single_turns(_stretches(spans), spans, turns):
             start, end = first_in[first], first_in[last + 1]
             here = [lexeme for _, lexeme in others[first_other[first] : first_other[last + 1]]]
             if start < end or here:
@@ -199,3 +204,19 @@ def _stretches(spans: Sequence[Span]) -> list[tuple[int, int]]:
             continue  # inside the one before
         stretches.append((first, last))
     return stretches
+
+
+def _with_single_turns(
+    stretches: list[tuple[int, int]], spans: Sequence[Span], turns: Sequence[int]
+) -> list[tuple[int, int]]:
+    """A short message may answer alone, between long ones that say the same words more often."""
+    if not turns:
+        return stretches
+    starting = {start: number for number, (start, _) in enumerate(spans)}
+    ending = {end: number for number, (_, end) in enumerate(spans)}
+    alone = [
+        (starting[start], ending[end])
+        for start, end in pairwise([*turns, spans[-1][1]])
+        if LEAST_TURN_CHARS <= end - start <= WINDOW_CHARS and start in starting and end in ending
+    ]
+    return list(dict.fromkeys([*stretches, *alone]))

@@ -26,6 +26,7 @@ import regex
 
 from memory_core.text.chunk import Chunk
 from memory_core.text.tokens import count_tokens
+from memory_core.text.turns import SPEAKER_TURN
 
 # The longest entry of cl100k_base. A text longer than n times this has more than n tokens, and
 # is never handed to the tokeniser whole: it gives up on very long runs of white space.
@@ -54,21 +55,12 @@ _BLANK_LINES = rf"(?:[ \t]*+{_NEWLINE})"
 # A single # right below a line of text is rather a comment in a listing.
 _HASHES = r"(?:#{2,6}|(?<![^\r\n](?:\r\n|\r|\n))#)"
 _UNDERLINED = rf"[^\s][^\r\n]{{0,120}}{_NEWLINE}(?:={{3,}}+|-{{3,}}+|~{{3,}}+|\^{{3,}}+)[ \t]*+"
-_CLOCK = r"\d{1,2}:\d{2}(?::\d{2})?(?:[.,]\d{1,3})?(?:[ ]?[AaPp][Mm])?"
-_FIRST_NAME = r"[\p{Lu}\p{Lo}][\p{L}\p{M}\p{Nd}.'’_-]{0,30}"
-_FURTHER_NAME = r"[ ][\p{Lu}\p{Lo}(][\p{L}\p{M}.'’)_-]{0,30}"
-_SPEAKER = rf"{_FIRST_NAME}(?:{_FURTHER_NAME}){{0,3}}(?:[ ][\[(]{_CLOCK}[\])])?"
-_COLON = r"(?:[:：](?:\*\*|__)|(?:\*\*|__)?[:：])(?=\s|\p{Lo})"
 _ABBREVIATION = r"\b(?:Mr|Mrs|Ms|Dr|St|vs|e\.g|i\.e|\p{Lu})\."
 
 # In all patterns every repetition is bounded or possessive: the scan must stay linear on any text.
 # A heading is taken with the blank lines below it, so that it stays with what it introduces.
 _HEADING = regex.compile(
     rf"(?:{_HASHES}[ \t][^\r\n]*+|{_UNDERLINED}(?=[\r\n])){_NEWLINE}?+{_BLANK_LINES}*+"
-)
-_SPEAKER_TURN = regex.compile(
-    rf"(?:[\[(]?{_CLOCK}[\])]?[ ][-–—]?[ ]?)?"
-    rf"(?:<[^\s<>]{{1,40}}>[ ]|(?:\*\*|__)?{_SPEAKER}{_COLON})"
 )
 _BREAK = regex.compile(
     rf"""
@@ -286,7 +278,7 @@ def _heading_end(text: str, position: int) -> int:
 def _kind_of_line(text: str, position: int, heading_end: int, preceding: str | None) -> int:
     if heading_end > position:
         return HEADING
-    if preceding == "paragraph" or _SPEAKER_TURN.match(text, position):
+    if preceding == "paragraph" or SPEAKER_TURN.match(text, position):
         return PARAGRAPH
     # A line break alone is often a mere wrap inside a sentence.
     return SENTENCE if preceding == "sentence_line" else WORD

@@ -4,19 +4,23 @@ A unit is the smallest part of a text that is worth showing alone: a message, or
 """
 
 import re
+from collections.abc import Collection
 
 # A unit has about this many characters at most.
 UNIT_CHARS = 300
+# A turn with fewer characters is no unit of its own: "Mm-hmm" says nothing alone.
+LEAST_TURN_CHARS = 60
 _BOUNDARY = re.compile(r"\n+|(?<=[.!?…])[\"'”’)\]]*\s+|(?<=[。！？])")
 
 Span = tuple[int, int]
 
 
-def units(text: str) -> list[Span]:
-    """Spans that follow each other without a gap and cover the whole text."""
+def units(text: str, turns: Collection[int] = ()) -> list[Span]:
+    """Spans that follow each other without a gap and cover the whole text. `turns`: where turns
+    begin; a unit ends there, unless it is too short to stand alone."""
     spans: list[Span] = []
     start = previous = 0
-    for end in _edges(text):
+    for end in _edges(text, turns):
         if end - start > UNIT_CHARS and previous > start:
             spans.append((start, previous))
             start = previous
@@ -25,16 +29,19 @@ def units(text: str) -> list[Span]:
             spans.append((start, middle))
             start = middle
         previous = end
+        if end in turns and end - start >= LEAST_TURN_CHARS:
+            spans.append((start, end))
+            start = end
     if start < len(text):
         spans.append((start, len(text)))
     return spans
 
 
-def _edges(text: str) -> list[int]:
-    edges = [match.end() for match in _BOUNDARY.finditer(text)]
-    if not edges or edges[-1] != len(text):
-        edges.append(len(text))
-    return edges
+def _edges(text: str, turns: Collection[int]) -> list[int]:
+    edges = {match.end() for match in _BOUNDARY.finditer(text)}
+    edges.update(start for start in turns if start > 0)
+    edges.add(len(text))
+    return sorted(edges)
 
 
 def _last_space(text: str, start: int, end: int) -> int:

@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory_core.search.windows import WINDOW_CHARS, Highlighter, Window
+from memory_core.text.turns import turn_starts
 from memory_core.text.units import UNIT_CHARS, units
 
 WEIGHTS = {"otter": 3.0, "river": 2.0, "budget": 4.0}
@@ -109,3 +110,43 @@ def test_related_words_say_what_they_add_to_the_whole_text() -> None:
 
     assert highlighter.read("It will cost more.")[1] > 0
     assert highlighter.read("It will cost more than the price.")[1] == 0
+
+
+CHAT = [
+    "User: We have moved the otter to the river house.\nIt was about time, I think.\n\n",
+    "Assistant: " + "An otter needs space. " * 60 + "\n\n",
+    "user: ok\n",
+    "assistant: Gladly. " + "A budget for the otter is a good idea. " * 20 + "\n",
+]
+
+
+def test_turns_begin_with_a_speaker_or_a_role() -> None:
+    text = "".join([*CHAT, "## Assistant\nYes.\n", "[10:30] Ann Lee: No.\n", "Not so: this.\n"])
+
+    starts = turn_starts(text)
+
+    assert [text[start:].split()[0] for start in starts] == [
+        "User:", "Assistant:", "user:", "assistant:", "##", "[10:30]",
+    ]  # fmt: skip
+
+
+def test_a_unit_begins_where_a_turn_begins_unless_the_turn_before_is_tiny() -> None:
+    text = "".join(CHAT)
+
+    starts = {start for start, _ in units(text, turn_starts(text))}
+
+    assert {0, len(CHAT[0]), len(CHAT[0] + CHAT[1])} <= starts
+    assert len("".join(CHAT[:3])) not in starts
+
+
+def test_a_short_turn_competes_alone_with_the_long_ones_around_it() -> None:
+    weights = {"otter": 3.0, "river": 2.0}
+    text = "".join(CHAT)
+
+    windows = Highlighter(list(weights), weights, by_turns=True).windows(text)
+
+    alone = next(window for window in windows if (window.start, window.end) == (0, len(CHAT[0])))
+    assert all(alone.words > window.words for window in windows if window.start >= alone.end)
+    assert (0, len(CHAT[0])) not in {
+        (window.start, window.end) for window in Highlighter(list(weights), weights).windows(text)
+    }

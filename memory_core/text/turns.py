@@ -1,0 +1,26 @@
+"""Turns: in transcripts and chats a line with the speaker's name begins each of them."""
+
+import regex
+
+_CLOCK = r"\d{1,2}:\d{2}(?::\d{2})?(?:[.,]\d{1,3})?(?:[ ]?[AaPp][Mm])?"
+_FIRST_NAME = r"[\p{Lu}\p{Lo}][\p{L}\p{M}\p{Nd}.'’_-]{0,30}"
+_FURTHER_NAME = r"[ ][\p{Lu}\p{Lo}(][\p{L}\p{M}.'’)_-]{0,30}"
+_SPEAKER = rf"{_FIRST_NAME}(?:{_FURTHER_NAME}){{0,3}}(?:[ ][\[(]{_CLOCK}[\])])?"
+_COLON = r"(?:[:：](?:\*\*|__)|(?:\*\*|__)?[:：])(?=\s|\p{Lo})"
+
+# Every repetition is bounded or possessive: the scan must stay linear on any text.
+SPEAKER_TURN = regex.compile(
+    rf"(?:[\[(]?{_CLOCK}[\])]?[ ][-–—]?[ ]?)?"
+    rf"(?:<[^\s<>]{{1,40}}>[ ]|(?:\*\*|__)?{_SPEAKER}{_COLON})"
+)
+# Chats with an assistant name the roles, often in small letters or as headings.
+_ROLE = r"(?:\#{1,6}[ ])?(?:\*\*|__)?(?i:user|assistant|human|system|bot|ai|me|you)"
+_START = regex.compile(
+    rf"^(?:{SPEAKER_TURN.pattern}|{_ROLE}(?:{_COLON}|(?:\*\*|__)?[ ]{{0,4}}$))",
+    regex.MULTILINE,
+)
+
+
+def turn_starts(text: str) -> list[int]:
+    """Where the turns of a text begin; nothing for a text without any."""
+    return [match.start() for match in _START.finditer(text)]

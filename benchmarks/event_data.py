@@ -194,7 +194,7 @@ COPY artifact_revision (
 """
 _COPY_EVENTS = """
 COPY semantic_event (
-    event_id, artifact_uid, revision_id, category, event_time, narrative, subject_json,
+    event_id, artifact_uid, revision_id, category, event_time, due_time, narrative, subject_json,
     actors_json, confidence, extraction_run_id, created_at, quotes, document_title, is_latest)
 FROM STDIN
 """
@@ -260,8 +260,9 @@ SELECT e.event_id, a.position, a.actor ->> 'ref', name_key(a.actor ->> 'ref'), a
 FROM semantic_event e
 CROSS JOIN LATERAL jsonb_array_elements(e.actors_json) WITH ORDINALITY AS a (actor, position);
 
-INSERT INTO event_entry (event_id, event_time, created_at, confidence, is_latest)
-SELECT event_id, event_time, created_at, confidence, is_latest FROM semantic_event;
+INSERT INTO event_entry (event_id, event_time, due_time, created_at, confidence, is_latest)
+SELECT event_id, coalesce(due_time, event_time), due_time, created_at, confidence, is_latest
+FROM semantic_event;
 
 INSERT INTO actor_name (name_key) SELECT DISTINCT name_key FROM event_actor;
 
@@ -391,9 +392,11 @@ def _event_row(
     involved = people.pick(dice, dice.choice((0, 1, 1, 1, 1, 1, 1, 2, 2, 2, 2, 2, 2, 2, 2, 3)))
     roles = ("owner", "contributor", "reviewer")
     time = revision.at + timedelta(days=dice.randrange(-20, 40)) if dice.random() < 0.9 else None
+    category = dice.choice(_CATEGORIES)
+    times = (revision.at, time) if category == "Commitment" else (time, None)
     return (
         *(str(UUID(int=dice.getrandbits(128))), revision.uid, revision.id),
-        *(dice.choice(_CATEGORIES), time, f"{said.capitalize()} in case{number % CASES}."),
+        *(category, *times, f"{said.capitalize()} in case{number % CASES}."),
         Jsonb({"type": "project", "ref": f"{subjects.pick(dice, 1)[0]} project"}),
         Jsonb([{"ref": ref, "role": role} for ref, role in zip(involved, roles, strict=False)]),
         *(

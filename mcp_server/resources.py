@@ -115,6 +115,7 @@ async def _event(runtime: Runtime, event_id: str) -> str:
         f"# {row['category']}: {row['narrative']}",
         "",
         f"- when: {when}",
+        *([f"- due: {row['due_time'].date().isoformat()}"] if row["due_time"] else []),
         f"- who: {', '.join(a['ref'] + ' (' + a['role'] + ')' for a in row['actors_json']) or '–'}",
         f"- document: {row['title'] or row['artifact_uid']}, revision {row['revision_id']}",
         f"- confidence: {row['confidence']:.2f}",

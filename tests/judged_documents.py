@@ -24,6 +24,7 @@ class Judged:
     narrative: str
     actors: tuple[str, ...]
     day: str | None
+    due: str | None
     right: bool
     why: str
 

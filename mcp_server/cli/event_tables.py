@@ -43,7 +43,8 @@ def show(event_id: str, *, as_json: bool) -> None:
     made_by = f"{event['extractor']} {event['prompt_version']}, asked for by"
     for name, value in (
         ("id", event["event_id"]),
-        ("when", _day(event) or "no date given"),
+        ("when", (event["event_time"] or "no date given")[:10]),
+        *([("due", event["due"]["time"][:10])] if "due" in event else []),
         ("who", _roles(event) or "–"),
         ("document", f"{event['title'] or 'Untitled'} ({event['artifact_uid']})"),
         ("revision", f"{event['revision_id']}{'' if event['is_latest'] else ' (superseded)'}"),
@@ -309,7 +310,9 @@ def _document(event: Answer) -> str:
 
 
 def _day(event: Answer) -> str:
-    return (event["event_time"] or "")[:10]
+    """A promise is listed by the day it is due."""
+    due = event.get("due")
+    return ((due["time"] if due else event["event_time"]) or "")[:10]
 
 
 def _names(event: Answer) -> str:

@@ -32,12 +32,21 @@ class EvidenceOut(BaseModel):
     match_kind: str
 
 
+class DueOut(BaseModel):
+    time: datetime
+    quote: str | None = Field(description="Words that state it; null: unproved reading.")
+    start_char: int | None
+    end_char: int | None
+
+
 class EventOut(BaseModel):
     event_id: str
     artifact_uid: str
     revision_id: str
     category: Category
-    event_time: datetime | None
+    event_time: datetime | None = Field(description="Happened, or was promised.")
+    # None for all but promises with a date: then the key is left out.
+    due: DueOut | SkipJsonSchema[None] = None
     narrative: str = Field(
         description="Extractor's words. Proved: quote; actors, subject: in text."
     )
@@ -53,6 +62,8 @@ class EventOut(BaseModel):
     @model_serializer(mode="wrap")
     def _without_what_was_not_asked_for(self, shown: SerializerFunctionWrapHandler) -> Any:
         content = shown(self)
+        if self.due is None:
+            del content["due"]
         if self.evidence is None:
             del content["evidence"]
         if not self.extracted_later:
@@ -92,6 +103,7 @@ def event_out(
         revision_id=row["revision_id"],
         category=row["category"],
         event_time=row["event_time"],
+        due=due_out(row) if row["due_time"] else None,
         narrative=row["narrative"],
         subject=SubjectOut(**row["subject_json"]),
         actors=[ActorOut(**actor) for actor in row["actors_json"]],
@@ -101,6 +113,15 @@ def event_out(
         if evidence is None
         else [EvidenceOut(**item) for item in evidence.get(row["event_id"], [])],
         extracted_later=row["event_id"] in later,
+    )
+
+
+def due_out(row: Row) -> DueOut:
+    return DueOut(
+        time=row["due_time"],
+        quote=row["due_quote"],
+        start_char=row["due_start_char"],
+        end_char=row["due_end_char"],
     )
 
 

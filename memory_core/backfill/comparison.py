@@ -58,6 +58,7 @@ def retold(extraction: Extraction) -> RevisionEvents:
                 "event_id": id_,
                 "category": event.category.value,
                 "event_time": event.event_time,
+                "due_time": event.due.time if event.due else None,
                 "narrative": event.narrative,
                 "subject_json": asdict(event.subject),
                 "actors_json": [asdict(actor) for actor in event.actors],

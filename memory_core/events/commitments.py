@@ -147,7 +147,7 @@ async def _rivals(
 
 
 def _commitment(row: Row, fulfilment: Row | None, now: datetime) -> Commitment:
-    due: datetime | None = row["event_time"]
+    due: datetime | None = row["due_time"]
     status: Status
     if fulfilment is not None:
         status = "done"
@@ -161,7 +161,7 @@ def _is_wanted(item: Commitment, status: WantedStatus | None) -> bool:
         case None:
             return True
         case "unknown":
-            return item.status == "open" and item.event["event_time"] is None
+            return item.status == "open" and item.event["due_time"] is None
         case _:
             return item.status == status
 

@@ -25,7 +25,9 @@ _COMPARED_EVENTS = 3_000
 _COMPARED_BY_QUOTE = 100
 # Of each kind: added, removed, changed, kept.
 _SHOWN = 300
-_COMPARED_FIELDS = ("narrative", "event_time", "subject_json", "actors_json", "confidence")
+_COMPARED_FIELDS = (
+    *("narrative", "event_time", "due_time", "subject_json", "actors_json", "confidence"),
+)
 _CONTEXT_LINES = 2
 _DIFF_LINES = 400
 _LINE_CHARS = 500

@@ -140,7 +140,7 @@ class Statement:
             document=(row["artifact_uid"], row["revision_id"]),
             place=row["place"] or 0,
             said_at=row["said_at"],
-            time=row["event_time"],
+            time=row["due_time"] if row["category"] == "Commitment" else row["event_time"],
             who=frozenset(row["who"]),
             narrative=row["narrative"],
             words=frozenset(row["own_words"]),

@@ -1,7 +1,7 @@
 """Events in time order, day by day."""
 
 from dataclasses import dataclass
-from datetime import date
+from datetime import date, datetime
 from itertools import groupby
 from uuid import UUID
 
@@ -36,10 +36,17 @@ async def timeline(
     return Timeline(days, page.total, page.evidence, page.candidates)
 
 
+def _time(row: Row) -> datetime | None:
+    """A promise stands where it is due, as searches for a time have it."""
+    time: datetime | None = row["due_time"] or row["event_time"]
+    return time
+
+
 def _day(row: Row) -> date | None:
-    return row["event_time"].date() if row["event_time"] else None
+    time = _time(row)
+    return time.date() if time else None
 
 
 def _oldest_first(row: Row) -> tuple[bool, float, str]:
-    time = row["event_time"]
+    time = _time(row)
     return time is None, time.timestamp() if time else 0.0, str(row["event_id"])

@@ -1,5 +1,6 @@
 """A model's answer, believed event by event: a fault in one costs that one, not its chunk."""
 
+from dataclasses import replace
 from datetime import datetime
 from typing import Annotated, Any
 
@@ -9,6 +10,7 @@ from memory_core.extraction.model import (
     Actor,
     ActorRole,
     Category,
+    Due,
     Entity,
     EntityType,
     Proposal,
@@ -21,6 +23,9 @@ from memory_core.extraction.model import (
 from memory_core.kernel.times import as_utc
 
 _DETAIL_LIMIT = 300
+# The first prompt that asks for due dates. In answers to older ones, which are still cached, the
+# time of a commitment is when it is due.
+_DUE_TIMES = 3
 
 
 def _storable(value: Any) -> Any:
@@ -60,6 +65,10 @@ _Time = Annotated[datetime | None, BeforeValidator(_time)]
 _Offset = Annotated[int | None, BeforeValidator(_offset)]
 
 
+def _words(value: Any) -> Any:
+    return None if isinstance(value, str) and not value.strip() else value
+
+
 class _Subject(BaseModel):
     type: SubjectType
     ref: _Ref
@@ -90,6 +99,8 @@ class _Event(BaseModel):
     subject: _Subject
     actors: list[_Actor] = Field(default_factory=list, max_length=100)
     event_time: _Time = None
+    due_time: _Time = None
+    due_quote: Annotated[_Quote | None, BeforeValidator(_words)] = None
     narrative: _Narrative
     evidence: _Evidence
     confidence: Annotated[float, Field(ge=0, le=1, allow_inf_nan=False, strict=True)]
@@ -104,7 +115,13 @@ class _Event(BaseModel):
             confidence=self.confidence,
             actors=tuple(Actor(actor.ref, actor.role) for actor in self.actors),
             event_time=self.event_time,
+            due=self._due(),
         )
+
+    def _due(self) -> Due | None:
+        if self.due_time is None or self.category is not Category.COMMITMENT:
+            return None
+        return Due(self.due_time, self.due_quote)
 
 
 class _Entity(BaseModel):
@@ -118,14 +135,22 @@ def is_answer(raw: Any) -> bool:
     return isinstance(raw, dict) and isinstance(raw.get("events"), list)
 
 
-def read_answer(raw: dict[str, Any]) -> Proposal:
+def read_answer(raw: dict[str, Any], prompt: int) -> Proposal:
+    """`prompt`: the number of the prompt that was answered."""
     events, rejections = [], []
     for item in raw["events"]:
         try:
-            events.append(_Event.model_validate(item).proposed())
+            event = _Event.model_validate(item).proposed()
+            events.append(event if prompt >= _DUE_TIMES else _with_due_time(event))
         except ValidationError as error:
             rejections.append(_rejected(error))
     return Proposal(tuple(events), tuple(_entities(raw.get("entities"))), tuple(rejections))
+
+
+def _with_due_time(event: ProposedEvent) -> ProposedEvent:
+    if event.category is not Category.COMMITMENT or event.event_time is None:
+        return event
+    return replace(event, event_time=None, due=Due(event.event_time))
 
 
 def _entities(items: Any) -> list[Entity]:

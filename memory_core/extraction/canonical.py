@@ -21,6 +21,7 @@ from memory_core.extraction.model import (
     Actor,
     CanonicalEvent,
     ChunkEvent,
+    Due,
     Entity,
     Evidence,
     Grouper,
@@ -197,10 +198,16 @@ def _pairs_worth_comparing(
 
 
 def plausible(a: ChunkEvent, b: ChunkEvent) -> bool:
-    if a.event_time and b.event_time and a.event_time.date() != b.event_time.date():
+    if _on_other_days(a.event_time, b.event_time):
+        return False
+    if _on_other_days(a.due.time if a.due else None, b.due.time if b.due else None):
         return False
     bar = _ALIKE_WITH_SAME_SUBJECT if _same_subject_and_actor(a, b) else _ALIKE
     return fuzz.token_set_ratio(a.narrative, b.narrative, score_cutoff=bar) >= bar
+
+
+def _on_other_days(one: datetime | None, other: datetime | None) -> bool:
+    return one is not None and other is not None and one.date() != other.date()
 
 
 def _same_subject_and_actor(a: ChunkEvent, b: ChunkEvent) -> bool:
@@ -254,7 +261,14 @@ def _merge(members: Sequence[ChunkEvent], names: dict[str, str]) -> CanonicalEve
         members=tuple(event.id for event in ordered),
         actors=_actors(ordered, names),
         event_time=best.event_time or next((e.event_time for e in ordered if e.event_time), None),
+        due=_due([best, *ordered]),
     )
+
+
+def _due(members: Sequence[ChunkEvent]) -> Due | None:
+    """The first, if any is proved the first of those."""
+    given = [event.due for event in members if event.due]
+    return next((due for due in given if due.quote), given[0] if given else None)
 
 
 def _place(event: ChunkEvent) -> tuple[int, int, int]:

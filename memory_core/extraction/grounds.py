@@ -126,9 +126,9 @@ class Grounds:
             equates(source.text, name, alias) for source in (self._passage, *self._context.sources)
         )
 
-    def narrative(self, told: str, time: datetime | None) -> str | None:
-        """None where it tells of something else than the text."""
-        dates = _words_of_dates(self._context.date, time)
+    def narrative(self, told: str, *times: datetime | None) -> str | None:
+        """None where it tells of something else than the text. `times`: those of the event."""
+        dates = _words_of_dates(self._context.date, *times)
         for sentence in _SENTENCE_END.split(told):
             if not self._is_told(sentence, dates):
                 return None

@@ -91,6 +91,18 @@ class ProposedQuote:
 
 
 @dataclass(frozen=True, slots=True)
+class Due:
+    """When a commitment is due. The quote is the words that state it, at their offsets in the chunk
+    of a proposal, in the text once they are proved. Without one the extractor only read it so.
+    """
+
+    time: datetime
+    quote: str | None = None
+    start_char: int | None = None
+    end_char: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class ProposedEvent:
     category: Category
     subject: Subject
@@ -99,6 +111,7 @@ class ProposedEvent:
     confidence: float
     actors: tuple[Actor, ...] = ()
     event_time: datetime | None = None
+    due: Due | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,6 +188,7 @@ class ChunkEvent:
     evidence: Evidence
     actors: tuple[Actor, ...] = ()
     event_time: datetime | None = None
+    due: Due | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,6 +203,7 @@ class CanonicalEvent:
     members: tuple[str, ...]  # ids of the chunk events it was made of
     actors: tuple[Actor, ...] = ()
     event_time: datetime | None = None
+    due: Due | None = None
     twin: int = 0  # tells events apart that have category and first span in common
 
 

@@ -21,6 +21,7 @@ from memory_core.extraction.schema import (
     MERGE_SCHEMA,
 )
 from memory_core.kernel import ids
+from memory_core.queue.versions import number
 from memory_core.text.chunk import Chunk
 
 # A chunk whose answer does not fit is halved; below this there is no point in halving again.
@@ -64,7 +65,7 @@ class OpenAIExtractor:
 
         key = self._cache.key(chunk.text, context, self.version, self.model)
         answer, from_cache = await _whole(_Passage(chunk.text, key), find)
-        return _proposal(answer, from_cache)
+        return _proposal(answer, from_cache, self.version)
 
     async def recall(
         self, chunk: Chunk, context: DocumentContext, *, version: str, model: str
@@ -79,7 +80,7 @@ class OpenAIExtractor:
             answer, from_cache = await _whole(_Passage(chunk.text, key), find)
         except _Unknown:
             return None
-        return _proposal(answer, from_cache)
+        return _proposal(answer, from_cache, version)
 
     async def _ask(self, text: str, context: DocumentContext, ledger: Ledger) -> dict[str, Any]:
         question = Question(
@@ -170,8 +171,8 @@ def _placed(event: Any, start: int, end: int) -> Any:
     return placed
 
 
-def _proposal(answer: dict[str, Any], from_cache: bool) -> Proposal:
-    proposal = read_answer(answer)
+def _proposal(answer: dict[str, Any], from_cache: bool, version: str) -> Proposal:
+    proposal = read_answer(answer, number(version))
     rejections = proposal.rejections
     if answer.get("truncated"):
         rejections += (Rejected("TRUNCATED", "the answer for a passage did not fit"),)
@@ -291,9 +292,14 @@ def _candidate(event: ChunkEvent) -> dict[str, Any]:
         "category": event.category.value,
         "subject": event.subject.ref,
         "actors": [actor.ref for actor in event.actors],
-        "time": event.event_time.isoformat() if event.event_time else None,
+        "time": _moment(event.event_time),
+        **({"due": _moment(event.due.time)} if event.due else {}),
         "narrative": event.narrative,
     }
+
+
+def _moment(time: datetime | None) -> str | None:
+    return time.isoformat() if time else None
 
 
 def _groups(data: Any) -> list[list[str]]:

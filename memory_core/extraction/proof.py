@@ -6,20 +6,26 @@ does not is left out of the event and reported; the quote serves where the narra
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 
-from memory_core.extraction.alignment import Rejection, SourceText
+from memory_core.extraction.alignment import Alignment, MatchKind, Rejection, SourceText
 from memory_core.extraction.grounds import Context, Grounds
 from memory_core.extraction.model import (
     ChunkEvent,
+    Due,
     Entity,
     Evidence,
     ProposedEvent,
     ProposedQuote,
     Rejected,
 )
+from memory_core.extraction.rules import dates
+from memory_core.extraction.rules.dates import Anchor, midnight
 from memory_core.text.chunk import Chunk
 
 _DETAIL_LIMIT = 300
+# How far from the quote of a promise, in characters, the words of its due date may stand.
+_DUE_NEAR = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +62,12 @@ def prove(
             chunk_id=chunk_id,
         )
         actors = grounds.actors(event.actors)
-        narrative = grounds.narrative(event.narrative, event.event_time)
+        due = _due(event, source, found, chunk)
+        if event.due is not None and due is None:
+            said = f"{event.due.time:%Y-%m-%d}, {event.due.quote}"
+            rejected.append(_left_out("DUE_NOT_IN_TEXT", said, chunk))
+        times = (event.event_time, event.due.time if event.due and due else None)
+        narrative = grounds.narrative(event.narrative, *times)
         if len(actors) < len(event.actors):
             strangers = [a.ref for a in event.actors if grounds.name(a.ref) is None]
             rejected.append(_left_out("ACTOR_NOT_IN_TEXT", ", ".join(strangers), chunk))
@@ -73,6 +84,7 @@ def prove(
                 evidence=evidence,
                 actors=actors,
                 event_time=event.event_time,
+                due=due,
             )
         )
     named = [entity for entity in map(grounds.entity, entities) if entity is not None]
@@ -91,6 +103,29 @@ def part_by_confidence(
             said = f"{event.category}, {event.confidence:.2f} of {least:.2f}: {event.quote.quote!r}"
             doubtful.append(Rejected("LOW_CONFIDENCE", said[:_DETAIL_LIMIT], chunk.index))
     return sure, doubtful
+
+
+def _due(event: ProposedEvent, source: SourceText, proof: Alignment, chunk: Chunk) -> Due | None:
+    """The due date with the words that state it. A date whose words do not stand near the quote, or
+    state another day, is left out; one without words stays the extractor's reading."""
+    due = event.due
+    if due is None or due.quote is None:
+        return due
+    near = due.start_char if due.start_char is not None else proof.start_char
+    found = source.locate(due.quote, bounds=event.quote.part, hint=(near, near))
+    if isinstance(found, Rejection) or found.kind not in (MatchKind.EXACT, MatchKind.NORMALISED):
+        return None
+    apart = max(found.start_char - proof.end_char, proof.start_char - found.end_char)
+    stated = dates.find(found.quote, Anchor(), future=False)
+    if apart > _DUE_NEAR or (stated and not _is_day(due.time, stated.when)):
+        return None
+    start = chunk.start_char
+    return Due(due.time, found.quote, start + found.start_char, start + found.end_char)
+
+
+def _is_day(time: datetime, day: datetime) -> bool:
+    """A time of day may be on the next day, or on the one before, in UTC."""
+    return abs(time - day) < timedelta(days=1 if time == midnight(time) else 2)
 
 
 def _left_out(reason: str, said: str, chunk: Chunk) -> Rejected:

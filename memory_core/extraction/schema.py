@@ -23,6 +23,7 @@ def _list(items: dict[str, Any]) -> dict[str, Any]:
 
 
 _STRING = {"type": "string"}
+_STRING_OR_NULL = {"type": ["string", "null"]}
 _NUMBER = {"type": "number"}
 _INTEGER = {"type": "integer"}
 
@@ -38,7 +39,9 @@ EXTRACTION_SCHEMA = _object(
             category=_one_of(Category),
             subject=_object(type=_one_of(SubjectType), ref=_STRING),
             actors=_list(_object(ref=_STRING, role=_one_of(ActorRole))),
-            event_time={"type": ["string", "null"]},
+            event_time=_STRING_OR_NULL,
+            due_time=_STRING_OR_NULL,
+            due_quote=_STRING_OR_NULL,
             narrative=_STRING,
             evidence=_object(quote=_STRING, start_char=_INTEGER, end_char=_INTEGER),
             confidence=_NUMBER,
@@ -46,6 +49,4 @@ EXTRACTION_SCHEMA = _object(
     ),
 )
 
-MERGE_SCHEMA = _object(
-    groups=_list(_object(members=_list(_STRING), narrative={"type": ["string", "null"]}))
-)
+MERGE_SCHEMA = _object(groups=_list(_object(members=_list(_STRING), narrative=_STRING_OR_NULL)))

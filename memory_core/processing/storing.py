@@ -62,6 +62,7 @@ def _revision(extraction: Extraction) -> dict[str, str]:
 async def _insert_events(session: Session, extraction: Extraction) -> list[UUID]:
     job, events = extraction.job, extraction.events
     ids = [event_id(job.artifact_uid, job.revision_id, event) for event in events]
+    dues = [event.due for event in events]
     await session.run(
         "insert_events",
         **_revision(extraction),
@@ -70,6 +71,10 @@ async def _insert_events(session: Session, extraction: Extraction) -> list[UUID]
         ids=ids,
         categories=[event.category.value for event in events],
         times=[event.event_time for event in events],
+        dues=[due.time if due else None for due in dues],
+        due_quotes=[due.quote if due else None for due in dues],
+        due_starts=[due.start_char if due and due.quote else None for due in dues],
+        due_ends=[due.end_char if due and due.quote else None for due in dues],
         narratives=[event.narrative for event in events],
         subjects=[Jsonb(asdict(event.subject)) for event in events],
         actors=[Jsonb([asdict(actor) for actor in event.actors]) for event in events],

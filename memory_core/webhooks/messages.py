@@ -55,6 +55,7 @@ class OutboxMessage:
 class EventContent:
     category: str
     event_time: datetime | None
+    due_time: datetime | None
     narrative: str
     subject_json: dict[str, Any]
     actors_json: list[dict[str, Any]]
@@ -140,11 +141,15 @@ async def _is_gone(session: Session, waiting: OutboxMessage) -> bool:
     )
 
 
+def _moment(time: datetime | None) -> str | None:
+    return time.astimezone(UTC).isoformat().replace("+00:00", "Z") if time else None
+
+
 def _event(event: EventContent) -> dict[str, Any]:
-    when = event.event_time
     return {
         "narrative": event.narrative,
-        "event_time": when.astimezone(UTC).isoformat().replace("+00:00", "Z") if when else None,
+        "event_time": _moment(event.event_time),
+        "due_time": _moment(event.due_time),
         "subject": event.subject_json,
         "actors": event.actors_json,
         "confidence": event.confidence,

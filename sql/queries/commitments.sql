@@ -3,15 +3,15 @@
 -- here; `today` is the start of the day, since what is due on a day is not late before it is over.
 SELECT m.event_id, count(*) OVER () AS total
 FROM (
-    SELECT s.event_id, s.event_time, s.created_at FROM visible_event s
+    SELECT s.event_id, s.due_time, s.created_at FROM visible_event s
     WHERE s.is_latest AND facets_of_event(s.event_id) @> ARRAY['category:Commitment']
-      AND (%(due_from)s::timestamptz IS NULL OR s.event_time >= %(due_from)s)
-      AND (%(due_to)s::timestamptz IS NULL OR s.event_time <= %(due_to)s)
+      AND (%(due_from)s::timestamptz IS NULL OR s.due_time >= %(due_from)s)
+      AND (%(due_to)s::timestamptz IS NULL OR s.due_time <= %(due_to)s)
       AND CASE %(status)s::text
-              WHEN 'open' THEN s.event_time IS NULL
-                  OR s.event_time >= %(now)s OR s.event_time = %(today)s
-              WHEN 'overdue' THEN s.event_time < %(now)s AND s.event_time <> %(today)s
-              WHEN 'unknown' THEN s.event_time IS NULL
+              WHEN 'open' THEN s.due_time IS NULL
+                  OR s.due_time >= %(now)s OR s.due_time = %(today)s
+              WHEN 'overdue' THEN s.due_time < %(now)s AND s.due_time <> %(today)s
+              WHEN 'unknown' THEN s.due_time IS NULL
               ELSE true END
       AND (%(actor_facets)s::text[] IS NULL
            OR facets_of_event(s.event_id) && %(actor_facets)s::text[])
@@ -21,7 +21,7 @@ WHERE %(actor_facets)s::text[] IS NULL
    OR EXISTS (SELECT 1
        -- include: doers
        AND 'actor:' || a.name_key = ANY(%(actor_facets)s::text[]))
-ORDER BY m.event_time ASC NULLS LAST, m.created_at, m.event_id
+ORDER BY m.due_time ASC NULLS LAST, m.created_at, m.event_id
 LIMIT %(limit)s;
 
 -- fragment: doers
@@ -35,8 +35,9 @@ LIMIT %(limit)s;
 -- name: statements_by_id
 -- Promises and reports with all that they are compared by. Their words are not parsed again: those
 -- of the narrative have the weight A in the stored ones, those of the quotes C.
-SELECT m.event_id, m.artifact_uid, m.revision_id, m.category, m.event_time, m.narrative,
-       m.subject_json, m.actors_json, m.confidence, m.created_at, m.quotes,
+SELECT m.event_id, m.artifact_uid, m.revision_id, m.category, m.event_time,
+       m.due_time, m.due_quote, m.due_start_char, m.due_end_char, m.narrative, m.subject_json,
+       m.actors_json, m.confidence, m.created_at, m.quotes,
        r.title, r.artifact_type, r.source_system, coalesce(r.source_ts, r.ingested_at) AS said_at,
        (SELECT min(v.start_char) FROM event_evidence v WHERE v.event_id = m.event_id) AS place,
        ARRAY(SELECT a.name_key

@@ -1,6 +1,7 @@
 -- name: get_event
-SELECT e.event_id, e.artifact_uid, e.revision_id, e.category, e.event_time, e.narrative,
-       e.subject_json, e.actors_json, e.confidence, e.extraction_run_id, e.created_at, e.is_latest,
+SELECT e.event_id, e.artifact_uid, e.revision_id, e.category, e.event_time,
+       e.due_time, e.due_quote, e.due_start_char, e.due_end_char, e.narrative, e.subject_json,
+       e.actors_json, e.confidence, e.extraction_run_id, e.created_at, e.is_latest,
        r.artifact_id, r.title, r.artifact_type, r.source_system,
        x.extractor, x.model, x.extract_version, x.merge_version, x.requested_by,
        x.run_id AS dagster_run_id, x.finished_at AS extracted_at
@@ -54,8 +55,9 @@ WHERE v.event_id = ANY(%(ids)s::uuid[])
 ORDER BY v.event_id, v.start_char, v.evidence_id;
 
 -- name: list_events_of_revision
-SELECT e.event_id, e.artifact_uid, e.revision_id, e.category, e.event_time, e.narrative,
-       e.subject_json, e.actors_json, e.confidence, e.created_at, r.title, r.artifact_type,
+SELECT e.event_id, e.artifact_uid, e.revision_id, e.category, e.event_time,
+       e.due_time, e.due_quote, e.due_start_char, e.due_end_char, e.narrative, e.subject_json,
+       e.actors_json, e.confidence, e.created_at, r.title, r.artifact_type,
        r.source_system
 FROM semantic_event e
 LEFT JOIN artifact_revision r USING (artifact_uid, revision_id)
@@ -65,8 +67,9 @@ ORDER BY e.event_time DESC NULLS LAST, e.created_at DESC, e.event_id;
 -- name: events_by_id
 -- What is shown of events. Which ones they are, Postgres has said before: ids that only an index
 -- beside it knows must have gone through `filter_events`.
-SELECT e.event_id, e.artifact_uid, e.revision_id, e.category, e.event_time, e.narrative,
-       e.subject_json, e.actors_json, e.confidence, e.created_at, r.title, r.artifact_type,
+SELECT e.event_id, e.artifact_uid, e.revision_id, e.category, e.event_time,
+       e.due_time, e.due_quote, e.due_start_char, e.due_end_char, e.narrative, e.subject_json,
+       e.actors_json, e.confidence, e.created_at, r.title, r.artifact_type,
        r.source_system
 FROM semantic_event e
 LEFT JOIN artifact_revision r USING (artifact_uid, revision_id)
@@ -74,8 +77,9 @@ WHERE e.event_id = ANY(%(ids)s::uuid[]);
 
 -- name: events_with_evidence
 -- The same, each with its evidence.
-SELECT e.event_id, e.artifact_uid, e.revision_id, e.category, e.event_time, e.narrative,
-       e.subject_json, e.actors_json, e.confidence, e.created_at, r.title, r.artifact_type,
+SELECT e.event_id, e.artifact_uid, e.revision_id, e.category, e.event_time,
+       e.due_time, e.due_quote, e.due_start_char, e.due_end_char, e.narrative, e.subject_json,
+       e.actors_json, e.confidence, e.created_at, r.title, r.artifact_type,
        r.source_system,
        (SELECT coalesce(jsonb_agg(jsonb_build_object(
                    'evidence_id', v.evidence_id, 'quote', v.quote, 'start_char', v.start_char,

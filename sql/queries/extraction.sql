@@ -91,15 +91,18 @@ RETURNING event_id;
 
 -- name: insert_events
 INSERT INTO semantic_event (
-    event_id, artifact_uid, revision_id, category, event_time, narrative, subject_json,
-    actors_json, confidence, extraction_run_id, quotes, document_title
+    event_id, artifact_uid, revision_id, category, event_time, due_time, due_quote,
+    due_start_char, due_end_char, narrative, subject_json, actors_json, confidence,
+    extraction_run_id, quotes, document_title
 )
-SELECT e.id, %(uid)s, %(revision)s, e.category, e.time, e.narrative, e.subject, e.actors,
-       e.confidence, %(job_id)s, e.quotes, %(title)s
+SELECT e.id, %(uid)s, %(revision)s, e.category, e.time, e.due, e.due_quote, e.due_start, e.due_end,
+       e.narrative, e.subject, e.actors, e.confidence, %(job_id)s, e.quotes, %(title)s
 FROM unnest(%(ids)s::uuid[], %(categories)s::text[], %(times)s::timestamptz[],
-            %(narratives)s::text[], %(subjects)s::jsonb[], %(actors)s::jsonb[],
+            %(dues)s::timestamptz[], %(due_quotes)s::text[], %(due_starts)s::int[],
+            %(due_ends)s::int[], %(narratives)s::text[], %(subjects)s::jsonb[], %(actors)s::jsonb[],
             %(confidences)s::float8[], %(quotes)s::text[])
-     AS e (id, category, time, narrative, subject, actors, confidence, quotes);
+     AS e (id, category, time, due, due_quote, due_start, due_end, narrative, subject, actors,
+           confidence, quotes);
 
 -- name: insert_evidence
 INSERT INTO event_evidence (
@@ -141,7 +144,8 @@ SET job_id = excluded.job_id, generation = excluded.generation, run_id = exclude
 
 -- name: latest_events
 -- Events of latest revisions with their first quote, by category and time: the demo's table.
-SELECT e.category, e.event_time, e.narrative, e.confidence, v.quote, r.title, r.artifact_type
+SELECT e.category, coalesce(e.due_time, e.event_time) AS event_time, e.narrative, e.confidence,
+       v.quote, r.title, r.artifact_type
 FROM semantic_event e
 JOIN artifact_revision r USING (artifact_uid, revision_id)
 CROSS JOIN LATERAL (

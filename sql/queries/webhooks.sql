@@ -188,7 +188,8 @@ SELECT EXISTS (SELECT 1 FROM log.events
                                       AND m.member = ANY (s.marks))) AS gone;
 
 -- name: webhook_event
-SELECT e.category, e.event_time, e.narrative, e.subject_json, e.actors_json, e.confidence, r.title,
+SELECT e.category, e.event_time, e.due_time, e.narrative, e.subject_json, e.actors_json,
+       e.confidence, r.title,
        (SELECT jsonb_agg(jsonb_build_object('quote', v.quote, 'start_char', v.start_char,
                                             'end_char', v.end_char) ORDER BY v.start_char)
         FROM event_evidence v WHERE v.event_id = e.event_id) AS evidence

@@ -28,6 +28,11 @@ class Event:
     quote: str | None = None
 
     @property
+    def times(self) -> tuple[str | None, str | None]:
+        """When it happened, and when it is due."""
+        return (None, self.time) if self.category == "Commitment" else (self.time, None)
+
+    @property
     def words(self) -> str:
         return self.quote or self.narrative
 
@@ -82,10 +87,11 @@ class Garden:
     ) -> None:
         self.sql.execute(
             "INSERT INTO semantic_event (event_id, artifact_uid, revision_id, category, "
-            "event_time, narrative, subject_json, actors_json, confidence, extraction_run_id, "
-            "quotes, document_title) VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)",
+            "event_time, due_time, narrative, subject_json, actors_json, confidence, "
+            "extraction_run_id, quotes, document_title) "
+            "VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)",
             [
-                *(id_, planted.uid, planted.revision, event.category, event.time),
+                *(id_, planted.uid, planted.revision, event.category, *event.times),
                 event.narrative,
                 Jsonb({"type": "project", "ref": event.subject}),
                 Jsonb(

@@ -30,11 +30,11 @@ async def test_added_removed_changed_and_kept(garden: Garden, tools: ToolClient)
     assert changed["before"]["narrative"] == OPENING.narrative
     assert changed["after"]["narrative"] == LATER.narrative
     fields = {change["field"]: (change["before"], change["after"]) for change in changed["changes"]}
-    assert set(fields) == {"narrative", "event_time", "quotes"}
+    assert set(fields) == {"narrative", "due_time", "quotes"}
     assert fields["narrative"] == (OPENING.narrative, LATER.narrative)
     assert fields["quotes"] == ([OPENING.words], [LATER.words])
-    assert fields["event_time"][0].startswith("2026-03-24")
-    assert fields["event_time"][1].startswith("2026-04-07")
+    assert fields["due_time"][0].startswith("2026-03-24")
+    assert fields["due_time"][1].startswith("2026-04-07")
     assert diff["job_statuses"] == {first.revision: "DONE", second.revision: "DONE"}
 
 

@@ -34,6 +34,14 @@ ROWS = {"artifact_revision": 13, "revision_text": 13, "revision_chunk": 21, "sem
         "event_evidence": 90, "event_jobs": 13, "memory": 3, "history_turn": 3}  # fmt: skip
 
 
+# In the old memory the time of a commitment was when it is due.
+PROMISED = """
+    UPDATE semantic_event SET category = 'Commitment', event_time = '2026-03-06'
+    WHERE event_id IN (SELECT event_id FROM semantic_event LIMIT 5)
+    RETURNING event_id, event_time
+"""
+
+
 @pytest.fixture
 async def old(own_database: str, services: Settings, provider: ScriptedProvider) -> Settings:
     """The old memory in a database and collections of its own, and settings that name them."""
@@ -90,6 +98,11 @@ def rows(dsn: str) -> dict[str, int]:
         }
 
 
+def asked(dsn: str, query: str) -> list[tuple[Any, ...]]:
+    with psycopg.connect(dsn) as connection:
+        return sorted(connection.execute(query).fetchall())
+
+
 async def collections(settings: Settings) -> set[str]:
     assert settings.chroma_host is not None
     client = ChromaClient(settings.chroma_host, settings.chroma_port)
@@ -104,12 +117,17 @@ async def test_one_start_brings_everything_over_and_embeds_nothing_again(
 ) -> None:
     before = json.loads(unpacked("chroma.json.gz")).keys()
     assert before <= await collections(old)
+    due = asked(old.dsn, PROMISED)
+    assert due
 
     async with started(old) as runtime:
         await filled(runtime)
 
         assert provider.embeddings == []
         assert rows(old.dsn) == ROWS
+        kept = "SELECT event_id, due_time FROM semantic_event WHERE due_time IS NOT NULL"
+        assert asked(old.dsn, kept) == due
+        assert asked(old.dsn, kept.replace("semantic_event", "event_entry")) == due
         assert not before & await collections(old), "texts are left in Chroma"
         await assert_exact(runtime)
         await assert_found(runtime)

@@ -408,11 +408,11 @@ async def test_one_open_promise_behind_many_overdue_ones_is_found(
         source_id="promises",
     )  # fmt: skip
     garden.sql.execute(
-        "INSERT INTO semantic_event (artifact_uid, revision_id, category, event_time, narrative, "
+        "INSERT INTO semantic_event (artifact_uid, revision_id, category, due_time, narrative, "
         "subject_json, actors_json, confidence, extraction_run_id) "
-        "SELECT artifact_uid, revision_id, category, event_time, narrative, subject_json, "
+        "SELECT artifact_uid, revision_id, category, due_time, narrative, subject_json, "
         "actors_json, confidence, extraction_run_id "
-        "FROM semantic_event, generate_series(1, 100) WHERE event_time < '2027-01-01'"
+        "FROM semantic_event, generate_series(1, 100) WHERE due_time < '2027-01-01'"
     )
 
     answer = await tools("commitment_list", status="open")

@@ -3,7 +3,7 @@
 import contextlib
 import re
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, ClassVar
 from urllib.parse import urlsplit, urlunsplit
 from uuid import uuid4
 
@@ -78,6 +78,10 @@ COLUMNS: dict[str, dict[str, tuple[str, bool, str | None]]] = {
         "confidence": ("double precision", False, None),
         "extraction_run_id": ("uuid", False, None),
         "created_at": ("timestamp with time zone", False, NOW),
+        "due_time": ("timestamp with time zone", True, None),
+        "due_quote": ("text", True, None),
+        "due_start_char": ("integer", True, None),
+        "due_end_char": ("integer", True, None),
     },
     "event_evidence": {
         "evidence_id": ("uuid", False, UUID),
@@ -443,6 +447,45 @@ class TestJobs:
             f"UPDATE event_jobs SET {change} RETURNING updated_at = now()".encode()
         ).fetchone()
         assert row == (True,)
+
+
+class TestDueDates:
+    """Of "quoted words", those from 7 on say when it is due."""
+
+    RIGHT: ClassVar = {"category": "Commitment", "due_time": "2026-03-06", "due_quote": "words",
+                       "due_start_char": 7, "due_end_char": 12}  # fmt: skip
+
+    @pytest.fixture(autouse=True)
+    def text(self, connection: psycopg.Connection) -> None:
+        _revision(connection)
+        words = {"artifact_uid": "uid_1", "revision_id": "rev_1", "content": "quoted words"}
+        _insert(connection, "revision_text", **words)
+
+    def test_the_words_at_their_offsets_are_accepted(self, connection: psycopg.Connection) -> None:
+        _event(connection, **self.RIGHT)
+
+    @pytest.mark.parametrize(
+        "wrong",
+        [
+            pytest.param({"due_quote": "swords"}, id="other words"),
+            pytest.param({"due_start_char": 6, "due_end_char": 11}, id="another place"),
+            pytest.param({"due_end_char": 13}, id="past the end"),
+            pytest.param({"due_quote": None}, id="a place without words"),
+            pytest.param({"due_time": None}, id="words without a date"),
+            pytest.param({"category": "Decision"}, id="a decision"),
+        ],
+    )
+    def test_anything_else_is_refused(
+        self, connection: psycopg.Connection, wrong: dict[str, object]
+    ) -> None:
+        with pytest.raises(psycopg.errors.CheckViolation):
+            _event(connection, **(self.RIGHT | wrong))
+
+    def test_the_words_never_change(self, connection: psycopg.Connection) -> None:
+        _event(connection, **self.RIGHT)
+        connection.execute("UPDATE semantic_event SET due_time = due_time + interval '1 day'")
+        with pytest.raises(psycopg.errors.CheckViolation, match="written once"):
+            connection.execute("UPDATE semantic_event SET due_start_char = 6, due_end_char = 11")
 
 
 class TestCascades:

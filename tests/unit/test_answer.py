@@ -19,6 +19,7 @@ from memory_core.extraction.model import (
     SubjectType,
 )
 
+PROMPT = 3
 GOOD: dict[str, Any] = {
     "category": "Decision",
     "subject": {"type": "project", "ref": " Lantern "},
@@ -48,7 +49,7 @@ def without(name: str) -> dict[str, Any]:
 
 
 def test_a_good_event_is_read_whole() -> None:
-    [event] = read_answer({"events": [GOOD]}).events
+    [event] = read_answer({"events": [GOOD]}, PROMPT).events
 
     assert event == ProposedEvent(
         category=Category.DECISION,
@@ -105,7 +106,7 @@ def test_a_good_event_is_read_whole() -> None:
     ],
 )
 def test_a_faulty_event_costs_itself_and_its_reason_is_kept(bad: Any, field: str) -> None:
-    proposal = read_answer({"events": [GOOD, bad, changed(narrative="Another.")]})
+    proposal = read_answer({"events": [GOOD, bad, changed(narrative="Another.")]}, PROMPT)
 
     assert [event.narrative for event in proposal.events] == [GOOD["narrative"], "Another."]
     [rejected] = proposal.rejections
@@ -118,7 +119,7 @@ def test_a_faulty_event_costs_itself_and_its_reason_is_kept(bad: Any, field: str
 @pytest.mark.parametrize("offset", [None, -1, 10**30, 1.5, "12", "x", float("nan"), [], LONE])
 def test_an_offset_is_a_hint_and_a_bad_one_costs_nothing(offset: Any) -> None:
     bad = changed(evidence__start_char=offset, evidence__end_char=offset)
-    proposal = read_answer({"events": [bad]})
+    proposal = read_answer({"events": [bad]}, PROMPT)
 
     assert [event.quote.quote for event in proposal.events] == ["we launch in May"]
     assert proposal.rejections == ()
@@ -126,13 +127,13 @@ def test_an_offset_is_a_hint_and_a_bad_one_costs_nothing(offset: Any) -> None:
 
 @pytest.mark.parametrize("time", [None, "", "  "])
 def test_an_event_may_have_no_time(time: str | None) -> None:
-    [event] = read_answer({"events": [changed(event_time=time)]}).events
+    [event] = read_answer({"events": [changed(event_time=time)]}, PROMPT).events
 
     assert event.event_time is None
 
 
 def test_a_time_without_an_offset_is_utc() -> None:
-    [event] = read_answer({"events": [changed(event_time="2026-03-15")]}).events
+    [event] = read_answer({"events": [changed(event_time="2026-03-15")]}, PROMPT).events
 
     assert event.event_time == datetime(2026, 3, 15, tzinfo=UTC)
 
@@ -146,7 +147,7 @@ def test_faulty_entities_are_left_out() -> None:
         "Carol",
         {"name": "Keyhaven", "type": "org"},
     ]
-    proposal = read_answer({"events": [], "entities": entities})
+    proposal = read_answer({"events": [], "entities": entities}, PROMPT)
 
     assert proposal.entities == (
         Entity("Alice Chen", EntityType.PERSON, ("Al", "Ms Chen")),
@@ -156,7 +157,7 @@ def test_faulty_entities_are_left_out() -> None:
 
 @pytest.mark.parametrize("entities", [None, {}, "Alice", 3])
 def test_entities_of_another_shape_are_none(entities: Any) -> None:
-    assert read_answer({"events": [], "entities": entities}).entities == ()
+    assert read_answer({"events": [], "entities": entities}, PROMPT).entities == ()
 
 
 @pytest.mark.parametrize("raw", [None, [], "events", {}, {"events": None}, {"events": {}}])

@@ -15,6 +15,7 @@ NAMES = ("extract", "merge")
 SHIPPED = {
     "extract.1.md": "997ccb9dc8281124f57a62b4fa97894279ebe06418542c4bfb7b790898d76a17",
     "extract.2.md": "af13b6028da6ecdbdf640e39ad562829dc5c7faf970d4116ed166f34b9a5ea98",
+    "extract.3.md": "ee643b8665fc1e001a1d53270aaf8c27cc987522a30640867b0f2f4b7eed9b3b",
     "merge.1.md": "3249bbeed2b32568e0864ab1141cf94f32b0de9d0ebc533746849b998355efb1",
 }
 

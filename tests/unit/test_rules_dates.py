@@ -45,11 +45,11 @@ RELATIVE = ["by Friday", "by tomorrow", "by end of Q1", "by 12 March", "in two w
 
 def due(text: str, context: DocumentContext) -> str | None:
     (event,) = propose(f"I will send the report to Bob {text}.", context).events
-    return event.event_time.date().isoformat() if event.event_time else None
+    return event.due.time.date().isoformat() if event.due else None
 
 
 @pytest.mark.parametrize(("phrase", "day"), DUE)
-def test_due_date_is_the_time_of_a_commitment(phrase: str, day: str) -> None:
+def test_due_date_is_the_commitments_own(phrase: str, day: str) -> None:
     assert due(phrase, DATED) == day
 
 
@@ -69,7 +69,8 @@ def test_absolute_date_needs_no_document_date() -> None:
 
 def test_time_is_aware_and_in_utc() -> None:
     (event,) = propose("I'll send it by 2024-03-15T14:30:00+02:00.", DATED).events
-    assert event.event_time == datetime(2024, 3, 15, 12, 30, tzinfo=UTC)
+    assert event.due is not None
+    assert event.due.time == datetime(2024, 3, 15, 12, 30, tzinfo=UTC)
 
 
 def test_day_of_the_writer_counts_not_the_day_in_utc() -> None:
@@ -80,24 +81,29 @@ def test_day_of_the_writer_counts_not_the_day_in_utc() -> None:
 def test_dated_heading_is_nearer_than_the_document_date() -> None:
     text = "## 2024-06-03\n\nBob will send the report by Friday.\n"
     (event,) = propose(text, DATED).events
-    assert event.event_time == datetime(2024, 6, 7, tzinfo=UTC)
+    assert event.event_time == datetime(2024, 6, 3, tzinfo=UTC)
+    assert event.due is not None
+    assert event.due.time == datetime(2024, 6, 7, tzinfo=UTC)
 
 
 def test_heading_without_year_and_document_date_anchors_nothing() -> None:
     (event,) = propose("# Dec 11\n\nBob will send the report by Friday.\n", UNDATED).events
-    assert event.event_time is None
+    assert (event.event_time, event.due) == (None, None)
 
 
 def test_day_line_of_a_chat_anchors_its_messages() -> None:
     text = "#team\nThursday 29 January 2026\n\n[08:55] Ann Lee: I'll send it by Friday\n"
     (event,) = propose(text, DocumentContext("chat")).events
-    assert event.event_time == datetime(2026, 1, 30, tzinfo=UTC)
+    assert event.due is not None
+    assert event.due.time == datetime(2026, 1, 30, tzinfo=UTC)
 
 
 def test_mail_header_anchors_its_message() -> None:
     text = "From: Ann Lee <a@x.org>\nDate: Tue, 5 Mar 2024 10:00:00 +0000\n\nI'll send it Friday.\n"
     (event,) = propose(text, DocumentContext("email")).events
-    assert event.event_time == datetime(2024, 3, 8, tzinfo=UTC)
+    assert event.event_time == datetime(2024, 3, 5, tzinfo=UTC)
+    assert event.due is not None
+    assert event.due.time == datetime(2024, 3, 8, tzinfo=UTC)
 
 
 def test_decision_happened_on_the_stated_day() -> None:

@@ -54,6 +54,7 @@ def test_event_is_told_as_it_was_judged(verdict: Judged) -> None:
     assert event.narrative == verdict.narrative
     assert tuple(actor.ref for actor in event.actors) == verdict.actors
     assert day == verdict.day
+    assert (event.due.time.date().isoformat() if event.due else None) == verdict.due
 
 
 def share_right(least: float) -> float:

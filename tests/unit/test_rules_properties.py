@@ -48,6 +48,7 @@ def check(text: str, proposal: Proposal) -> None:
         assert event.subject.ref.strip()
         assert all(actor.ref.strip() for actor in event.actors)
         assert event.event_time is None or event.event_time.utcoffset() is not None
+        assert event.due is None or event.due.time.utcoffset() is not None
     categories_at = [(e.category, e.quote.start_char, e.subject.ref) for e in proposal.events]
     assert len(categories_at) == len(set(categories_at))
     assert all(entity.name.strip() for entity in proposal.entities)
@@ -132,4 +133,4 @@ async def test_extractor_gives_the_proposal_of_the_chunk() -> None:
 
 
 def test_version_names_the_extractor() -> None:
-    assert RulesExtractor.version == VERSION == "5-rules"
+    assert RulesExtractor.version == VERSION == "6-rules"

@@ -101,8 +101,8 @@ def test_table_of_tasks_gives_owner_and_date() -> None:
     (event,) = propose(text, NOTE).events
     assert event.category is Category.COMMITMENT
     assert event.actors[0].ref == "Ann Lee"
-    assert event.event_time is not None
-    assert event.event_time.isoformat() == "2026-03-24T00:00:00+00:00"
+    assert event.due is not None
+    assert event.due.time.isoformat() == "2026-03-24T00:00:00+00:00"
 
 
 def test_table_of_roles_gives_stakeholders() -> None:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable
 from datetime import datetime
 
-from memory_core.extraction.model import Actor, Category, ProposedEvent, Subject
+from memory_core.extraction.model import Actor, Category, Due, ProposedEvent, Subject
 from memory_core.extraction.rules import confidence, dates, narrative, quotes, subjects
 from memory_core.extraction.rules.blocks import Block
 from memory_core.extraction.rules.dates import Anchor
@@ -83,6 +83,7 @@ class Writer:
             confidence=round(sure, 2),
             actors=tuple(Actor(ref, role) for ref, role in dict(draft.actors).items()),
             event_time=self._time(draft, anchor),
+            due=self._due(draft, anchor),
         )
 
     def _in_context(
@@ -164,12 +165,13 @@ class Writer:
 
     def _time(self, draft: Draft, anchor: Anchor) -> datetime | None:
         """When it happened: the day that the sentence says, else the day of the text, unless it was
-        before that. Of a commitment, when it is due. No day is better than a wrong one."""
-        said = mask(draft.extra.get("when") or self.text[draft.start : draft.end])
-        said = " ".join(said.split())
+        before that. A commitment is made on the day of the text. No day is better than a wrong one.
+        """
+        said = self._said(draft)
+        trusted = anchor.stated or self.manner.reports
         if draft.category is Category.COMMITMENT:
-            found = dates.find(said, anchor, future=True)
-            return found.when if found else None
+            today = anchor.day if trusted and not dates.is_long_ago(said) else None
+            return dates.midnight(today) if today else None
         if draft.style in _TIMELESS or (
             draft.style == "status" and draft.category is Category.CHANGE
         ):
@@ -183,8 +185,17 @@ class Writer:
         earlier = dates.is_long_ago(said) or dates.names_a_month(said, anchor.day, past=past)
         if draft.style != "meeting" and earlier:
             return None
-        trusted = anchor.stated or self.manner.reports
         return dates.midnight(anchor.day) if anchor.day and trusted else None
+
+    def _due(self, draft: Draft, anchor: Anchor) -> Due | None:
+        if draft.category is not Category.COMMITMENT:
+            return None
+        said = self._said(draft)
+        found = dates.find(said, anchor, future=True)
+        return Due(found.when, said[found.start : found.end], draft.start) if found else None
+
+    def _said(self, draft: Draft) -> str:
+        return " ".join(mask(draft.extra.get("when") or self.text[draft.start : draft.end]).split())
 
     def _is_its_day(self, draft: Draft, found: dates.FoundDate, said: str) -> bool:
         """A day in a decision is mostly what was decided, unless it stands before or right behind

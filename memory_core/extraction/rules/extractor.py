@@ -21,7 +21,7 @@ from memory_core.extraction.rules.markup import mask
 from memory_core.text.chunk import Chunk
 
 # Raise the number with every change that can alter a proposal: extractions are cached under it.
-VERSION = "5-rules"
+VERSION = "6-rules"
 _MAX_LINK = 300
 
 

@@ -277,7 +277,7 @@ async def index_sample(runtime: Runtime, sample: list[Row], console: Console) ->
             Entry(str(row["event_id"]), vector, "", {})
             for row, vector in zip(rows, vectors, strict=True)
         ]
-        await runtime.vectors.upsert(generation, CollectionName.EVENTS, entries)
+        await runtime.vectors.upsert(generation.name_in_chroma(CollectionName.EVENTS), entries)
 
 
 async def sampled(runtime: Runtime) -> list[Row]:

@@ -115,7 +115,9 @@ class Bench:
             for draft, vector in zip(drafts, vectors, strict=True)
         ]
         generation = await own_generation(self._runtime)
-        await self._runtime.vectors.upsert(generation, CollectionName.ARTIFACTS, entries)
+        await self._runtime.vectors.upsert(
+            generation.name_in_chroma(CollectionName.ARTIFACTS), entries
+        )
         async with self._runtime.database.transaction() as session:
             columns = Request().columns(self._runtime.settings)
             await ingest._insert(session, drafts, columns, superseded=set())

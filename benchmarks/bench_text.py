@@ -104,8 +104,7 @@ async def index_texts(runtime: Runtime, console: Console) -> int:
         batch = rows[start : start + _VECTORS_AT_ONCE]
         vectors = await runtime.embedder.embed([row["text"] for row in batch])
         await runtime.vectors.upsert(
-            generation,
-            CollectionName.ARTIFACTS,
+            generation.name_in_chroma(CollectionName.ARTIFACTS),
             [
                 Entry(row["artifact_id"], vector, "", {})
                 for row, vector in zip(batch, vectors, strict=True)

@@ -10,10 +10,11 @@ import hypothesis
 import psycopg
 import pytest
 
-from memory_core.index.generation import CollectionName, Generation, label_of
+from memory_core.index.generation import CollectionName, Generation, first
 from memory_core.index.writing import holding_index
 from memory_core.kernel.database import Database
 from memory_core.kernel.file_locks import holding
+from memory_core.kernel.principal import DEFAULT_TENANT
 from memory_core.kernel.settings import Settings, variable_names
 from memory_core.log.worker import Worker
 from memory_core.projections import projections
@@ -65,7 +66,8 @@ def empty_tables(services: Settings) -> None:
             "SELECT string_agg(format('DELETE FROM %I.%I', schemaname, tablename), '; ') "
             "FROM pg_tables WHERE schemaname IN ('public', 'log') "
             "AND tablename NOT IN ('schema_migration', 'cluster', 'projection_checkpoints', "
-            "'index_generation', 'index_entry', 'tenant', 'audience', 'audience_member') "
+            "'index_generation', 'index_collections', 'index_entry', "
+            "'tenant', 'audience', 'audience_member') "
             "AND tablename NOT LIKE 'events\\_%'"
         ).fetchone()
         # Row by row, past all triggers: on small tables that is far quicker than TRUNCATE.
@@ -121,27 +123,22 @@ async def empty_index(runtime: Runtime) -> None:
     """A new generation, unless the one that serves is this runtime's and empty."""
     async with holding_index(runtime) as session:
         connection = session.connection
-        cursor = await connection.execute(
-            "SELECT g.* FROM index_generation g WHERE state = 'serving' AND filled_at IS NOT NULL "
-            "AND NOT EXISTS (SELECT 1 FROM index_entry)"
-        )
-        empty = await cursor.fetchone()
+        every = await session.rows(Generation, "all_generations")
         there = await runtime.vectors.labels()
-        if empty is not None and Generation.of(empty).fits(runtime.embedder):
-            name = Generation.of(empty).name_in_chroma(CollectionName.EVENTS)
-            if name in there:
+        cursor = await connection.execute("SELECT 1 FROM index_entry LIMIT 1")
+        is_empty = await cursor.fetchone() is None
+        for one in every:
+            made = one.name_in_chroma(CollectionName.EVENTS) in there
+            is_ready = one.state == "serving" and one.filled_at is not None
+            if is_empty and made and is_ready and one.fits(runtime.embedder):
                 return
-        cursor = await connection.execute("SELECT * FROM index_generation")
-        old = [Generation.of(row) for row in await cursor.fetchall()]
         await connection.execute("DELETE FROM index_generation")
-        await session.one("begin_generation", **label_of(runtime.embedder))
-        cursor = await connection.execute(
-            "UPDATE index_generation SET filled_at = now(), made_at = now(), adopts = false "
-            "RETURNING *"
-        )
-        await runtime.vectors.make(Generation.of(await cursor.fetchone()))
-    for generation in old:
-        await runtime.vectors.drop(generation)
+        begun = await first(session, runtime.embedder)
+        await connection.execute("UPDATE index_generation SET filled_at = now(), adopts = false")
+        await runtime.vectors.make(begun.names_of(DEFAULT_TENANT), begun.label)
+        number = begun.generation
+        await session.run("collections_are_made", generation=number, tenant_id=DEFAULT_TENANT)
+    await runtime.vectors.drop([name for one in every for name in filter(one.has_named, there)])
 
 
 @pytest.fixture(scope="session")

@@ -3,6 +3,7 @@
 import random
 from collections.abc import Sequence
 from typing import Any
+from uuid import UUID
 
 import pytest
 
@@ -13,6 +14,7 @@ from memory_core.index.generation import CollectionName, Generation
 from memory_core.index.generation import serving as serving_generation
 from memory_core.index.store import Entry
 from memory_core.kernel import principal
+from memory_core.kernel.principal import DEFAULT_TENANT
 from memory_core.log.reading import newest
 from memory_core.log.waiting import wait_until
 from memory_core.runtime import Runtime
@@ -36,14 +38,18 @@ async def caught_up(runtime: Runtime, seconds: float = CATCH_UP_SECONDS) -> None
         assert await wait_until(runtime.database, "index", last, seconds)
 
 
-async def ids(runtime: Runtime, name: CollectionName) -> set[str]:
+async def ids(runtime: Runtime, name: CollectionName, tenant_id: UUID = DEFAULT_TENANT) -> set[str]:
     """All that stand in a collection."""
-    return set(await runtime.vectors.hashes(await serving(runtime), name, offset=0, limit=100_000))
+    collection = (await serving(runtime)).name_in_chroma(name, tenant_id)
+    return set(await runtime.vectors.hashes(collection, offset=0, limit=100_000))
 
 
 async def counts(runtime: Runtime) -> dict[str, int]:
     generation = await serving(runtime)
-    return {name.value: await runtime.vectors.size(generation, name) for name in CollectionName}
+    return {
+        name.value: await runtime.vectors.size(generation.name_in_chroma(name))
+        for name in CollectionName
+    }
 
 
 async def plant(
@@ -52,12 +58,12 @@ async def plant(
     """An entry that nothing in Postgres stands for."""
     [vector] = await runtime.embedder.embed([text])
     entry = Entry(id_, vector, hash_, {})
-    await runtime.vectors.upsert(await serving(runtime), name, [entry])
+    await runtime.vectors.upsert((await serving(runtime)).name_in_chroma(name), [entry])
 
 
 async def remove(runtime: Runtime, name: CollectionName, gone: Sequence[str]) -> None:
     """Entries that Chroma loses."""
-    await runtime.vectors.delete(await serving(runtime), name, gone)
+    await runtime.vectors.delete((await serving(runtime)).name_in_chroma(name), gone)
 
 
 async def assert_exact(runtime: Runtime) -> None:
@@ -72,18 +78,23 @@ async def assert_exact(runtime: Runtime) -> None:
 
 
 async def _assert_vectors(runtime: Runtime) -> None:
-    async with runtime.database.session() as session:
+    generation = await serving(runtime)
+    async with runtime.database.transaction() as session:
         cursor = await session.connection.execute(
-            "SELECT collection, id, owner, hash FROM index_entry JOIN index_generation "
-            "USING (generation) WHERE state = 'serving' AND collection <> 'artifacts'"
+            "SELECT tenant_id, collection, id, owner, hash FROM index_entry "
+            "WHERE generation = %s AND collection <> 'artifacts'",
+            [generation.generation],
         )
         rows = await cursor.fetchall()
         for row in random.sample(rows, min(len(rows), _SAMPLE)):
-            key = Key(CollectionName(row["collection"]), row["id"], row["owner"], row["hash"])
-            [[piece]] = [page async for page in pieces(session, [key]) if page]
-            [wanted] = await runtime.embedder.embed([piece.text.text])
-            stored = await runtime.vectors.vectors(key.collection, [key.id])
-            assert stored[key.id] == pytest.approx(wanted, abs=1e-5)
+            key = Key(**row)
+            [[piece]] = [page async for page in pieces(session, [key])]
+            [wanted] = await runtime.embedder.embed([piece.text])
+            collection = generation.name_in_chroma(key.collection, key.tenant_id)
+            answer = await runtime.vectors.on(
+                collection, Collection.get, ids=[key.id], include=["embeddings"]
+            )
+            assert answer["embeddings"] == [pytest.approx(wanted, abs=1e-5)]
 
 
 async def upsert_texts(

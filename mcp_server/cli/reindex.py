@@ -47,8 +47,8 @@ async def _watch(runtime: Runtime, wanted: int) -> None:
         while True:
             row = await filling.progress(runtime)
             if row is not None:
-                progress.update(task, total=row["owners"], completed=row["passed"])
-                if row["generation"] >= wanted and row["is_filled"]:
-                    progress.update(task, completed=row["owners"])
+                progress.update(task, total=row.owners, completed=row.passed)
+                if row.generation >= wanted and row.is_filled:
+                    progress.update(task, completed=row.owners)
                     return
             await asyncio.sleep(_LOOK_SECONDS)

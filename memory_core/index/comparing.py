@@ -1,22 +1,23 @@
 """Whether Chroma says what Postgres says; and bringing it back into step.
 
 Two comparisons: what should stand there with `index_entry`, and `index_entry` with Chroma itself.
-Whatever looks wrong is looked at again while the index is not being written, after the changes
-before it are applied: what is merely under way is no fault. A repair corrects `index_entry` and
-leaves the rest to the one writer.
+Each is judged while the index is not being written, the first one after the changes before it are
+applied: what is merely under way is no fault. A repair corrects `index_entry` and leaves the rest
+to the one writer.
 """
 
 import random
 from collections.abc import AsyncIterator, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+from uuid import UUID
 
 from memory_core.index.chroma import NoSuchCollection
 from memory_core.index.expected import difference
 from memory_core.index.generation import CollectionName, Generation, serving
 from memory_core.index.parts import Parts
 from memory_core.index.writing import holding_index, settle_now
-from memory_core.kernel.database import Row, Session
+from memory_core.kernel.database import Session
 from memory_core.kernel.errors import ChromaUnavailable
 from memory_core.log.reading import newest
 from memory_core.log.waiting import wait_until
@@ -27,19 +28,34 @@ _CATCH_UP_SECONDS = 10.0
 _STRAY = "(unknown)"
 
 
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A collection of one tenant."""
+
+    tenant_id: UUID
+    collection: str
+
+
 @dataclass(slots=True)
 class Comparison:
-    """Counts by collection, and what is wrong: in Postgres by owner, in Chroma by id."""
+    """Counts by collection, of all tenants; and what is wrong: in Postgres by owner, in Chroma by
+    id."""
 
-    postgres: dict[str, int] = field(default_factory=dict)
-    chroma: dict[str, int] = field(default_factory=dict)
+    postgres: dict[str, int] = field(default_factory=lambda: dict.fromkeys(CollectionName, 0))
+    chroma: dict[str, int] = field(default_factory=lambda: dict.fromkeys(CollectionName, 0))
     behind: dict[str, None] = field(default_factory=dict)  # owners that are not up to date
-    wrong: dict[tuple[CollectionName, str], str] = field(default_factory=dict)
+    wrong: dict[tuple[Place, str], str] = field(default_factory=dict)
 
     def told(self) -> Iterable[str]:
         yield from (f"entries of {owner} are not up to date" for owner in self.behind)
-        for (name, id_), problem in self.wrong.items():
-            yield f"{name.value}: {id_} {problem}"
+        for (place, id_), problem in self.wrong.items():
+            yield f"{place.collection}: {id_} {problem}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Standing:
+    id: str
+    hash: str | None
 
 
 async def compare(runtime: Parts, *, sample: int | None = None) -> Comparison:
@@ -55,24 +71,22 @@ async def repair(runtime: Parts) -> int:
         found = await _Check(runtime, generation).run(None)
     except NoSuchCollection:
         async with runtime.database.session() as session:
-            rows = await session.all("owners_of_index", after="", limit=1)
-        return await settle_now(runtime, [row["owner"] for row in rows])
-    owners = list(found.behind | await _doubt(runtime, generation, found))
-    pages = [owners[start : start + _PAGE] for start in range(0, len(owners), _PAGE)]
-    return sum([await settle_now(runtime, page) for page in pages])
-
-
-async def _doubt(runtime: Parts, generation: Generation, found: Comparison) -> dict[str, None]:
-    """Note that what stands of these in Chroma is not known; their owners."""
+            return await settle_now(
+                runtime, await session.values(str, "owners_of_index", after="", limit=1)
+            )
     async with holding_index(runtime) as session:
-        rows = await session.all(
+        doubted = await session.values(
+            str,
             "doubt_entries",
             generation=generation.generation,
-            collections=[name.value for name, _ in found.wrong],
+            tenants=[place.tenant_id for place, _ in found.wrong],
+            collections=[place.collection for place, _ in found.wrong],
             ids=[id_ for _, id_ in found.wrong],
             owner=_STRAY,
         )
-    return dict.fromkeys(row["owner"] for row in rows)
+    owners = list(found.behind | dict.fromkeys(doubted))
+    pages = [owners[start : start + _PAGE] for start in range(0, len(owners), _PAGE)]
+    return sum([await settle_now(runtime, page) for page in pages])
 
 
 async def _generation(runtime: Parts) -> Generation:
@@ -91,93 +105,81 @@ class _Check:
         self._found = Comparison()
 
     async def run(self, sample: int | None) -> Comparison:
-        found = self._found
         for query in ("owners_of_index", "owners_with_entries"):
-            async for rows in self._pages(query, "owner"):
-                found.behind |= await self._behind([row["owner"] for row in rows])
-        counted = {row["collection"]: row["entries"] for row in await self._rows("count_entries")}
-        for name in CollectionName:
-            found.postgres[name.value] = counted.get(name.value, 0)
-            found.chroma[name.value] = await self._runtime.vectors.size(self._generation, name)
-            if sample is None or await self._seems_wrong(name, sample):
-                async for suspects in self._suspects(name):
-                    await self._judge(name, suspects)
-        return found
+            async for owners in self._pages(query):
+                self._found.behind |= await self._behind(owners)
+        for tenant_id in await self._values("tenants_with_collections"):
+            for name in CollectionName:
+                await self._compare(Place(tenant_id, name), sample)
+        return self._found
 
     async def _behind(self, owners: Sequence[str]) -> dict[str, None]:
         async with self._runtime.database.session() as session:
             suspects = await self._differing(session, owners)
+            last = await newest(session)
         if not suspects:
             return {}
-        await self._catch_up()
+        if last is not None:  # the changes until now are applied, if a worker lives
+            await wait_until(self._runtime.database, "index", last, _CATCH_UP_SECONDS)
         async with holding_index(self._runtime) as session:
             return await self._differing(session, list(suspects))
 
     async def _differing(self, session: Session, owners: Sequence[str]) -> dict[str, None]:
-        found = await difference(session, self._generation.generation, owners)
-        return dict.fromkeys(key.owner for key in [*found.fresh, *found.stale])
+        keys = await difference(session, self._generation.generation, owners)
+        return dict.fromkeys(key.owner for key in keys)
 
-    async def _catch_up(self) -> None:
-        """The changes until now are applied, if a worker lives."""
-        async with self._runtime.database.session() as session:
-            position = await newest(session)
-        if position is not None:
-            await wait_until(self._runtime.database, "index", position, _CATCH_UP_SECONDS)
-
-    async def _seems_wrong(self, name: CollectionName, sample: int) -> bool:
-        there = self._found.chroma[name.value]
-        if there != self._found.postgres[name.value]:
-            return True
-        rows = await self._rows("sample_of_entries", collection=name.value, limit=sample)
-        hashes = await self._hashes(name, ids=[row["id"] for row in rows])
-        place = random.randrange(max(there - sample, 0) + 1)
-        page = await self._hashes(name, offset=place, limit=sample)
-        differs = any(hashes.get(row["id"]) != row["hash"] for row in rows)
-        return differs or await self._known(name, list(page)) != page
-
-    async def _suspects(self, name: CollectionName) -> AsyncIterator[list[str]]:
-        async for rows in self._pages("entries_of_collection", "id", collection=name.value):
-            there = await self._hashes(name, ids=[row["id"] for row in rows])
-            yield [row["id"] for row in rows if there.get(row["id"]) != row["hash"]]
+    async def _compare(self, place: Place, sample: int | None) -> None:
+        in_chroma = self._generation.name_in_chroma(place.collection, place.tenant_id)
+        [stand] = await self._values("count_entries", place)
+        there = await self._runtime.vectors.size(in_chroma)
+        self._found.postgres[place.collection] += stand
+        self._found.chroma[place.collection] += there
+        if sample is not None and stand == there:
+            offset = random.randrange(max(there - sample, 0) + 1)
+            ids = await self._values("sample_of_entries", place, limit=sample)
+            ids += await self._runtime.vectors.hashes(in_chroma, offset=offset, limit=sample)
+            if not await self._judge(place, in_chroma, ids):
+                return
+        async for page in self._pages("entries_of_collection", place):
+            await self._judge(place, in_chroma, page)
         offset = 0
-        while page := await self._hashes(name, offset=offset, limit=_PAGE):
-            known = await self._known(name, list(page))
-            yield [id_ for id_ in page if id_ not in known]
-            offset += len(page)
+        while found := await self._runtime.vectors.hashes(in_chroma, offset=offset, limit=_PAGE):
+            await self._judge(place, in_chroma, list(found))
+            offset += len(found)
 
-    async def _judge(self, name: CollectionName, suspects: list[str]) -> None:
-        """What of these is wrong while nothing writes."""
-        if not suspects:
-            return
-        async with holding_index(self._runtime):
-            known = await self._known(name, suspects)
-            there = await self._hashes(name, ids=suspects)
-        for id_ in suspects:
-            problem = None
-            if id_ not in known:
-                problem = "is not in Postgres" if id_ in there else None
-            elif known[id_] is None:
+    async def _judge(self, place: Place, in_chroma: str, ids: list[str]) -> bool:
+        """Whether any of these is wrong while nothing writes."""
+        wrong = {}
+        async with holding_index(self._runtime) as session:
+            rows = await session.rows(_Standing, "entries_by_id", **self._at(place), ids=ids)
+            there = await self._runtime.vectors.hashes(in_chroma, ids=ids) if ids else {}
+        stand = {row.id: row.hash for row in rows}
+        for id_ in ids:
+            if id_ not in stand:
+                if id_ in there:  # and was not deleted since it was seen
+                    wrong[place, id_] = "is not in Postgres"
+            elif stand[id_] is None:
                 continue  # Announced and not written yet: a change that was begun comes again.
             elif id_ not in there:
-                problem = "is missing"
-            elif known[id_] != there[id_]:
-                problem = "was made of another text"
-            if problem:
-                self._found.wrong[name, id_] = problem
+                wrong[place, id_] = "is missing"
+            elif stand[id_] != there[id_]:
+                wrong[place, id_] = "was made of another text"
+        self._found.wrong |= wrong
+        return bool(wrong)
 
-    async def _known(self, name: CollectionName, ids: list[str]) -> dict[str, str | None]:
-        rows = await self._rows("entries_by_id", collection=name.value, ids=ids)
-        return {row["id"]: row["hash"] for row in rows}
+    def _at(self, place: Place | None) -> dict[str, Any]:
+        return {
+            "generation": self._generation.generation,
+            "tenant_id": place and place.tenant_id,
+            "collection": place and place.collection,
+        }
 
-    async def _hashes(self, name: CollectionName, **which: Any) -> dict[str, str | None]:
-        return await self._runtime.vectors.hashes(self._generation, name, **which)
-
-    async def _rows(self, query: str, **more: Any) -> list[Row]:
+    async def _values(self, query: str, place: Place | None = None, **more: Any) -> list[Any]:
         async with self._runtime.database.session() as session:
-            return await session.all(query, generation=self._generation.generation, **more)
+            return await session.values(object, query, **self._at(place), **more)
 
-    async def _pages(self, query: str, by: str, **more: Any) -> AsyncIterator[list[Row]]:
+    async def _pages(self, query: str, place: Place | None = None) -> AsyncIterator[list[str]]:
         after = ""
-        while rows := await self._rows(query, after=after, limit=_PAGE, **more):
-            yield rows
-            after = rows[-1][by]
+        while page := await self._values(query, place, after=after, limit=_PAGE):
+            yield page
+            after = page[-1]

@@ -1,21 +1,24 @@
 """Vectors of texts. Those that cost money are kept in Postgres, so that a rebuild or an edit pays
-only for text that was never seen."""
+only for text that was never seen. A tenant never has the use of what another one has paid for."""
 
 from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
+from uuid import UUID
 
 from memory_core.embedding import Embedder, Vector
+from memory_core.index.expected import Piece
 from memory_core.kernel.database import Database
+
+# A tenant, and the hash of a text.
+Seen = tuple[UUID, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Text:
-    """`owner`: the artifact or memory that it is of; `hash`: of the text alone."""
-
-    owner: str
+class _Kept:
+    tenant_id: UUID
     hash: str
-    text: str
+    vector: bytes
 
 
 class Embeddings:
@@ -24,31 +27,41 @@ class Embeddings:
         self._is_kept = embedder.provider != "local"
         self._model = f"{embedder.provider}/{embedder.model}/{embedder.dimension}"
 
-    async def of(self, texts: Sequence[Text], known: dict[str, Vector]) -> list[Vector]:
-        """In the order of the texts. `known`: vectors by hash that need not be made."""
+    async def of(self, page: Sequence[Piece], known: dict[Seen, Vector]) -> list[Vector]:
+        """In the order of the pieces. `known`: vectors that need not be made."""
         vectors = dict(known)
+        seen = [(piece.tenant_id, piece.text_hash) for piece in page]
         if self._is_kept:
-            vectors |= await self._kept([text.hash for text in texts])
-        missing = {text.hash: text.text for text in texts if text.hash not in vectors}
+            vectors |= await self._kept(seen)
+        texts = zip(seen, page, strict=True)
+        missing = {key: piece.text for key, piece in texts if key not in vectors}
         if missing:
             made = await self._embedder.embed(list(missing.values()))
             vectors |= zip(missing, made, strict=True)
-        if self._is_kept and texts:
-            await self._keep(texts, vectors)
-        return [vectors[text.hash] for text in texts]
+        found = [vectors[key] for key in seen]
+        if self._is_kept and page:
+            await self._keep(page, found)
+        return found
 
-    async def _kept(self, hashes: Sequence[str]) -> dict[str, Vector]:
+    async def _kept(self, seen: Sequence[Seen]) -> dict[Seen, Vector]:
         async with self._database.session() as session:
-            rows = await session.all("cached_embeddings", model=self._model, hashes=list(hashes))
-        return {row["text_hash"]: array("f", row["vector"]).tolist() for row in rows}
+            rows = await session.rows(
+                _Kept,
+                "cached_embeddings",
+                model=self._model,
+                tenants=[tenant for tenant, _ in seen],
+                hashes=[hash_ for _, hash_ in seen],
+            )
+        return {(row.tenant_id, row.hash): array("f", row.vector).tolist() for row in rows}
 
-    async def _keep(self, texts: Sequence[Text], vectors: dict[str, Vector]) -> None:
+    async def _keep(self, page: Sequence[Piece], vectors: Sequence[Vector]) -> None:
         """At once, in a transaction of its own: what is paid for is kept, whatever comes after."""
         async with self._database.session() as session:
             await session.run(
                 "keep_embeddings",
                 model=self._model,
-                hashes=[text.hash for text in texts],
-                owners=[text.owner for text in texts],
-                vectors=[array("f", vectors[text.hash]).tobytes() for text in texts],
+                tenants=[piece.tenant_id for piece in page],
+                hashes=[piece.text_hash for piece in page],
+                owners=[piece.owner for piece in page],
+                vectors=[array("f", vector).tobytes() for vector in vectors],
             )

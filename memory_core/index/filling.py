@@ -8,13 +8,14 @@ serves by a change of state, and the old one is dropped.
 import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 
 from memory_core.index import generation as generations
 from memory_core.index.adopting import drop_legacy
 from memory_core.index.generation import Generation
 from memory_core.index.parts import Parts
 from memory_core.index.writing import holding_index, settle
-from memory_core.kernel.database import Row, Session
+from memory_core.kernel.database import Session
 
 log = logging.getLogger(__name__)
 
@@ -22,11 +23,21 @@ log = logging.getLogger(__name__)
 _OWNERS = 50
 
 
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How many owners the newest generation has passed, and how many there are."""
+
+    generation: int
+    is_filled: bool
+    owners: int
+    passed: int
+
+
 async def rebuild(runtime: Parts) -> None:
     """Fill a new generation, or go on with the one that was begun; until it serves."""
     async with runtime.database.transaction() as session:
-        unfilled = await session.one("unfilled_generation")
-        if unfilled is None or not Generation.of(unfilled).fits(runtime.embedder):
+        unfilled = await session.row(Generation, "unfilled_generation")
+        if unfilled is None or not unfilled.fits(runtime.embedder):
             await generations.begin(session, runtime.embedder)
     while await fill_page(runtime):
         pass
@@ -35,13 +46,13 @@ async def rebuild(runtime: Parts) -> None:
 async def fill_page(runtime: Parts) -> bool:
     """The next owners of the generation that is not complete; False when there is none."""
     async with runtime.database.session() as session:
-        row = await session.one("unfilled_generation")
-        if row is None:
+        generation = await session.row(Generation, "unfilled_generation")
+        if generation is None:
             await drop_retired(runtime)
             return False
-        generation = Generation.of(row)
-        found = await session.all("owners_of_index", after=generation.filled_after, limit=_OWNERS)
-    owners = [one["owner"] for one in found]
+        owners = await session.values(
+            str, "owners_of_index", after=generation.filled_after, limit=_OWNERS
+        )
     if not owners:
         await _serve(runtime, generation)
         return True
@@ -68,13 +79,13 @@ async def drop_retired(runtime: Parts) -> None:
     """Collections of generations that serve no more. A search that still asks one is told, and
     asks the one that serves."""
     async with runtime.database.session() as session:
-        rows = await session.all("retired_generations")
-    for row in rows:
-        await runtime.vectors.drop(Generation.of(row))
+        retired = await session.rows(Generation, "retired_generations")
+    for one in retired:
+        await runtime.vectors.drop(filter(one.has_named, await runtime.vectors.labels()))
         async with runtime.database.session() as session:
-            await session.run("forget_generation", generation=row["generation"])
+            await session.run("forget_generation", generation=one.generation)
 
 
-async def progress(runtime: Parts) -> Row | None:
+async def progress(runtime: Parts) -> Progress | None:
     async with runtime.database.session() as session:
-        return await session.one("progress_of_filling")
+        return await session.row(Progress, "progress_of_filling")

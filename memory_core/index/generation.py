@@ -1,4 +1,5 @@
-"""A generation of the index: a set of collections in Chroma, made with one embedding model.
+"""A generation of the index: sets of collections in Chroma, one for each tenant, made with one
+embedding model.
 
 One serves searches. A rebuild, or another model, fills a new one while the old one serves; a row
 in Postgres says which is which.
@@ -7,9 +8,11 @@ in Postgres says which is which.
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+from uuid import UUID
 
 from memory_core.embedding import Embedder
-from memory_core.kernel.database import Row, Session
+from memory_core.kernel.database import Session
+from memory_core.kernel.principal import DEFAULT_TENANT
 
 
 class CollectionName(StrEnum):
@@ -28,17 +31,21 @@ class Generation:
     model: str
     dimension: int
     adopts: bool
-    made_at: datetime | None
     filled_after: str
     filled_at: datetime | None
     created_at: datetime
 
-    @classmethod
-    def of(cls, row: Row) -> "Generation":
-        return cls(**row)
+    def name_in_chroma(self, name: str, tenant_id: UUID = DEFAULT_TENANT) -> str:
+        """The default tenant's collections have the names of the time before there were tenants."""
+        own = f"{name}-{self.generation}-{self.token}"
+        return own if tenant_id == DEFAULT_TENANT else f"{own}-{tenant_id.hex}"
 
-    def name_in_chroma(self, name: CollectionName) -> str:
-        return f"{name.value}-{self.generation}-{self.token}"
+    def names_of(self, tenant_id: UUID) -> list[str]:
+        return [self.name_in_chroma(name, tenant_id) for name in CollectionName]
+
+    def has_named(self, collection: str) -> bool:
+        """Whether a collection is one of its own, whatever tenant's."""
+        return collection.split("-")[1:3] == [str(self.generation), self.token]
 
     @property
     def label(self) -> dict[str, str | int]:
@@ -58,13 +65,12 @@ def label_of(embedder: Embedder) -> dict[str, str | int]:
 
 
 async def serving(session: Session) -> Generation | None:
-    row = await session.one("serving_generation")
-    return None if row is None else Generation.of(row)
+    return await session.row(Generation, "serving_generation")
 
 
 async def live(session: Session) -> list[Generation]:
     """Those that are kept up to date, the one that serves first."""
-    return [Generation.of(row) for row in await session.all("live_generations")]
+    return await session.rows(Generation, "live_generations")
 
 
 async def begin(session: Session, embedder: Embedder) -> Generation:
@@ -75,6 +81,9 @@ async def begin(session: Session, embedder: Embedder) -> Generation:
         if known.state == "filling" and known.fits(embedder):
             return known
     await session.run("abandon_filling")
-    row = await session.one("begin_generation", **label_of(embedder))
-    assert row is not None
-    return Generation.of(row)
+    return await first(session, embedder)
+
+
+async def first(session: Session, embedder: Embedder) -> Generation:
+    [begun] = await session.rows(Generation, "begin_generation", **label_of(embedder))
+    return begun

@@ -10,7 +10,7 @@ from collections.abc import Collection, Sequence
 from memory_core.index import filling
 from memory_core.index.comparing import repair
 from memory_core.index.parts import Parts
-from memory_core.index.writing import settle
+from memory_core.index.writing import drop_tenant, settle
 from memory_core.kernel.errors import MemoryFault
 from memory_core.log.change import Change, ChangeType
 from memory_core.log.projection import Commit
@@ -35,6 +35,7 @@ class IndexProjection:
         ChangeType.EVENTS_REPLACED,
         ChangeType.MEMORY_STORED,
         ChangeType.MEMORY_DELETED,
+        ChangeType.TENANT_DELETED,
     )
     batch = 200
 
@@ -43,7 +44,12 @@ class IndexProjection:
         self._looking: asyncio.Task[None] | None = None
 
     async def apply(self, changes: Sequence[Change], commit: Commit) -> None:
-        owners = dict.fromkeys(owner_of(change) for change in changes)
+        owners: dict[str, None] = {}
+        for change in changes:
+            if change.event_type == ChangeType.TENANT_DELETED:
+                await drop_tenant(self._runtime, change.aggregate_id)
+            else:
+                owners[owner_of(change)] = None
         await settle(self._runtime, list(owners), commit, on_doubt=self._doubt)
 
     def _doubt(self) -> None:

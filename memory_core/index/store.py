@@ -6,6 +6,7 @@ kept there: ids, vectors, a hash, and what searches filter by.
 
 import asyncio
 import contextlib
+import re
 import time
 from collections.abc import (
     AsyncIterator,
@@ -29,13 +30,16 @@ from memory_core.index.chroma import (
     Collection,
     NoSuchCollection,
 )
-from memory_core.index.generation import CollectionName, Generation, label_of, serving
+from memory_core.index.generation import CollectionName, Generation, label_of
+from memory_core.kernel import principal
 from memory_core.kernel.database import Database
 from memory_core.kernel.errors import ChromaUnavailable, EmbeddingMismatch, ForeignCollection
+from memory_core.kernel.principal import Principal
 
 T = TypeVar("T")
 P = ParamSpec("P")
 Marks = Mapping[str, str | int | float | bool]
+_UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _UPSERT_BATCH = 1000
 # Vectors are read as decimal figures: this many numbers at a time.
 _READ_NUMBERS = 200_000
@@ -50,6 +54,11 @@ _SHUN_SECONDS = 5.0
 # A search may ask the generation that served before for this long.
 _SERVING_SECONDS = 1.0
 _SHORTEST = 1e-12  # a vector of nothing has no direction
+# Where some of a tenant's entries are hidden from the principal: this many of the nearest are asked
+# for; then all that it sees are named, if they are not more than that; then the nearest once more.
+_NEAREST, _NAMED, _MOST = 600, 10_000, 3_000
+# Principals whose collections are remembered.
+_REMEMBERED = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,12 +77,20 @@ class Hit:
     distance: float
 
 
+@dataclass(frozen=True, slots=True)
+class _Serving(Generation):
+    """`is_made`: the tenant has collections; `sees_all`: the principal may see all in them."""
+
+    sees_all: bool
+    is_made: bool
+
+
 class VectorStore:
     def __init__(self, host: str, port: int, embedder: Embedder, database: Database) -> None:
         self._client = ChromaClient(host, port)
         self._embedder, self._database = embedder, database
         self._collections: dict[str, Collection] = {}
-        self._serving: tuple[Generation, float] | None = None
+        self._serving: dict[Principal, tuple[_Serving, float]] = {}
         self._shunned_until = 0.0
 
     async def heartbeat(self) -> None:
@@ -83,15 +100,13 @@ class VectorStore:
     async def close(self) -> None:
         self._client.close()
 
-    # What searches ask, of the generation that serves.
+    # What searches ask, of the collections of the principal's tenant in the generation that serves.
 
     async def count(self, name: CollectionName) -> int:
         """Of a memory that nothing was stored in yet: none."""
         async with self._database.session() as session:
-            generation = await serving(session)
-        if generation is None or generation.made_at is None:
-            return 0
-        return await self._ask(name, Collection.count)
+            found = await session.row(_Serving, "serving_collections")
+        return await self._ask(name, Collection.count) if found and found.is_made else 0
 
     async def query(
         self,
@@ -101,17 +116,68 @@ class VectorStore:
         limit: int,
         where: dict[str, Any] | None = None,
     ) -> list[Hit]:
-        """Nearest first. With `where`, Chroma looks at every entry."""
+        """Nearest first, of those that the principal may see: what is hidden from it takes no
+        place. With `where`, Chroma looks at every entry."""
+        serving = await self._serves()
+        if not serving.is_made:
+            return []
+        hits = await self._nearest(name, vector, limit, where)
+        if serving.sees_all:
+            return hits
+        seen = await self._seen(hits)
+        asked = limit
+        for more in (max(limit, _NEAREST), None, max(limit, _MOST)):
+            if len(seen) >= limit or len(hits) < asked:
+                break
+            if more is None:
+                named = await self._of_all_seen(name, vector, limit, where)
+                if named is not None:
+                    return named
+            elif more > asked:
+                asked, hits = more, await self._nearest(name, vector, more, where)
+                seen = await self._seen(hits)
+        return seen[:limit]
+
+    async def _nearest(
+        self, name: CollectionName, vector: Vector, limit: int, where: dict[str, Any] | None
+    ) -> list[Hit]:
         answer = await self._ask(name, Collection.query, vector, limit, where)
         return _nearest_first(zip(answer["ids"][0], answer["distances"][0], strict=True))
 
+    async def _seen(self, hits: Sequence[Hit]) -> list[Hit]:
+        ids = [hit.id for hit in hits]
+        events = [id_ for id_ in ids if _UUID.fullmatch(id_)]
+        async with self._database.session() as session:
+            seen = set(await session.values(str, "visible_entries", ids=ids, events=events))
+        return [hit for hit in hits if hit.id in seen]
+
+    async def _of_all_seen(
+        self, name: CollectionName, vector: Vector, limit: int, where: dict[str, Any] | None
+    ) -> list[Hit] | None:
+        """None if these are very many, or some have no vector yet."""
+        async with self._database.session() as session:
+            ids = await session.values(
+                str, "all_visible_entries", collection=name.value, limit=_NAMED + 1
+            )
+        if len(ids) > _NAMED:
+            return None
+        if where is None and len(ids) <= self.comparable:
+            return (await self.compare(name, vector, ids))[:limit]
+        return await self.among(name, vector, ids, limit=limit, where=where)
+
     async def among(
-        self, name: CollectionName, vector: Vector, ids: Sequence[str], *, limit: int
+        self,
+        name: CollectionName,
+        vector: Vector,
+        ids: Sequence[str],
+        *,
+        limit: int,
+        where: dict[str, Any] | None = None,
     ) -> list[Hit] | None:
         """The nearest of these entries, the quicker the more they are; None if some are missing."""
         if not ids:
             return []
-        answer = await self._ask(name, _among, vector, limit, ids)
+        answer = await self._ask(name, _among, vector, limit, ids, where)
         if answer is None:
             return None
         return _nearest_first(zip(answer["ids"][0], answer["distances"][0], strict=True))
@@ -135,18 +201,14 @@ class VectorStore:
             found |= zip(answer["ids"], answer["embeddings"], strict=True)
         return found
 
-    # What the index writes and checks, of any generation.
+    # What the index writes and checks, by the names of collections in Chroma.
 
-    async def make(self, generation: Generation) -> None:
+    async def make(self, names: Iterable[str], label: dict[str, str | int]) -> None:
         async with self._faults():
-            for name in CollectionName:
-                await self._client.make(generation.name_in_chroma(name), generation.label)
+            for name in names:
+                await self._client.make(name, label)
 
-    async def drop(self, generation: Generation) -> None:
-        """Its collections that are there."""
-        await self.drop_named([generation.name_in_chroma(name) for name in CollectionName])
-
-    async def drop_named(self, names: Iterable[str]) -> None:
+    async def drop(self, names: Iterable[str]) -> None:
         """Of these collections those that are there. One without our label is not ours."""
         async with self._faults():
             there = await self._client.labels()
@@ -160,36 +222,28 @@ class VectorStore:
         async with self._faults():
             return await self._client.labels()
 
-    async def upsert(
-        self, generation: Generation, name: CollectionName, entries: Sequence[Entry]
-    ) -> None:
+    async def upsert(self, collection: str, entries: Sequence[Entry]) -> None:
         for start in range(0, len(entries), _UPSERT_BATCH):
             batch = entries[start : start + _UPSERT_BATCH]
             await self.on(
-                generation.name_in_chroma(name),
+                collection,
                 Collection.upsert,
                 [entry.id for entry in batch],
                 [entry.vector for entry in batch],
                 [{"hash": entry.hash, **entry.marks} for entry in batch],
             )
 
-    async def delete(
-        self, generation: Generation, name: CollectionName, ids: Sequence[str]
-    ) -> None:
+    async def delete(self, collection: str, ids: Sequence[str]) -> None:
         """Ids that are not there are no error."""
         for start in range(0, len(ids), _UPSERT_BATCH):
-            batch = ids[start : start + _UPSERT_BATCH]
-            await self.on(generation.name_in_chroma(name), Collection.delete, batch)
+            await self.on(collection, Collection.delete, ids[start : start + _UPSERT_BATCH])
 
-    async def size(self, generation: Generation, name: CollectionName) -> int:
-        return await self.on(generation.name_in_chroma(name), Collection.count)
+    async def size(self, collection: str) -> int:
+        return await self.on(collection, Collection.count)
 
-    async def hashes(
-        self, generation: Generation, name: CollectionName, **which: Any
-    ) -> dict[str, str | None]:
+    async def hashes(self, collection: str, **which: Any) -> dict[str, str | None]:
         """By id: of those `ids` that are there, or from `offset` on `limit` of them, in the order
         in which they came."""
-        collection = generation.name_in_chroma(name)
         answer = await self.on(collection, Collection.get, include=["metadatas"], **which)
         told = zip(answer["ids"], answer["metadatas"], strict=True)
         return {id_: (metadata or {}).get("hash") for id_, metadata in told}
@@ -227,30 +281,35 @@ class VectorStore:
         try:
             async with asyncio.timeout(ANSWER_SECONDS):
                 try:
-                    collection = (await self._serves()).name_in_chroma(name)
-                    return await self.on(collection, call, *arguments, **named)
+                    return await self.on(await self._own(name), call, *arguments, **named)
                 except NoSuchCollection:
-                    self._serving = None
-                    collection = (await self._serves()).name_in_chroma(name)
-                    return await self.on(collection, call, *arguments, **named)
+                    self._serving.clear()
+                    return await self.on(await self._own(name), call, *arguments, **named)
         except TimeoutError as error:
             self._shunned_until = time.monotonic() + _SHUN_SECONDS
             raise _unavailable(error) from error
         except NoSuchCollection as error:
             raise _unavailable(error) from error
 
-    async def _serves(self) -> Generation:
-        now = time.monotonic()
-        if self._serving is None or now - self._serving[1] > _SERVING_SECONDS:
+    async def _own(self, name: CollectionName) -> str:
+        tenant = principal.current().tenant_id
+        return (await self._serves()).name_in_chroma(name, tenant)
+
+    async def _serves(self) -> _Serving:
+        asking, now = principal.current(), time.monotonic()
+        found, since = self._serving.get(asking, (None, 0.0))
+        if found is None or now - since > _SERVING_SECONDS:
             async with self._database.session() as session:
-                found = await serving(session)
+                found = await session.row(_Serving, "serving_collections")
             if found is None:
                 raise ChromaUnavailable(
                     "The index is not made yet: searches go by words until it is.",
                 )
             refuse_other_model(found, self._embedder)
-            self._serving = found, now
-        return self._serving[0]
+            if len(self._serving) >= _REMEMBERED:
+                self._serving.clear()
+            self._serving[asking] = found, now
+        return found
 
     def _batches(self, ids: Sequence[str]) -> Iterator[list[str]]:
         size = max(_READ_NUMBERS // self._embedder.dimension, 1)
@@ -305,11 +364,15 @@ def is_labelled(metadata: Mapping[str, Any] | None) -> bool:
 
 
 async def _among(
-    collection: Collection, vector: Vector, limit: int, ids: Sequence[str]
+    collection: Collection,
+    vector: Vector,
+    limit: int,
+    ids: Sequence[str],
+    where: dict[str, Any] | None,
 ) -> dict[str, Any] | None:
     """Chroma refuses ids of which one is not there."""
     try:
-        return await collection.query(vector, limit, ids=ids)
+        return await collection.query(vector, limit, where, ids=ids)
     except NoSuchCollection:
         raise
     except ChromaRefusal:

@@ -8,10 +8,11 @@ written, so that whatever dies in between leaves nothing that is not known of.
 import asyncio
 import logging
 from collections import defaultdict
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import replace
 from typing import Protocol
+from uuid import UUID
 
 from memory_core.embedding import Vector
 from memory_core.index import generation as generations
@@ -19,10 +20,11 @@ from memory_core.index.adopting import Legacy
 from memory_core.index.chroma import NoSuchCollection
 from memory_core.index.embeddings import Embeddings
 from memory_core.index.expected import Key, Piece, difference, pieces
-from memory_core.index.generation import CollectionName, Generation
+from memory_core.index.generation import Generation
 from memory_core.index.parts import Parts
 from memory_core.index.store import Entry, refuse_other_model
 from memory_core.kernel.database import Session
+from memory_core.kernel.principal import DEFAULT_TENANT
 
 log = logging.getLogger(__name__)
 
@@ -34,33 +36,6 @@ GRACE_SECONDS = 2.0
 
 class Commit(Protocol):
     def __call__(self) -> AbstractAsyncContextManager[Session]: ...
-
-
-@dataclass(slots=True)
-class _Outcome:
-    """What was done to the collections of one generation, to be told to Postgres."""
-
-    generation: Generation
-    written: list[Key] = field(default_factory=list)
-    deleted: list[Key] = field(default_factory=list)
-
-    async def record(self, session: Session) -> None:
-        number = self.generation.generation
-        if self.written:
-            await session.run(
-                "confirm_entries",
-                generation=number,
-                collections=[key.collection.value for key in self.written],
-                ids=[key.id for key in self.written],
-                hashes=[key.hash for key in self.written],
-            )
-        if self.deleted:
-            await session.run(
-                "forget_entries",
-                generation=number,
-                collections=[key.collection.value for key in self.deleted],
-                ids=[key.id for key in self.deleted],
-            )
 
 
 @asynccontextmanager
@@ -90,17 +65,27 @@ async def settle(
         live = await _live(runtime, session)
         if only is not None:
             live = [one for one in live if one.generation == only]
-        outcomes = [await _settle(runtime, session, one, owners) for one in live]
+        done = [(one, await _settle(runtime, session, one, owners)) for one in live]
         if live and not any(one.fits(runtime.embedder) for one in live):
             refuse_other_model(live[0], runtime.embedder)
         async with commit() as writing:
-            for outcome in outcomes:
-                await outcome.record(writing)
-    return sum(len(one.written) + len(one.deleted) for one in outcomes)
+            for generation, keys in done:
+                await _record(writing, "confirm_entries", generation, keys)
+    return sum(len(keys) for _, keys in done)
 
 
 async def settle_now(runtime: Parts, owners: Sequence[str]) -> int:
     return await settle(runtime, owners, runtime.database.transaction)
+
+
+async def drop_tenant(runtime: Parts, tenant_id: UUID) -> None:
+    """Its collections, their entries, and the vectors that were kept for it. What Postgres still
+    has of the tenant is indexed again with its next change."""
+    async with holding_index(runtime) as session:
+        every = await session.rows(Generation, "all_generations")
+        await runtime.vectors.drop([name for one in every for name in one.names_of(tenant_id)])
+        async with runtime.database.transaction() as writing:
+            await writing.run("forget_index_of_tenant", tenant_id=tenant_id)
 
 
 async def _live(runtime: Parts, session: Session) -> list[Generation]:
@@ -108,35 +93,46 @@ async def _live(runtime: Parts, session: Session) -> list[Generation]:
     if found := await generations.live(session):
         return found
     async with runtime.database.transaction() as writing:
-        row = await writing.one("begin_generation", **generations.label_of(runtime.embedder))
-    assert row is not None
-    return [Generation.of(row)]
+        return [await generations.first(writing, runtime.embedder)]
 
 
 async def _settle(
     runtime: Parts, session: Session, generation: Generation, owners: Sequence[str]
-) -> _Outcome:
-    found = await difference(session, generation.generation, owners)
-    outcome = _Outcome(generation)
-    try:
-        await _make(runtime, generation)
+) -> list[Key]:
+    """The entries that stand now as they should, or no longer."""
+    keys = await difference(session, generation.generation, owners)
+    if not generation.fits(runtime.embedder):
         # Vectors of another model cannot be made: what stands there for an older text goes.
-        fits = generation.fits(runtime.embedder)
-        gone = found.stale if fits else [*found.stale, *found.replaced]
-        fresh = found.fresh if fits else []
-        await _announce(runtime, generation, [*gone, *fresh])
-        await _delete(runtime, outcome, gone)
-        await _write(runtime, session, outcome, fresh)
+        keys = [replace(key, hash=None) for key in keys if key.stands]
+    try:
+        await _make(runtime, session, generation, keys)
+        if keys:
+            # Whatever happens from now on, these may stand there.
+            async with runtime.database.session() as writing:
+                await _record(writing, "announce_entries", generation, keys)
+        gone = [key for key in keys if key.hash is None]
+        for place, of_place in _by_place(gone).items():
+            collection = generation.name_in_chroma(*place)
+            await runtime.vectors.delete(collection, [key.id for key in of_place])
+        fresh = {key.id: key for key in keys if key.hash is not None}
+        return gone + await _write(runtime, session, generation, fresh)
     except NoSuchCollection:
         await _lose(runtime, generation)
-    return outcome
+        return []
 
 
-async def _make(runtime: Parts, generation: Generation) -> None:
-    if generation.made_at is None:
-        await runtime.vectors.make(generation)
+async def _make(
+    runtime: Parts, session: Session, generation: Generation, keys: Sequence[Key]
+) -> None:
+    """The collections of tenants that come for the first time."""
+    tenants = list({DEFAULT_TENANT, *(key.tenant_id for key in keys)})
+    number = generation.generation
+    for tenant_id in await session.values(
+        UUID, "tenants_without_collections", generation=number, tenants=tenants
+    ):
+        await runtime.vectors.make(generation.names_of(tenant_id), generation.label)
         async with runtime.database.session() as writing:
-            await writing.run("generation_is_made", generation=generation.generation)
+            await writing.run("collections_are_made", generation=number, tenant_id=tenant_id)
 
 
 async def _lose(runtime: Parts, generation: Generation) -> None:
@@ -145,73 +141,73 @@ async def _lose(runtime: Parts, generation: Generation) -> None:
     async with runtime.database.transaction() as writing:
         await writing.run("lose_generation", generation=generation.generation)
         if not any(one.state == "filling" for one in await generations.live(writing)):
-            await writing.one("begin_generation", **generations.label_of(runtime.embedder))
+            await generations.first(writing, runtime.embedder)
         await writing.run("set_projection_status", name="index", status="rebuilding")
 
 
-async def _delete(runtime: Parts, outcome: _Outcome, keys: Sequence[Key]) -> None:
-    for name in CollectionName:
-        ids = [key.id for key in keys if key.collection is name]
-        if ids:
-            await runtime.vectors.delete(outcome.generation, name, ids)
-    outcome.deleted += keys
-
-
-async def _announce(runtime: Parts, generation: Generation, keys: Sequence[Key]) -> None:
-    """Before Chroma is asked to write or delete: whatever happens then, these may stand there."""
-    if not keys:
-        return
-    async with runtime.database.session() as writing:
-        await writing.run(
-            "announce_entries",
-            generation=generation.generation,
-            collections=[key.collection.value for key in keys],
-            ids=[key.id for key in keys],
-            owners=[key.owner for key in keys],
-        )
-
-
-async def _write(runtime: Parts, session: Session, outcome: _Outcome, fresh: Sequence[Key]) -> None:
+async def _write(
+    runtime: Parts, session: Session, generation: Generation, fresh: dict[str, Key]
+) -> list[Key]:
+    """Those that were written, with the hashes of the texts that were read for them."""
     embeddings = Embeddings(runtime.database, runtime.embedder)
-    legacy = Legacy(runtime.vectors, runtime.embedder) if outcome.generation.adopts else None
+    legacy = Legacy(runtime.vectors, runtime.embedder) if generation.adopts else None
     means: dict[str, _Mean] = defaultdict(_Mean)
-    async for page in pieces(session, fresh):
+    written: list[Key] = []
+    async for page in pieces(session, list(fresh.values())):
         known = await legacy.vectors(page) if legacy else {}
-        vectors = await embeddings.of([piece.text for piece in page], known)
-        entries: dict[CollectionName, list[tuple[Key, Entry]]] = defaultdict(list)
+        vectors = await embeddings.of(page, known)
+        made = {}
         for piece, vector in zip(page, vectors, strict=True):
-            for key, made in _made(piece, vector, means):
-                entry = Entry(key.id, made, key.hash or "", piece.marks)
-                entries[key.collection].append((key, entry))
-        for name, written in entries.items():
-            await runtime.vectors.upsert(outcome.generation, name, [entry for _, entry in written])
-            outcome.written += [key for key, _ in written]
-
-
-def _made(piece: Piece, vector: Vector, means: dict[str, "_Mean"]) -> list[tuple[Key, Vector]]:
-    """The entries that are complete with this piece."""
-    complete = [(piece.entry, vector)] if piece.entry is not None else []
-    if piece.part_of is not None:
-        mean = means[piece.part_of.id]
-        mean.add(vector)
-        if mean.parts == piece.parts:
-            complete.append((piece.part_of, means.pop(piece.part_of.id).vector))
-    return complete
+            if piece.id in fresh:
+                key = replace(fresh[piece.id], hash=piece.hash)
+                made[key] = Entry(key.id, vector, piece.hash, piece.marks)
+            if piece.document in fresh and (mean := means[piece.document]).adds(piece, vector):
+                key = fresh[piece.document]
+                made[key] = Entry(key.id, mean.vector, key.hash or "", {})
+        for place, keys in _by_place(made).items():
+            collection = generation.name_in_chroma(*place)
+            await runtime.vectors.upsert(collection, [made[key] for key in keys])
+        written += made
+    return written
 
 
 class _Mean:
-    """The middle of vectors that come one after the other."""
+    """The middle of the vectors of a document's parts, which come one after the other."""
 
     def __init__(self) -> None:
         self._sum: Vector = []
-        self.parts = 0
+        self._parts = 0
 
-    def add(self, vector: Vector) -> None:
-        self._sum = (
-            [a + b for a, b in zip(self._sum, vector, strict=True)] if self.parts else vector
-        )
-        self.parts += 1
+    def adds(self, piece: Piece, vector: Vector) -> bool:
+        """True with the last part."""
+        before = self._sum or [0.0] * len(vector)
+        self._sum = [a + b for a, b in zip(before, vector, strict=True)]
+        self._parts += 1
+        return self._parts == piece.parts
 
     @property
     def vector(self) -> Vector:
-        return [value / self.parts for value in self._sum] if self.parts > 1 else self._sum
+        return [value / self._parts for value in self._sum]
+
+
+def _by_place(keys: Iterable[Key]) -> dict[tuple[str, UUID], list[Key]]:
+    """By collection and tenant."""
+    places: dict[tuple[str, UUID], list[Key]] = defaultdict(list)
+    for key in keys:
+        places[key.collection, key.tenant_id].append(key)
+    return places
+
+
+async def _record(
+    session: Session, query: str, generation: Generation, keys: Sequence[Key]
+) -> None:
+    if keys:
+        await session.run(
+            query,
+            generation=generation.generation,
+            tenants=[key.tenant_id for key in keys],
+            collections=[key.collection for key in keys],
+            ids=[key.id for key in keys],
+            owners=[key.owner for key in keys],
+            hashes=[key.hash for key in keys],
+        )

@@ -25,6 +25,7 @@ from memory_core.kernel.principal import Principal
 Row = DictRow
 R = TypeVar("R")
 _CONNECT_SECONDS = 5.0
+_PAGE = 256
 
 
 class Session:
@@ -88,6 +89,17 @@ class Session:
     ) -> psycopg.AsyncCursor[R]:
         cursor = self.connection.cursor(row_factory=factory)
         return await cursor.execute(queries.get(query), parameters)
+
+    async def pages(
+        self, kind: type[R], query: str, /, **parameters: Any
+    ) -> AsyncIterator[list[R]]:
+        """The rows of a query, some hundred at a time; inside a transaction."""
+        async with self.connection.cursor(name=query, row_factory=_fields_row(kind)) as cursor:
+            await cursor.execute(queries.get(query), parameters)
+            while page := await cursor.fetchmany(_PAGE):
+                yield page
+                if len(page) < _PAGE:
+                    return
 
     async def run(self, query: str, /, **parameters: Any) -> int:
         """Execute; the number of rows touched."""

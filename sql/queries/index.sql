@@ -15,7 +15,7 @@ concat_ws('/', hash_of_text(m.content), m.type, m.confidence)
 -- fragment: expected_entries
 -- Everything that should stand in Chroma for the owners: latest revisions whose text is there, their
 -- chunks and events, and memories.
-    SELECT 'artifacts' AS collection, r.artifact_id AS id, r.artifact_uid AS owner,
+    SELECT r.tenant_id, 'artifacts' AS collection, r.artifact_id AS id, r.artifact_uid AS owner,
            (SELECT CASE WHEN count(*) = 1 THEN min(c.content_hash)
                         ELSE hash_of_text(string_agg(c.content_hash, '' ORDER BY c.chunk_index)) END
             FROM revision_chunk c
@@ -23,97 +23,123 @@ concat_ws('/', hash_of_text(m.content), m.type, m.confidence)
     FROM artifact_revision r JOIN revision_text t USING (artifact_uid, revision_id)
     WHERE r.is_latest AND r.artifact_uid = ANY (%(owners)s::text[])
     UNION ALL
-    SELECT 'artifact_chunks', c.chunk_id, c.artifact_uid, c.content_hash
+    SELECT r.tenant_id, 'artifact_chunks', c.chunk_id, c.artifact_uid, c.content_hash
     FROM artifact_revision r
     JOIN revision_text t USING (artifact_uid, revision_id)
     JOIN revision_chunk c USING (artifact_uid, revision_id)
     WHERE r.is_latest AND r.is_chunked AND r.artifact_uid = ANY (%(owners)s::text[])
     UNION ALL
-    SELECT 'events', e.event_id::text, e.artifact_uid, hash_of_text(
+    SELECT r.tenant_id, 'events', e.event_id::text, e.artifact_uid, hash_of_text(
     -- include: text_of_event
     )
     FROM artifact_revision r JOIN semantic_event e USING (artifact_uid, revision_id)
     WHERE r.is_latest AND r.artifact_uid = ANY (%(owners)s::text[])
     UNION ALL
-    SELECT 'memory', m.memory_id, m.memory_id,
+    SELECT m.tenant_id, 'memory', m.memory_id, m.memory_id,
     -- include: hash_of_memory
     FROM memory m WHERE m.memory_id = ANY (%(owners)s::text[])
 
 -- name: index_difference
 -- Entries of these owners that do not stand in Chroma as they should: with the hash that they should
 -- have, or NULL when they should not be there.
-SELECT collection, id, coalesce(w.owner, s.owner) AS owner, w.hash AS wanted,
+SELECT tenant_id, collection, id, coalesce(w.owner, s.owner) AS owner, w.hash,
        s.owner IS NOT NULL AS stands
 FROM (
 -- include: expected_entries
 ) w
 FULL JOIN (
-    SELECT collection, id, owner, hash FROM index_entry
+    SELECT tenant_id, collection, id, owner, hash FROM index_entry
     WHERE generation = %(generation)s AND owner = ANY (%(owners)s::text[])
-) s USING (collection, id)
+) s USING (tenant_id, collection, id)
 WHERE w.hash IS NULL OR s.hash IS NULL OR w.hash <> s.hash;
 
--- name: chunks_to_embed
--- These chunks, and all chunks of these artifacts, whose vectors make up theirs; in their order.
+-- name: texts_to_embed
+-- The texts behind entries: chunks, events and memories, and of documents all chunks, whose vectors make
+-- up theirs, in their order. What is gone since is left out: a later change says so.
 WITH wanted AS (
     SELECT c.artifact_uid, c.revision_id, c.chunk_index FROM revision_chunk c
     WHERE c.chunk_id = ANY (%(chunks)s::text[])
     UNION
     SELECT c.artifact_uid, c.revision_id, c.chunk_index
     FROM artifact_revision r JOIN revision_chunk c USING (artifact_uid, revision_id)
-    WHERE r.artifact_id = ANY (%(artifacts)s::text[])
+    WHERE r.artifact_id = ANY (%(documents)s::text[])
 )
-SELECT artifact_uid AS owner, r.artifact_id, r.is_chunked, c.chunk_id, c.content_hash AS hash
-FROM wanted
-JOIN revision_chunk c USING (artifact_uid, revision_id, chunk_index)
-JOIN artifact_revision r USING (artifact_uid, revision_id)
-ORDER BY artifact_uid, revision_id, chunk_index;
-
--- name: texts_of_chunks
-SELECT c.chunk_id AS id, text_of_chunk(c.text, t.content, c.start_char, c.end_char) AS text
-FROM revision_chunk c JOIN revision_text t USING (artifact_uid, revision_id)
-WHERE c.chunk_id = ANY (%(ids)s::text[]);
-
--- name: texts_of_events
-SELECT e.event_id::text AS id, e.artifact_uid AS owner,
+(SELECT r.tenant_id, artifact_uid AS owner, c.chunk_id AS id, c.content_hash AS hash,
+        text_of_chunk(c.text, t.content, c.start_char, c.end_char) AS text,
+        c.content_hash AS text_hash, r.artifact_id AS document,
+        count(*) OVER (PARTITION BY artifact_uid, revision_id) AS parts,
+        NULL AS type, NULL::float AS confidence
+ FROM wanted
+ JOIN revision_chunk c USING (artifact_uid, revision_id, chunk_index)
+ JOIN revision_text t USING (artifact_uid, revision_id)
+ JOIN artifact_revision r USING (artifact_uid, revision_id)
+ ORDER BY artifact_uid, revision_id, chunk_index)
+UNION ALL
+SELECT e.tenant_id, e.artifact_uid, e.event_id::text, hash_of_text(t.text), t.text,
+       hash_of_text(t.text), NULL, 0, NULL, NULL
+FROM semantic_event e
+CROSS JOIN LATERAL (SELECT
 -- include: text_of_event
-AS text
-FROM semantic_event e WHERE e.event_id = ANY (%(ids)s::uuid[]);
-
--- name: texts_of_memories
-SELECT m.memory_id AS id, m.memory_id AS owner, m.content AS text, m.type, m.confidence,
+AS text OFFSET 0) t
+WHERE e.event_id = ANY (%(events)s::uuid[])
+UNION ALL
+SELECT m.tenant_id, m.memory_id, m.memory_id,
 -- include: hash_of_memory
-AS hash
-FROM memory m WHERE m.memory_id = ANY (%(ids)s::text[]);
+, m.content, hash_of_text(m.content), NULL, 0, m.type, m.confidence
+FROM memory m WHERE m.memory_id = ANY (%(memories)s::text[]);
 
 -- name: announce_entries
 -- Before Chroma is written: whatever happens then, these may stand there.
-INSERT INTO index_entry (generation, collection, id, owner, hash)
-SELECT %(generation)s, e.collection, e.id, e.owner, NULL
-FROM unnest(%(collections)s::text[], %(ids)s::text[], %(owners)s::text[])
-     AS e (collection, id, owner)
-ON CONFLICT (generation, collection, id) DO UPDATE SET hash = NULL, owner = excluded.owner;
+INSERT INTO index_entry (generation, tenant_id, collection, id, owner, hash)
+SELECT %(generation)s, e.tenant_id, e.collection, e.id, e.owner, NULL
+FROM unnest(%(tenants)s::uuid[], %(collections)s::text[], %(ids)s::text[], %(owners)s::text[])
+     AS e (tenant_id, collection, id, owner)
+ON CONFLICT (generation, tenant_id, collection, id)
+DO UPDATE SET hash = NULL, owner = excluded.owner;
 
 -- name: unconfirmed_entries
 SELECT EXISTS (SELECT 1 FROM index_entry WHERE hash IS NULL) AS exist;
 
 -- name: confirm_entries
-UPDATE index_entry s SET hash = e.hash
-FROM unnest(%(collections)s::text[], %(ids)s::text[], %(hashes)s::text[])
-     AS e (collection, id, hash)
-WHERE s.generation = %(generation)s AND s.collection = e.collection AND s.id = e.id;
+-- After Chroma was written: the hash with which each stands there; those without one do not.
+WITH done AS (
+    SELECT * FROM unnest(%(tenants)s::uuid[], %(collections)s::text[], %(ids)s::text[],
+                         %(hashes)s::text[]) AS d (tenant_id, collection, id, hash)
+), gone AS (
+    DELETE FROM index_entry s USING done d
+    WHERE s.generation = %(generation)s AND s.tenant_id = d.tenant_id
+      AND s.collection = d.collection AND s.id = d.id AND d.hash IS NULL
+)
+UPDATE index_entry s SET hash = d.hash FROM done d
+WHERE s.generation = %(generation)s AND s.tenant_id = d.tenant_id
+  AND s.collection = d.collection AND s.id = d.id AND d.hash IS NOT NULL;
 
--- name: forget_entries
-DELETE FROM index_entry s
-USING unnest(%(collections)s::text[], %(ids)s::text[]) AS e (collection, id)
-WHERE s.generation = %(generation)s AND s.collection = e.collection AND s.id = e.id;
+-- name: tenants_without_collections
+-- Those of the tenants that have no collections in a generation yet.
+SELECT tenant_id FROM unnest(%(tenants)s::uuid[]) AS w (tenant_id)
+WHERE NOT EXISTS (SELECT 1 FROM index_collections c
+                  WHERE c.generation = %(generation)s AND c.tenant_id = w.tenant_id);
+
+-- name: tenants_with_collections
+SELECT tenant_id FROM index_collections WHERE generation = %(generation)s ORDER BY tenant_id;
+
+-- name: collections_are_made
+INSERT INTO index_collections (generation, tenant_id) VALUES (%(generation)s, %(tenant_id)s)
+ON CONFLICT DO NOTHING;
+
+-- name: forget_index_of_tenant
+-- Its collections are gone from every generation.
+WITH collections AS (DELETE FROM index_collections WHERE tenant_id = %(tenant_id)s),
+     cached AS (DELETE FROM embedding_cache WHERE tenant_id = %(tenant_id)s)
+DELETE FROM index_entry WHERE tenant_id = %(tenant_id)s;
 
 -- name: doubt_entries
 -- What was found in Chroma otherwise than it is told here: it is written again, or deleted.
-INSERT INTO index_entry (generation, collection, id, owner, hash)
-SELECT %(generation)s, e.collection, e.id, %(owner)s, NULL
-FROM unnest(%(collections)s::text[], %(ids)s::text[]) AS e (collection, id)
-ON CONFLICT (generation, collection, id) DO UPDATE SET hash = NULL
+INSERT INTO index_entry (generation, tenant_id, collection, id, owner, hash)
+SELECT %(generation)s, e.tenant_id, e.collection, e.id, %(owner)s, NULL
+FROM unnest(%(tenants)s::uuid[], %(collections)s::text[], %(ids)s::text[])
+     AS e (tenant_id, collection, id)
+ON CONFLICT (generation, tenant_id, collection, id) DO UPDATE SET hash = NULL
 RETURNING owner;
 
 -- name: owners_of_index
@@ -132,22 +158,24 @@ SELECT DISTINCT owner FROM index_entry
 WHERE generation = %(generation)s AND owner > %(after)s ORDER BY owner LIMIT %(limit)s;
 
 -- name: entries_of_collection
-SELECT id, owner, hash FROM index_entry
-WHERE generation = %(generation)s AND collection = %(collection)s AND id > %(after)s
+SELECT id FROM index_entry
+WHERE generation = %(generation)s AND tenant_id = %(tenant_id)s AND collection = %(collection)s
+  AND id > %(after)s
 ORDER BY id LIMIT %(limit)s;
 
 -- name: entries_by_id
-SELECT id, owner, hash FROM index_entry
-WHERE generation = %(generation)s AND collection = %(collection)s AND id = ANY (%(ids)s::text[]);
+SELECT id, hash FROM index_entry
+WHERE generation = %(generation)s AND tenant_id = %(tenant_id)s AND collection = %(collection)s
+  AND id = ANY (%(ids)s::text[]);
 
 -- name: sample_of_entries
-SELECT id, hash FROM index_entry
-WHERE generation = %(generation)s AND collection = %(collection)s
+SELECT id FROM index_entry
+WHERE generation = %(generation)s AND tenant_id = %(tenant_id)s AND collection = %(collection)s
 ORDER BY random() LIMIT %(limit)s;
 
 -- name: count_entries
-SELECT collection, count(*) AS entries FROM index_entry
-WHERE generation = %(generation)s GROUP BY collection;
+SELECT count(*) FROM index_entry
+WHERE generation = %(generation)s AND tenant_id = %(tenant_id)s AND collection = %(collection)s;
 
 -- name: count_entries_of_owner
 SELECT count(*) AS entries FROM index_entry
@@ -155,6 +183,38 @@ JOIN index_generation g USING (generation) WHERE g.state = 'serving' AND owner =
 
 -- name: serving_generation
 SELECT * FROM index_generation WHERE state = 'serving';
+
+-- name: serving_collections
+-- The same for a search: whether its tenant has collections, and whether all in them may be shown.
+SELECT g.*, sees_whole_tenant() AS sees_all,
+       EXISTS (SELECT 1 FROM index_collections c
+               WHERE c.generation = g.generation AND c.tenant_id = current_tenant()) AS is_made
+FROM index_generation g WHERE state = 'serving';
+
+-- name: visible_entries
+-- Which of these the principal may see: documents, chunks, events or memories.
+SELECT r.artifact_id AS id FROM artifact_revision r WHERE r.artifact_id = ANY (%(ids)s::text[])
+UNION ALL
+SELECT c.chunk_id FROM revision_chunk c WHERE c.chunk_id = ANY (%(ids)s::text[])
+UNION ALL
+SELECT e.event_id::text FROM semantic_event e WHERE e.event_id = ANY (%(events)s::uuid[])
+UNION ALL
+SELECT m.memory_id FROM memory m WHERE m.memory_id = ANY (%(ids)s::text[]);
+
+-- name: all_visible_entries
+-- All that the principal may see of a collection, as far as a limit.
+(SELECT r.artifact_id AS id
+ FROM visible_chunk s JOIN artifact_revision r USING (artifact_uid, revision_id)
+ WHERE %(collection)s = 'artifacts' AND s.chunk_index = 0 LIMIT %(limit)s)
+UNION ALL
+(SELECT c.chunk_id
+ FROM visible_chunk s JOIN revision_chunk c USING (artifact_uid, revision_id, chunk_index)
+ WHERE %(collection)s = 'artifact_chunks' AND s.is_chunked LIMIT %(limit)s)
+UNION ALL
+(SELECT s.event_id::text FROM visible_event s
+ WHERE %(collection)s = 'events' AND s.is_latest LIMIT %(limit)s)
+UNION ALL
+(SELECT m.memory_id FROM visible_memory m WHERE %(collection)s = 'memory' LIMIT %(limit)s);
 
 -- name: live_generations
 -- Those that are kept up to date, the one that serves first.
@@ -176,9 +236,6 @@ UPDATE index_generation SET state = 'retired' WHERE state = 'filling';
 UPDATE index_generation SET state = CASE state WHEN 'serving' THEN 'lost' ELSE 'retired' END
 WHERE generation = %(generation)s AND state IN ('serving', 'filling');
 
--- name: generation_is_made
-UPDATE index_generation SET made_at = now() WHERE generation = %(generation)s;
-
 -- name: unfilled_generation
 SELECT * FROM index_generation
 WHERE state IN ('serving', 'filling') AND filled_at IS NULL
@@ -197,6 +254,9 @@ WHERE state IN ('serving', 'lost') AND generation <> %(generation)s
 -- name: serve_generation
 UPDATE index_generation SET state = 'serving', filled_at = now()
 WHERE generation = %(generation)s AND state IN ('serving', 'filling');
+
+-- name: all_generations
+SELECT * FROM index_generation;
 
 -- name: retired_generations
 SELECT * FROM index_generation WHERE state = 'retired';
@@ -219,15 +279,17 @@ SELECT n.generation, n.filled_at IS NOT NULL AS is_filled,
 FROM newest n;
 
 -- name: cached_embeddings
-SELECT DISTINCT ON (text_hash) text_hash, vector FROM embedding_cache
-WHERE model = %(model)s AND text_hash = ANY (%(hashes)s::text[]);
+SELECT DISTINCT ON (k.tenant_id, k.text_hash) k.tenant_id, k.text_hash AS hash, k.vector
+FROM unnest(%(tenants)s::uuid[], %(hashes)s::text[]) AS w (tenant_id, hash)
+JOIN embedding_cache k ON k.tenant_id = w.tenant_id AND k.text_hash = w.hash
+WHERE k.model = %(model)s;
 
 -- name: keep_embeddings
-INSERT INTO embedding_cache (model, text_hash, owner, vector)
-SELECT DISTINCT ON (e.hash, e.owner) %(model)s, e.hash, e.owner, e.vector
-FROM unnest(%(hashes)s::text[], %(owners)s::text[], %(vectors)s::bytea[])
-     AS e (hash, owner, vector)
-ON CONFLICT (model, text_hash, owner) DO UPDATE SET used_at = now();
+INSERT INTO embedding_cache (tenant_id, model, text_hash, owner, vector)
+SELECT DISTINCT ON (e.hash, e.owner) e.tenant_id, %(model)s, e.hash, e.owner, e.vector
+FROM unnest(%(tenants)s::uuid[], %(hashes)s::text[], %(owners)s::text[], %(vectors)s::bytea[])
+     AS e (tenant_id, hash, owner, vector)
+ON CONFLICT (tenant_id, model, text_hash, owner) DO UPDATE SET used_at = now();
 
 -- name: forget_embeddings
 DELETE FROM embedding_cache WHERE owner = ANY (%(owners)s::text[]);

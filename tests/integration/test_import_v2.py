@@ -178,7 +178,7 @@ async def test_nothing_is_written_to_or_dropped_from_the_chroma_of_version_2(
         stored = await ingest(over_v2, note)
         assert await over_v2.indexed(stored.position)
         await filling.rebuild(over_v2)
-        await over_v2.vectors.drop_named([*before])
+        await over_v2.vectors.drop([*before])
 
         after = await contents(v2_server)
         assert {name: after[name] for name in COLLECTIONS} == before

@@ -12,9 +12,11 @@ from mcp import Client
 from mcp_server.server import build_server
 from memory_core.index import comparing, filling
 from memory_core.index.chroma import ChromaClient, Collection
-from memory_core.index.generation import CollectionName
+from memory_core.index.expected import Key, pieces
+from memory_core.index.generation import CollectionName, Generation
 from memory_core.index.projection import IndexProjection
 from memory_core.index.writing import settle_now
+from memory_core.kernel.principal import DEFAULT_TENANT
 from memory_core.kernel.settings import Settings
 from memory_core.runtime import Runtime
 from memory_core.upkeep import integrity
@@ -160,7 +162,7 @@ async def test_a_chroma_that_lost_everything_is_filled_again(
     await note(hasty, LONG, source_id="long")
     await caught_up(own_runtime)
     before = await serving(own_runtime)
-    await own_runtime.vectors.drop(before)
+    await own_runtime.vectors.drop(before.names_of(DEFAULT_TENANT))
 
     await note(hasty, OTTERS)
     await caught_up(own_runtime)
@@ -175,7 +177,7 @@ async def filled(runtime: Runtime, *, after: int) -> None:
     async with asyncio.timeout(60):
         while True:
             row = await filling.progress(runtime)
-            if row is not None and row["generation"] > after and row["is_filled"]:
+            if row is not None and row.generation > after and row.is_filled:
                 return
             await asyncio.sleep(0.02)
 
@@ -225,9 +227,8 @@ async def test_a_rebuild_that_was_cut_off_goes_on_where_it_was(
         begun = await generations.begin(session, runtime.embedder)
     assert await filling.fill_page(runtime)
     async with runtime.database.session() as session:
-        row = await session.one("unfilled_generation")
-    assert row is not None
-    assert row["filled_after"] > ""
+        [row] = await session.rows(Generation, "unfilled_generation")
+    assert row.filled_after > ""
 
     await filling.rebuild(runtime)
 
@@ -397,7 +398,7 @@ async def test_vectors_of_an_older_version_are_taken_over_without_their_texts(
         await older_collections(other, client, label, stored, memory)
         foreign = await client.make("events_old", {"made_by": "another product"})
         await foreign.upsert(["x"], [[0.5] * 64], [{"kind": "x"}])
-        await other.vectors.drop(await serving(other))
+        await other.vectors.drop((await serving(other)).names_of(DEFAULT_TENANT))
         sql.execute("DELETE FROM embedding_cache; DELETE FROM index_generation")
         asked = len(embedded(provider))
 
@@ -419,9 +420,13 @@ async def test_vectors_of_an_older_version_are_taken_over_without_their_texts(
 async def older_collections(
     runtime: Runtime, client: ChromaClient, label: dict[str, Any], stored: Json, memory: Json
 ) -> None:
-    async with runtime.database.session() as session:
-        rows = await session.all("texts_of_chunks", ids=stored["stored_ids"][1:])
-    texts = {row["id"]: row["text"] for row in rows} | {memory["memory_id"]: "Likes otters"}
+    keys = [
+        Key(DEFAULT_TENANT, CollectionName.CHUNKS, id_, stored["artifact_uid"], None)
+        for id_ in stored["stored_ids"][1:]
+    ]
+    async with runtime.database.transaction() as session:
+        [page] = [page async for page in pieces(session, keys)]
+    texts = {piece.id: piece.text for piece in page} | {memory["memory_id"]: "Likes otters"}
     for name, wanted in (
         ("artifact_chunks", stored["stored_ids"][1:]),
         ("memory", [memory["memory_id"]]),

@@ -7,6 +7,7 @@ import random
 import subprocess
 import sys
 from pathlib import Path
+from uuid import UUID
 
 import psycopg
 import pytest
@@ -14,18 +15,22 @@ import pytest
 from memory_core.artifacts.deletion import delete_artifact
 from memory_core.artifacts.document import ArtifactType, Document
 from memory_core.artifacts.ingest import ingest
+from memory_core.index.generation import CollectionName
 from memory_core.kernel.errors import NotFound
+from memory_core.kernel.principal import LOCAL, Principal, asking
 from memory_core.kernel.settings import Settings
 from memory_core.log import checkpoint
 from memory_core.log.change import START, Position
 from memory_core.runtime import Runtime
 from tests.conftest import IndexHost
-from tests.indexing import assert_exact, counts
+from tests.indexing import assert_exact, ids
 
 ROOT = Path(__file__).resolve().parents[2]
 CLIENTS = 8
 DOCUMENTS = 40
 SECONDS = 120.0
+ACME = UUID(int=0xACE)
+WRITERS = (LOCAL, Principal(ACME, "alice"))
 
 
 class MortalWorker:
@@ -62,8 +67,15 @@ class MortalWorker:
             await asyncio.sleep(0.005)
 
 
-async def write(runtime: Runtime, dice: random.Random, operations: int) -> None:
+async def write(
+    runtime: Runtime, dice: random.Random, operations: int, who: Principal = LOCAL
+) -> None:
     """Ingests, revisions, restores and deletions of documents that others write as well."""
+    with asking(who):
+        await _write(runtime, dice, operations)
+
+
+async def _write(runtime: Runtime, dice: random.Random, operations: int) -> None:
     for _ in range(operations):
         name = f"doc-{dice.randrange(DOCUMENTS)}"
         length = dice.choice([1, 1, 1, 400])
@@ -89,8 +101,12 @@ async def test_a_worker_that_is_killed_at_random_leaves_the_index_exact(
     await index_host.stop()
     worker = MortalWorker(settings, runtime, dice)
     dying = asyncio.create_task(worker.live_and_die())
+    sql.execute("INSERT INTO tenant (tenant_id, name) VALUES (%s, 'acme')", [ACME])
     each = operations // CLIENTS
-    writers = [write(runtime, random.Random(seed), each) for seed in range(CLIENTS)]
+    writers = [
+        write(runtime, random.Random(seed), each, WRITERS[seed % len(WRITERS)])
+        for seed in range(CLIENTS)
+    ]
     await asyncio.gather(*writers)
     async with asyncio.timeout(SECONDS):
         while worker.kills < 3:
@@ -102,9 +118,13 @@ async def test_a_worker_that_is_killed_at_random_leaves_the_index_exact(
     await index_host.host(runtime)
     await assert_exact(runtime)
 
-    documents = sql.execute("SELECT count(*) FROM artifact_revision WHERE is_latest").fetchone()
-    assert documents is not None
-    assert (await counts(runtime))["artifacts"] == documents[0]
+    documents = sql.execute(
+        "SELECT tenant_id, array_agg(artifact_id) FROM artifact_revision WHERE is_latest "
+        "GROUP BY tenant_id"
+    ).fetchall()
+    assert len(documents) == len(WRITERS)
+    for tenant_id, expected in documents:
+        assert await ids(runtime, CollectionName.ARTIFACTS, tenant_id) == set(expected)
     letters = sql.execute("SELECT count(*) FROM log.dead_letter_queue").fetchone()
     assert letters == (0,)
     orphans = sql.execute(

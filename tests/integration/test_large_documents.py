@@ -17,6 +17,7 @@ from memory_core.index.generation import CollectionName
 from memory_core.kernel import queries
 from memory_core.kernel.database import Session
 from memory_core.kernel.ids import sha256
+from memory_core.kernel.principal import DEFAULT_TENANT
 from memory_core.runtime import Runtime
 
 SMALL, LARGE = 80_000, 1_200_000
@@ -48,30 +49,33 @@ async def pages_read(session: Session, query: str, **parameters: Any) -> int:
 
 
 @pytest.mark.parametrize(
-    ("query", "more"),
-    [("texts_of_chunks", {}), ("neighbors_of_chunks", {})],
+    ("query", "chunks", "more"),
+    [
+        ("texts_to_embed", "chunks", {"documents": [], "events": [], "memories": []}),
+        ("neighbors_of_chunks", "ids", {}),
+    ],
     ids=["to embed", "to show beside a passage"],
 )
 async def test_a_chunk_of_a_large_document_is_read_for_itself(
-    runtime: Runtime, query: str, more: dict[str, Any]
+    runtime: Runtime, query: str, chunks: str, more: dict[str, Any]
 ) -> None:
     small, large = await chunks_of(runtime, SMALL), await chunks_of(runtime, LARGE)
     async with runtime.database.session() as session:
         await session.connection.execute("ANALYZE revision_chunk, revision_text, artifact_revision")
         # The last ones: to reach them, the whole text would be read.
-        for chunks in (small, large):
-            await pages_read(session, query, ids=chunks[-AT_ONCE:], **more)
-        few = await pages_read(session, query, ids=small[-AT_ONCE:], **more)
-        many = await pages_read(session, query, ids=large[-AT_ONCE:], **more)
+        for ids in (small, large):
+            await pages_read(session, query, **{chunks: ids[-AT_ONCE:]}, **more)
+        few = await pages_read(session, query, **{chunks: small[-AT_ONCE:]}, **more)
+        many = await pages_read(session, query, **{chunks: large[-AT_ONCE:]}, **more)
 
     assert many <= few * MOST
 
 
 async def test_the_texts_of_a_document_are_read_in_pages(runtime: Runtime) -> None:
     chunks = await chunks_of(runtime, LARGE)
-    keys = [Key(CollectionName.CHUNKS, id_, "", None) for id_ in chunks]
+    keys = [Key(DEFAULT_TENANT, CollectionName.CHUNKS, id_, "", None) for id_ in chunks]
 
-    async with runtime.database.session() as session:
+    async with runtime.database.transaction() as session:
         found = [len(page) async for page in pieces(session, keys)]
 
     assert sum(found) == len(chunks)

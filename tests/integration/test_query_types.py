@@ -23,7 +23,7 @@ from tests.documented import ROOT
 from tests.integration.dagster_database import dagster_instance, own_database
 
 _PARAMETER = re.compile(r"%\((\w+)\)s")
-_ROWS = {"rows", "row", "only"}
+_ROWS = {"rows", "row", "only", "pages"}
 _VALUES = {"value", "maybe", "values"}
 _TYPES: dict[str, tuple[object, ...]] = {
     "text": (str,),
@@ -36,6 +36,7 @@ _TYPES: dict[str, tuple[object, ...]] = {
     "float4": (float,),
     "float8": (float,),
     "uuid": (UUID,),
+    "bytea": (bytes,),
     "timestamptz": (datetime,),
     "jsonb": (dict, list, Any),
 }

@@ -32,7 +32,7 @@ OTHERS = {
         *("audience", "audience_member"),
         *("word_change", "word_frequency"),
     },
-    "the index: a projection": {"index_entry", "index_generation"},
+    "the index: a projection": {"index_entry", "index_generation", "index_collections"},
     "the queue and its ledger": {
         *("event_jobs", "job_event", "job_request", "idempotent_request"),
         *("extraction", "model_call", "prompt_trial", "prompt_trial_revision"),

@@ -263,7 +263,7 @@ async def test_a_tenant_does_not_profit_from_what_another_has_paid_for(
 
 TEXTS = {"mem_1": "The user likes otters", "mem_2": "Acme likes otters"}
 DIMENSION = 64
-BEFORE = 43  # the migration before tenants had collections of their own
+BEFORE = 44  # the migration before tenants had collections of their own
 
 
 async def test_an_index_that_tenants_shared_is_parted_and_nothing_of_the_default_tenant_paid_again(

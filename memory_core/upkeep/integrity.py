@@ -97,8 +97,8 @@ async def _steps(runtime: Runtime) -> Finding:
 
 
 async def _words(runtime: Runtime) -> Finding:
-    """The indexes of words read other tables: a parallel restore may have made them before these
-    were there."""
+    """The indexes of words read other tables. A parallel restore of an old dump may have built them
+    before those were filled."""
     async with runtime.database.transaction() as session:
         await session.one("ask_indexes")
         chunks = _finding(await session.all("find_chunks_not_found", sample=SAMPLE), "id")

@@ -201,24 +201,29 @@ FROM STDIN
 
 _DERIVED = f"""
 INSERT INTO event_jobs (
-    job_id, artifact_uid, revision_id, status, attempts, created_at, finished_at)
+    job_id, artifact_uid, revision_id, status, attempts, created_at, finished_at, tenant_id,
+    audience_id)
 SELECT md5('job' || revision_id)::uuid, artifact_uid, revision_id,
        CASE WHEN hashtext(revision_id) % 100 = 0 THEN 'FAILED' ELSE 'DONE' END, 1, ingested_at,
-       ingested_at
+       ingested_at, tenant_id, audience_id
 FROM artifact_revision;
 
 INSERT INTO extraction (artifact_uid, revision_id, job_id, generation, run_id, requested_by,
-    extractor, model, extract_version, merge_version, chunks, cache_hits, events)
+    extractor, model, extract_version, merge_version, chunks, cache_hits, events, tenant_id,
+    audience_id)
 SELECT artifact_uid, revision_id, md5('job' || revision_id)::uuid, 1, 'run', 'ingest', 'rules',
-       'rules', '1', '1', 1, 0, 0
+       'rules', '1', '1', 1, 0, 0, tenant_id, audience_id
 FROM artifact_revision;
 
 INSERT INTO event_evidence (
-    evidence_id, event_id, artifact_uid, revision_id, start_char, end_char, quote, created_at)
+    evidence_id, event_id, artifact_uid, revision_id, start_char, end_char, quote, created_at,
+    tenant_id, audience_id)
 SELECT md5(event_id::text || k)::uuid, event_id, artifact_uid, revision_id,
-       (place - 1) * {_SLOT}, (place - 1) * {_SLOT} + length(quote), quote, created_at
+       (place - 1) * {_SLOT}, (place - 1) * {_SLOT} + length(quote), quote, created_at,
+       tenant_id, audience_id
 FROM (
-    SELECT e.event_id, e.artifact_uid, e.revision_id, e.created_at, q.k,
+    SELECT e.event_id, e.artifact_uid, e.revision_id, e.created_at, e.tenant_id,
+           e.audience_id, q.k,
            left(q.quote, {_SLOT}) AS quote,
            row_number() OVER (PARTITION BY e.artifact_uid, e.revision_id ORDER BY e.event_id, q.k)
                AS place
@@ -226,8 +231,8 @@ FROM (
     CROSS JOIN LATERAL string_to_table(e.quotes, chr(10)) WITH ORDINALITY AS q (quote, k)
 ) AS placed;
 
-INSERT INTO revision_text (artifact_uid, revision_id, content)
-SELECT artifact_uid, revision_id, coalesce(t.content, ' ')
+INSERT INTO revision_text (artifact_uid, revision_id, content, tenant_id, audience_id)
+SELECT artifact_uid, revision_id, coalesce(t.content, ' '), r.tenant_id, r.audience_id
 FROM artifact_revision r
 LEFT JOIN (SELECT artifact_uid, revision_id,
                   string_agg(rpad(quote, {_SLOT}), '' ORDER BY start_char) AS content
@@ -236,43 +241,76 @@ LEFT JOIN (SELECT artifact_uid, revision_id,
 
 INSERT INTO revision_chunk (
     artifact_uid, revision_id, chunk_index, chunk_id, start_char, end_char, token_count,
-    content_hash, words)
+    content_hash, words, tenant_id, audience_id)
 SELECT artifact_uid, revision_id, 0, r.artifact_id, 0, length(t.content), r.token_count,
-       r.content_hash, to_tsvector('english', t.content)
+       r.content_hash, to_tsvector('english', t.content), r.tenant_id, r.audience_id
 FROM artifact_revision r JOIN revision_text t USING (artifact_uid, revision_id);
 
 INSERT INTO chunk_entry (
-    artifact_uid, revision_id, chunk_index, is_chunked, time, artifact_type, source_system, length)
+    artifact_uid, revision_id, chunk_index, is_chunked, time, artifact_type, source_system, length,
+    tenant_id, audience_id)
 SELECT artifact_uid, revision_id, 0, is_chunked, source_ts, artifact_type, source_system,
-       c.end_char - c.start_char
-FROM artifact_revision JOIN revision_chunk c USING (artifact_uid, revision_id) WHERE is_latest;
+       c.end_char - c.start_char, r.tenant_id, r.audience_id
+FROM artifact_revision r JOIN revision_chunk c USING (artifact_uid, revision_id) WHERE is_latest;
 
-INSERT INTO passage_statistics (passages, characters) SELECT count(*), sum(length) FROM chunk_entry;
+INSERT INTO passage_statistics (tenant_id, passages, characters)
+SELECT tenant_id, count(*), sum(length) FROM chunk_entry GROUP BY tenant_id;
 
-INSERT INTO word_frequency (lexeme, passages)
-SELECT w.lexeme, count(*)
-FROM chunk_entry JOIN revision_chunk c USING (artifact_uid, revision_id, chunk_index)
+INSERT INTO word_frequency (tenant_id, lexeme, passages)
+SELECT s.tenant_id, w.lexeme, count(*)
+FROM chunk_entry s JOIN revision_chunk c USING (artifact_uid, revision_id, chunk_index)
 CROSS JOIN LATERAL unnest(tsvector_to_array(c.words)) AS w (lexeme)
-GROUP BY w.lexeme;
+GROUP BY s.tenant_id, w.lexeme;
 
-INSERT INTO event_actor (event_id, position, ref, name_key, role)
-SELECT e.event_id, a.position, a.actor ->> 'ref', name_key(a.actor ->> 'ref'), a.actor ->> 'role'
+INSERT INTO event_actor (event_id, position, ref, name_key, role, tenant_id, audience_id)
+SELECT e.event_id, a.position, a.actor ->> 'ref', name_key(a.actor ->> 'ref'), a.actor ->> 'role',
+       e.tenant_id, e.audience_id
 FROM semantic_event e
 CROSS JOIN LATERAL jsonb_array_elements(e.actors_json) WITH ORDINALITY AS a (actor, position);
 
-INSERT INTO event_entry (event_id, event_time, due_time, created_at, confidence, is_latest)
-SELECT event_id, coalesce(due_time, event_time), due_time, created_at, confidence, is_latest
+INSERT INTO event_entry (
+    event_id, event_time, due_time, created_at, confidence, is_latest, tenant_id, audience_id)
+SELECT event_id, coalesce(due_time, event_time), due_time, created_at, confidence, is_latest,
+       tenant_id, audience_id
 FROM semantic_event;
 
-INSERT INTO actor_name (name_key) SELECT DISTINCT name_key FROM event_actor;
+INSERT INTO actor_name (tenant_id, name_key)
+SELECT DISTINCT tenant_id, name_key FROM event_actor;
 
 -- Every tenth document gives a short name of one person.
-INSERT INTO revision_entity (artifact_uid, revision_id, name, type, aliases)
+INSERT INTO revision_entity (
+    artifact_uid, revision_id, name, type, aliases, tenant_id, audience_id)
 SELECT DISTINCT ON (e.artifact_uid, e.revision_id) e.artifact_uid, e.revision_id, a.ref, 'person',
-       ARRAY[left(a.ref, 1) || split_part(a.ref, ' ', 2)]
+       ARRAY[left(a.ref, 1) || split_part(a.ref, ' ', 2)], e.tenant_id, e.audience_id
 FROM semantic_event e JOIN event_actor a USING (event_id)
 WHERE hashtext(e.revision_id) % 10 = 0
 ORDER BY e.artifact_uid, e.revision_id, e.event_id, a.position;
+"""
+
+
+# Documents are spread over tenants; in each, alice sees all of them: a fifth is hers alone, three
+# tenths are for her group, half is for all.
+_SPREAD = """
+INSERT INTO tenant (tenant_id, name)
+SELECT md5('tenant' || n)::uuid, 'tenant-' || n FROM generate_series(0, {tenants} - 1) AS n;
+INSERT INTO audience (audience_id, tenant_id, members)
+SELECT 10 + 3 * n + kind, md5('tenant' || n)::uuid,
+       (ARRAY['{{user:alice}}', '{{group:sales,user:alice}}', '{{org}}'])[kind + 1]::text[]
+FROM generate_series(0, {tenants} - 1) AS n, generate_series(0, 2) AS kind;
+INSERT INTO audience_member (tenant_id, member, audience_id)
+SELECT tenant_id, member, audience_id FROM audience, unnest(members) AS member
+WHERE audience_id >= 10;
+UPDATE artifact_revision r
+SET tenant_id = md5('tenant' || n.number)::uuid, owner = 'alice', audience_id = 10 + 3 * n.number
+    + CASE WHEN n.dice < 20 THEN 0 WHEN n.dice < 50 THEN 1 ELSE 2 END
+FROM (SELECT DISTINCT artifact_uid AS uid, abs(hashtext(artifact_uid)) %% {tenants} AS number,
+             abs(hashtext(artifact_uid || 'audience')) %% 100 AS dice
+      FROM artifact_revision) n
+WHERE n.uid = r.artifact_uid;
+UPDATE semantic_event e SET tenant_id = r.tenant_id, audience_id = r.audience_id
+FROM artifact_revision r
+WHERE (r.artifact_uid, r.revision_id) = (e.artifact_uid, e.revision_id);
+ANALYZE artifact_revision, semantic_event;
 """
 
 
@@ -281,6 +319,7 @@ class Size:
     events: int
     revisions: int
     quotes: int = 5  # at most, per event; on average half of it and a half
+    tenants: int = 0  # 0: all is the local user's
 
 
 @dataclass(frozen=True, slots=True)
@@ -306,6 +345,9 @@ def fill(connection: psycopg.Connection, size: Size) -> None:
     revisions = list(_revisions(dice, words, size.revisions))
     _copy(connection, _COPY_REVISIONS, (_revision_row(dice, item) for item in revisions))
     _copy(connection, _COPY_EVENTS, _events(dice, words, revisions, size))
+    if size.tenants:
+        spread = _SPREAD.format(tenants=size.tenants).replace("%%", "%")
+        connection.execute(spread.encode())
     connection.execute(_DERIVED.encode())
     for definition in indexes:
         connection.execute(definition)

@@ -1,7 +1,10 @@
 """What `mcp-memory tenants …` does."""
 
 from collections.abc import Awaitable, Callable
+from dataclasses import asdict
 from typing import TypeVar
+
+import typer
 
 from mcp_server.cli import tables
 from mcp_server.cli.safe_text import as_json as json_text
@@ -10,6 +13,8 @@ from mcp_server.cli.tables import Column
 from memory_core.access import tenants
 from memory_core.access.tenants import Tenant
 from memory_core.kernel.database import Database
+from memory_core.upkeep import tenant_deletion
+from memory_core.upkeep.tenant_deletion import Counts
 
 T = TypeVar("T")
 
@@ -46,6 +51,37 @@ def suspend(name: str, *, as_json: bool) -> None:
 def resume(name: str, *, as_json: bool) -> None:
     found = _with_database(lambda database: tenants.resume(database, name))
     _tell(found, f"The tenant {found.name} is active.", as_json=as_json)
+
+
+def delete(name: str, *, dry_run: bool, yes: bool, as_json: bool) -> None:
+    tenant, counts = _with_database(lambda database: tenant_deletion.preview(database, name))
+    told = {"tenant": tenant.name, "dry_run": dry_run, **asdict(counts)}
+    if dry_run:
+        print(json_text(told) if as_json else f"{_listed(counts)} would go; nothing was changed.")
+        return
+    if not yes:
+        typer.confirm(
+            f"Delete the tenant {tenant.name} with {_listed(counts)}? This cannot be undone.",
+            abort=True,
+            err=True,
+        )
+
+    async def work(memory: Memory) -> bool:
+        runtime = memory.runtime
+        position = await tenant_deletion.delete(runtime.database, runtime.orchestrator, name)
+        return await runtime.indexed(position)
+
+    indexed = with_operator(work)
+    if as_json:
+        print(json_text({**told, "indexed": indexed}))
+        return
+    print(f"The tenant {tenant.name} is deleted, with {_listed(counts)}.")
+    if not indexed:
+        print("Its vectors go as soon as the worker gets to it.")
+
+
+def _listed(counts: Counts) -> str:
+    return ", ".join(f"{number:,} {name}" for name, number in asdict(counts).items())
 
 
 def _tell(tenant: Tenant, text: str, *, as_json: bool) -> None:

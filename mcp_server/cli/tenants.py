@@ -49,3 +49,19 @@ def resume(name: Name, as_json: Json = False) -> None:
     from mcp_server.cli import tenant_actions
 
     tenant_actions.resume(name, as_json=as_json)
+
+
+@app.command("delete")
+def delete(
+    name: Name,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would go.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Delete a tenant with its keys, documents and all that came of them, for good.
+
+    Interrupted, it goes on where it was when it is called again.
+    """
+    from mcp_server.cli import tenant_actions
+
+    tenant_actions.delete(name, dry_run=dry_run, yes=yes, as_json=as_json)

@@ -1,4 +1,7 @@
-"""Tenants: organisations whose data is kept apart. Made, listed, suspended and resumed."""
+"""Tenants: organisations whose data is kept apart. Made, listed, suspended and resumed.
+
+What deletes one is in `upkeep/tenant_deletion.py`.
+"""
 
 import re
 from dataclasses import dataclass, replace
@@ -11,7 +14,7 @@ from memory_core.kernel.errors import Conflict, InvalidInput, NotFound
 from memory_core.kernel.principal import DEFAULT_TENANT
 from memory_core.log import origin
 from memory_core.log.appending import append
-from memory_core.log.change import ChangeType, NewChange, of_tenant
+from memory_core.log.change import ChangeType, NewChange, Position, of_tenant
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
 # A tenant is found by its name or its id: no name may pass for the id of another tenant.
@@ -85,7 +88,13 @@ async def find(session: Session, name: str) -> NamedTenant:
 
 async def _set_status(database: Database, name: str, status: Status, change: ChangeType) -> Tenant:
     async with database.transaction() as session:
-        tenant_id = (await find(session, name)).tenant_id
+        found = await find(session, name)
+        tenant_id = found.tenant_id
+        if found.status == "deleting":
+            raise Conflict(
+                f"The tenant {found.name!r} is being deleted: `mcp-memory tenants delete "
+                f"{found.name}` goes on with that."
+            )
         if tenant_id == DEFAULT_TENANT and status == "suspended":
             raise InvalidInput(
                 "The default tenant cannot be suspended: the command line and stdio work in it. "
@@ -98,6 +107,8 @@ async def _set_status(database: Database, name: str, status: Status, change: Cha
     return tenant
 
 
-async def append_to(session: Session, tenant_id: UUID, change: NewChange) -> None:
+async def append_to(session: Session, tenant_id: UUID, change: NewChange) -> Position:
     """The change is seen in the tenant that it is about, and in no other."""
-    await append(session, [change], by=replace(origin.current(), tenant_id=tenant_id))
+    by = replace(origin.current(), tenant_id=tenant_id)
+    [position] = await append(session, [change], by=by)
+    return position

@@ -47,6 +47,7 @@ def services() -> Iterator[Settings]:
         # On a port: tests lead it astray, and ask it past our own client.
         settings = offline_settings(Path(folder), chroma_port=ports.free_port())
         with connected(settings) as resolved:
+            _write_without_waiting_for_the_disk(resolved)
             yield resolved
         # The servers end by themselves after their last user; until then they write.
         with holding(Layout(Path(folder)).supervisor_lock, timeout=60) as ended:
@@ -60,23 +61,46 @@ def settings(services: Settings) -> Settings:
     return services
 
 
-def empty_tables(services: Settings) -> None:
+def _write_without_waiting_for_the_disk(services: Settings) -> None:
+    """No test pulls the plug, and each commit would take milliseconds."""
     with psycopg.connect(services.dsn, autocommit=True) as connection:
-        deletes = connection.execute(
-            "SELECT string_agg(format('DELETE FROM %I.%I', schemaname, tablename), '; ') "
-            "FROM pg_tables WHERE schemaname IN ('public', 'log') "
-            "AND tablename NOT IN ('schema_migration', 'cluster', 'projection_checkpoints', "
-            "'index_generation', 'index_collections', 'index_entry', "
-            "'tenant', 'audience', 'audience_member') "
-            "AND tablename NOT LIKE 'events\\_%'"
-        ).fetchone()
-        # Row by row, past all triggers: on small tables that is far quicker than TRUNCATE.
-        connection.execute(f"SET session_replication_role = replica; {deletes[0]}")
-        connection.execute("DELETE FROM tenant WHERE name <> 'default'")
+        for name in ("fsync", "full_page_writes"):
+            connection.execute(f"ALTER SYSTEM SET {name} = off".encode())
+        connection.execute("SELECT pg_reload_conf()")
+
+
+def empty_tables(services: Settings) -> None:
+    connection = _EMPTYING.get(services.dsn)
+    if connection is None or connection.closed:
+        connection = _EMPTYING[services.dsn] = psycopg.connect(services.dsn, autocommit=True)
+        connection.execute("SET session_replication_role = replica")
+    try:
+        _empty_tables(connection)
+    except psycopg.OperationalError:
+        # A test has ended all connections, or the server.
+        connection.close()
+        empty_tables(services)
+
+
+# Kept from test to test: a new connection would load its knowledge of forty tables each time.
+_EMPTYING: dict[str, psycopg.Connection] = {}
+
+
+def _empty_tables(connection: psycopg.Connection) -> None:
+    deletes = connection.execute(
+        "SELECT string_agg(format('DELETE FROM %I.%I', schemaname, tablename), '; ') "
+        "FROM pg_tables WHERE schemaname IN ('public', 'log') "
+        "AND tablename NOT IN ('schema_migration', 'cluster', 'projection_checkpoints', "
+        "'index_generation', 'index_collections', 'index_entry', "
+        "'tenant', 'audience', 'audience_member') "
+        "AND tablename NOT LIKE 'events\\_%'"
+    ).fetchone()
+    # Row by row, past all triggers: on small tables that is far quicker than TRUNCATE.
+    connection.execute(
+        f"{deletes[0]}; DELETE FROM tenant WHERE name <> 'default'; "
         # The worker that keeps the index goes on from test to test.
-        connection.execute(
-            "DELETE FROM log.projection_checkpoints WHERE projection_name <> 'index'"
-        )
+        "DELETE FROM log.projection_checkpoints WHERE projection_name <> 'index'"
+    )
 
 
 @pytest.fixture

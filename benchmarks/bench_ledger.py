@@ -67,7 +67,7 @@ async def measure(settings: Settings) -> dict[str, tuple[list[float], list[float
 
     async def claim() -> None:
         due = await jobs.claimable(runtime.database, limit=AT_ONCE)
-        keys = [row["partition_key"] for row in due]
+        keys = [job.partition_key for job in due]
         assert len(await jobs.claim(runtime.database, keys, str(uuid4()))) == AT_ONCE
 
     async def store() -> None:

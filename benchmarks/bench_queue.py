@@ -61,7 +61,7 @@ async def claim_times(dsn: str) -> list[float]:
             begun = time.perf_counter()
             due = await jobs.claimable(database, limit=AT_ONCE)
             claimed = await jobs.claim(
-                database, [row["partition_key"] for row in due], f"run {number}"
+                database, [job.partition_key for job in due], f"run {number}"
             )
             times.append((time.perf_counter() - begun) * 1000)
             assert len(claimed) == AT_ONCE, f"claimed {len(claimed)} of {len(due)}"

@@ -201,9 +201,10 @@ def finished_trials(
 async def _ended_after(memory: MemoryResource, last: list[str] | None) -> list[Trial]:
     async with memory.database() as database:
         async with database.session() as session:
-            rows = await session.all(
+            ids = await session.values(
+                UUID,
                 "trials_after",
                 finished_at=datetime.fromisoformat(last[0]) if last else None,
                 trial_id=UUID(last[1]) if last else None,
             )
-        return [await load_trial(database, row["trial_id"]) for row in rows]
+        return [await load_trial(database, id_) for id_ in ids]

@@ -7,9 +7,9 @@ from collections.abc import Iterable
 import dagster as dg
 
 from memory_assets.specs import DEPENDENCIES, code_versions, stages_made
-from memory_core.kernel.database import Row
 from memory_core.kernel.settings import load_settings
 from memory_core.processing.stages import STAGES
+from memory_core.queue.jobs import StoredEvents
 
 log = logging.getLogger(__name__)
 
@@ -64,7 +64,7 @@ def end(instance: dg.DagsterInstance, run_id: str, reason: str) -> None:
 
 
 def show_what_was_stored(
-    instance: dg.DagsterInstance, run: dg.DagsterRun, stored: Iterable[Row]
+    instance: dg.DagsterInstance, run: dg.DagsterRun, stored: Iterable[StoredEvents]
 ) -> int:
     """Killed between its commit and the event log, a run leaves revisions that are DONE and shown
     as failed. Returns how many were put right."""
@@ -80,7 +80,7 @@ def show_what_was_stored(
     versions = code_versions(load_settings())
     mended = 0
     for row in stored:
-        key = row["partition_key"]
+        key = row.partition_key
         missing = [stage for stage in wanted if (dg.AssetKey(stage), key) not in logged]
         for stage in missing:
             instance.report_runless_asset_event(_in_hindsight(stage, row, run.run_id, versions))
@@ -89,7 +89,7 @@ def show_what_was_stored(
 
 
 def _in_hindsight(
-    stage: str, row: Row, run_id: str, versions: dict[str, str]
+    stage: str, row: StoredEvents, run_id: str, versions: dict[str, str]
 ) -> dg.AssetMaterialization:
     tags = {"dagster/code_version": versions[stage], "dagster/data_version": run_id}
     if stage in DEPENDENCIES:
@@ -97,8 +97,8 @@ def _in_hindsight(
         tags[f"dagster/input_event_pointer/{DEPENDENCIES[stage]}"] = "NULL"
     return dg.AssetMaterialization(
         asset_key=stage,
-        partition=row["partition_key"],
+        partition=row.partition_key,
         description=f"Stored by run {run_id}, which died before it could say so.",
-        metadata={"events": row["events"]},
+        metadata={"events": row.events},
         tags=tags,
     )

@@ -144,7 +144,7 @@ async def _introduce(
     """
     rows = await unclaimed.revisions_of(database, keys)
     left = unclaimed.unclaimed(rows, (job.partition_key for job in claimed))
-    tags = describe(asked_by, [row for row in rows if row["artifact_uid"] is not None])
+    tags = describe(asked_by, rows)
     tags |= trace_tags(job.trace_id for job in claimed)
     if left.elsewhere:
         tags[NOT_DONE_TAG] = str(len(left.elsewhere))

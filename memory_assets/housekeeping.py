@@ -100,7 +100,7 @@ async def _alone(database: Database) -> AsyncIterator[None]:
         try:
             yield
         finally:
-            await session.one("release_housekeeping_lock")
+            await session.run("release_housekeeping_lock")
 
 
 async def _prune_runs(context: dg.AssetExecutionContext, database: Database, days: int) -> int:

@@ -4,10 +4,10 @@ To ask again and again would cost more than all the work of a quiet day.
 """
 
 import psycopg
-from psycopg.rows import dict_row
+from psycopg.rows import scalar_row
 
 from memory_core.kernel import queries
-from memory_core.kernel.database import Row, postgres_faults
+from memory_core.kernel.database import postgres_faults
 
 JOBS = "event_jobs"  # a job is pending; without a payload
 RUNS = "dagster_runs"  # with the type of Dagster's event
@@ -19,8 +19,8 @@ class Notifications:
 
     def __init__(self, dsn: str) -> None:
         with postgres_faults():
-            self._connection: psycopg.Connection[Row] = psycopg.connect(
-                dsn, autocommit=True, row_factory=dict_row, connect_timeout=_CONNECT_SECONDS
+            self._connection: psycopg.Connection = psycopg.connect(
+                dsn, autocommit=True, connect_timeout=_CONNECT_SECONDS
             )
             for listen in ("listen_for_jobs", "listen_for_runs"):
                 self._connection.execute(queries.get(listen))
@@ -34,9 +34,8 @@ class Notifications:
     def seconds_to_next_job(self) -> float | None:
         """Until a job is due: 0 or less while one is to be looked after, None when none is open."""
         with postgres_faults():
-            row = self._connection.execute(queries.get("next_look_at_jobs")).fetchone()
-        assert row is not None
-        seconds: float | None = row["seconds"]
+            cursor = self._connection.cursor(row_factory=scalar_row)
+            seconds: float | None = cursor.execute(queries.get("next_look_at_jobs")).fetchone()
         return seconds
 
     def close(self) -> None:

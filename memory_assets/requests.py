@@ -6,8 +6,9 @@ from datetime import UTC, datetime
 
 import dagster as dg
 
-from memory_core.kernel.database import Row
+from memory_assets.unclaimed import PartitionPlace
 from memory_core.queue import jobs
+from memory_core.queue.jobs import ClaimableJob
 
 REVISIONS_PER_RUN = 200
 # Of a backfill: it is stopped between two runs, not within one.
@@ -24,16 +25,16 @@ QUEUED_SECONDS = 900.0
 RUNS_AGED_AT_ONCE = 10
 
 
-def still_wanted(row: Row, instance: dg.DagsterInstance, over: dict[str, bool]) -> bool:
-    """Whether no run is under way for this very request (a row of `jobs.claimable`).
+def still_wanted(row: ClaimableJob, instance: dg.DagsterInstance, over: dict[str, bool]) -> bool:
+    """Whether no run is under way for this very request.
 
     `over` remembers for one look at the queue which runs have ended: a hundred jobs wait for the
     same one.
     """
-    run_key = row["run_key"]
+    run_key = row.run_key
     if run_key is None:
         return True
-    if row["requested_seconds_ago"] < YOUNG_SECONDS:
+    if (row.requested_seconds_ago or 0.0) < YOUNG_SECONDS:
         return False
     if run_key not in over:
         runs = instance.get_runs(dg.RunsFilter(tags={"dagster/run_key": run_key}), limit=1)
@@ -41,38 +42,36 @@ def still_wanted(row: Row, instance: dg.DagsterInstance, over: dict[str, bool]) 
     return over[run_key]
 
 
-def worth_a_run(rows: Sequence[Row], wanted: Sequence[Row]) -> list[Row]:
+def worth_a_run(rows: Sequence[ClaimableJob], wanted: Sequence[ClaimableJob]) -> list[ClaimableJob]:
     """Of the wanted jobs, those that should not wait for more to come.
 
     A run costs half a second, whatever it works on. While one is about to begin, the next gathers
     jobs, until there are enough for a full one: an import becomes few runs, and a single note has
     its own at once. `rows` are all that were looked at, those on their way included.
     """
-    named = {row["job_id"] for row in wanted}
-    gathering = {
-        row["backfill_id"] is None for row in rows if row["run_key"] and row["job_id"] not in named
-    }
+    named = {row.job_id for row in wanted}
+    gathering = {row.backfill_id is None for row in rows if row.run_key and row.job_id not in named}
     return [
         row
         for lane in lanes(wanted)
-        if (lane[0]["backfill_id"] is None) not in gathering or len(lane) >= REVISIONS_PER_RUN
+        if (lane[0].backfill_id is None) not in gathering or len(lane) >= REVISIONS_PER_RUN
         for row in lane
     ]
 
 
-def lanes(due: Sequence[Row]) -> list[list[Row]]:
+def lanes(due: Sequence[ClaimableJob]) -> list[list[ClaimableJob]]:
     """Fresh work first, a backfill's after it: never in one run, nor in each other's place."""
-    fresh = [row for row in due if row["backfill_id"] is None]
-    later = [row for row in due if row["backfill_id"] is not None]
+    fresh = [row for row in due if row.backfill_id is None]
+    later = [row for row in due if row.backfill_id is not None]
     return [lane for lane in (fresh, later) if lane]
 
 
-def lane_tags(batch: Sequence[Row]) -> dict[str, str]:
+def lane_tags(batch: Sequence[ClaimableJob]) -> dict[str, str]:
     """Where a run stands in Dagster's queue. `dagster.yaml` lets one run of a backfill work at a
     time: places stay free for fresh work, and no two of them ask about the same passage at once."""
-    backfill = batch[0]["backfill_id"]
+    backfill = batch[0].backfill_id
     if backfill is None:
-        highest = max(row["priority"] for row in batch)
+        highest = max(row.priority for row in batch)
         return {PRIORITY_TAG: str(highest)} if highest else {}
     return {LANE_TAG: "backfill", "backfill": str(backfill), PRIORITY_TAG: str(BACKFILL_PRIORITY)}
 
@@ -95,38 +94,40 @@ def let_old_runs_pass(instance: dg.DagsterInstance) -> list[str]:
     return passed
 
 
-def batches(due: Sequence[Row], places: Iterable[Row]) -> list[list[Row]]:
+def batches(
+    due: Sequence[ClaimableJob], places: Iterable[PartitionPlace]
+) -> list[list[ClaimableJob]]:
     """Groups of neighbouring partitions, since a range includes all that lies between its ends.
 
     Those without a place in Dagster's list (retired this very moment) are left for the next tick.
     Jobs whose last run died go with a few of their kind, and alone when that one died as well:
     should one of them be what kills runs, it takes none with it that had no part in it.
     """
-    jobs_by_key = {row["partition_key"]: row for row in due}
-    groups: list[list[Row]] = []
+    jobs_by_key = {row.partition_key: row for row in due}
+    groups: list[list[ClaimableJob]] = []
     last: int | None = None
-    for place in sorted(places, key=lambda place: place["id"]):
-        row = jobs_by_key[place["partition_key"]]
-        if groups and last is not None and place["before"] == last and _room(groups[-1], row):
+    for place in sorted(places, key=lambda place: place.id):
+        row = jobs_by_key[place.partition_key]
+        if groups and last is not None and place.before == last and _room(groups[-1], row):
             groups[-1].append(row)
         else:
             groups.append([row])
-        last = place["id"]
+        last = place.id
     # What is due first is requested first, with its neighbours.
-    turn = {row["partition_key"]: number for number, row in enumerate(due)}
-    return sorted(groups, key=lambda group: min(turn[row["partition_key"]] for row in group))
+    turn = {row.partition_key: number for number, row in enumerate(due)}
+    return sorted(groups, key=lambda group: min(turn[row.partition_key] for row in group))
 
 
-def _room(group: Sequence[Row], row: Row) -> bool:
+def _room(group: Sequence[ClaimableJob], row: ClaimableJob) -> bool:
     return len(group) < min(_company(group[-1]), _company(row)) and (_died(group[-1]) == _died(row))
 
 
-def _company(row: Row) -> int:
+def _company(row: ClaimableJob) -> int:
     """How many may share a run with it."""
     if not _died(row):
-        return REVISIONS_PER_RUN if row["backfill_id"] is None else RENEWALS_PER_RUN
-    return SUSPECTS_PER_RUN if row["attempts"] < 2 else 1
+        return REVISIONS_PER_RUN if row.backfill_id is None else RENEWALS_PER_RUN
+    return SUSPECTS_PER_RUN if row.attempts < 2 else 1
 
 
-def _died(row: Row) -> bool:
-    return bool(row["last_error_code"] == jobs.RUN_DIED)
+def _died(row: ClaimableJob) -> bool:
+    return bool(row.last_error_code == jobs.RUN_DIED)

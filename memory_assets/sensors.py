@@ -18,10 +18,12 @@ from memory_assets.requests import (
 )
 from memory_assets.resources import MemoryResource
 from memory_assets.tags import FROM_QUEUE, describe, trace_tags
+from memory_assets.unclaimed import PartitionPlace
 from memory_core.extraction.versions import current
-from memory_core.kernel.database import Database, Row
+from memory_core.kernel.database import Database
 from memory_core.kernel.errors import PostgresUnavailable
 from memory_core.queue import jobs
+from memory_core.queue.jobs import ClaimableJob, JobSummary, StoredEvents
 
 JOBS_PER_TICK = 1000
 _RANGE_START = "dagster/asset_partition_range_start"
@@ -64,9 +66,9 @@ async def _look(
         due = await _due(context.instance, database, memory)
         if not due:
             return dg.SkipReason("no pending jobs")
-        keys = [row["partition_key"] for row in due]
+        keys = [row.partition_key for row in due]
         context.instance.add_dynamic_partitions(REVISIONS.name, keys)  # type: ignore[arg-type]
-        places = {row["partition_key"]: row for row in await unclaimed.places_of(database, keys)}
+        places = {row.partition_key: row for row in await unclaimed.places_of(database, keys)}
         requests = [
             (_request(batch, places), batch)
             for lane in lanes(due)
@@ -78,8 +80,8 @@ async def _look(
     return dg.SensorResult(run_requests=[request for request, _ in requests])
 
 
-def _of(lane: list[Row], places: dict[str, Row]) -> list[Row]:
-    return [places[row["partition_key"]] for row in lane if row["partition_key"] in places]
+def _of(lane: list[ClaimableJob], places: dict[str, PartitionPlace]) -> list[PartitionPlace]:
+    return [places[row.partition_key] for row in lane if row.partition_key in places]
 
 
 async def _bury_silent_runs(context: dg.SensorEvaluationContext, database: Database) -> None:
@@ -93,29 +95,29 @@ async def _end_stuck_runs(
 ) -> None:
     for row in await jobs.stuck_runs(database, minutes):
         reason = (
-            f"Run {row['run_id']} was alive and got on with none of its {row['jobs']} documents "
-            f"for {row['seconds'] / 60:.0f} minutes (STUCK_RUN_MINUTES={minutes:g}); it was ended."
+            f"Run {row.run_id} was alive and got on with none of its {row.jobs} documents "
+            f"for {row.seconds / 60:.0f} minutes (STUCK_RUN_MINUTES={minutes:g}); it was ended."
         )
         context.log.warning(reason)
         # First its leases: whatever becomes of the process, it stores nothing more.
-        await jobs.release_run(database, row["run_id"], reason, code=jobs.RUN_STUCK)
-        dead_runs.end(context.instance, row["run_id"], reason)
+        await jobs.release_run(database, row.run_id, reason, code=jobs.RUN_STUCK)
+        dead_runs.end(context.instance, row.run_id, reason)
 
 
 async def _due(
     instance: dg.DagsterInstance, database: Database, memory: MemoryResource
-) -> list[Row]:
+) -> list[ClaimableJob]:
     rows = await jobs.claimable(database, JOBS_PER_TICK, versions=current(memory.settings))
     over: dict[str, bool] = {}
     return worth_a_run(rows, [row for row in rows if still_wanted(row, instance, over)])
 
 
-def _request(batch: list[Row], places: dict[str, Row]) -> dg.RunRequest:
+def _request(batch: list[ClaimableJob], places: dict[str, PartitionPlace]) -> dg.RunRequest:
     """One key by its name, several as a range of neighbours."""
-    first, last = batch[0]["partition_key"], batch[-1]["partition_key"]
-    run_key = f"{batch[0]['job_id']}-{time.time_ns()}"
-    tags = describe(FROM_QUEUE, (places[row["partition_key"]] for row in batch)) | lane_tags(batch)
-    tags |= trace_tags(row["trace_id"] for row in batch)
+    first, last = batch[0].partition_key, batch[-1].partition_key
+    run_key = f"{batch[0].job_id}-{time.time_ns()}"
+    tags = describe(FROM_QUEUE, (places[row.partition_key] for row in batch)) | lane_tags(batch)
+    tags |= trace_tags(row.trace_id for row in batch)
     if len(batch) == 1:
         return dg.RunRequest(run_key=run_key, partition_key=first, tags=tags)
     tags |= {_RANGE_START: first, _RANGE_END: last}
@@ -147,7 +149,7 @@ def release_after_cancel(context: dg.RunStatusSensorContext, memory: MemoryResou
 def _release(context: dg.RunStatusSensorContext, memory: MemoryResource) -> None:
     run = context.dagster_run
 
-    async def release() -> tuple[list[Row], list[Row]]:
+    async def release() -> tuple[list[JobSummary], list[StoredEvents]]:
         async with memory.database() as database:
             reason = context.dagster_event.message or "the run ended before its work was done"
             released = await jobs.release_run(database, run.run_id, reason)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from memory_core.kernel.database import Row
+from memory_assets.unclaimed import PartitionPlace, PartitionState
 
 TRIGGER_TAG = "trigger"
 FROM_QUEUE = "queue"
@@ -24,16 +24,16 @@ def trigger(tags: dict[str, str]) -> str:
     return "schedule" if _SCHEDULE_TAG in tags else "ui"
 
 
-def describe(asked_by: str, revisions: Iterable[Row]) -> dict[str, str]:
-    """Tags of a run for these revisions (rows with artifact_uid, source_system and title)."""
-    rows = list(revisions)
+def describe(asked_by: str, revisions: Iterable[PartitionPlace | PartitionState]) -> dict[str, str]:
+    """Tags of a run for these revisions."""
+    rows = [row for row in revisions if row.artifact_uid is not None]
     tags = {TRIGGER_TAG: asked_by, "revisions": str(len(rows))}
-    if sources := sorted({row["source_system"] for row in rows}):
+    if sources := sorted({row.source_system for row in rows if row.source_system}):
         tags["source"] = _names(sources)
-    artifacts = {row["artifact_uid"] for row in rows}
+    artifacts = sorted({row.artifact_uid for row in rows if row.artifact_uid})
     if len(artifacts) == 1:
-        tags["artifact"] = artifacts.pop()
-        if title := rows[-1]["title"]:
+        tags["artifact"] = artifacts[0]
+        if title := rows[-1].title:
             tags["title"] = _short(title)
     return tags
 

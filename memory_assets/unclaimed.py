@@ -3,19 +3,45 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from memory_core.kernel.database import Database, Row
+from memory_core.kernel.database import Database
 
 
-async def revisions_of(database: Database, partition_keys: Sequence[str]) -> list[Row]:
+@dataclass(frozen=True, slots=True)
+class PartitionState:
+    """A key, and the revision and the job that it stands for: None where there is none."""
+
+    partition_key: str
+    artifact_uid: str | None
+    source_system: str | None
+    title: str | None
+    status: str | None
+    locked_by: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionPlace:
+    """Where a revision stands in Dagster's list of partitions."""
+
+    partition_key: str
+    id: int
+    artifact_uid: str
+    source_system: str
+    title: str | None
+    before: int | None  # the id of the partition before it
+
+
+async def revisions_of(database: Database, partition_keys: Sequence[str]) -> list[PartitionState]:
     """One row per key, also for a key that no revision has (any more)."""
     async with database.session() as session:
-        return await session.all("state_of_partitions", keys=list(partition_keys))
+        return await session.rows(PartitionState, "state_of_partitions", keys=list(partition_keys))
 
 
-async def places_of(database: Database, partition_keys: Sequence[str]) -> list[Row]:
+async def places_of(database: Database, partition_keys: Sequence[str]) -> list[PartitionPlace]:
     """Where these revisions stand in Dagster's list of partitions, in its order."""
     async with database.session() as session:
-        return await session.all("neighbours_of_partitions", keys=list(partition_keys))
+        return await session.rows(
+            PartitionPlace, "neighbours_of_partitions", keys=list(partition_keys)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,18 +52,16 @@ class Unclaimed:
     elsewhere: dict[str, str]  # by partition key, who works on it
 
 
-def unclaimed(rows: Iterable[Row], claimed: Iterable[str]) -> Unclaimed:
+def unclaimed(rows: Iterable[PartitionState], claimed: Iterable[str]) -> Unclaimed:
     had = set(claimed)
-    left = [row for row in rows if row["partition_key"] not in had]
+    left = [row for row in rows if row.partition_key not in had]
     return Unclaimed(
-        gone=[row["partition_key"] for row in left if row["artifact_uid"] is None],
-        elsewhere={
-            row["partition_key"]: _holder(row) for row in left if row["artifact_uid"] is not None
-        },
+        gone=[row.partition_key for row in left if row.artifact_uid is None],
+        elsewhere={row.partition_key: _holder(row) for row in left if row.artifact_uid is not None},
     )
 
 
-def _holder(row: Row) -> str:
-    if row["status"] == "PROCESSING":
-        return f"run {row['locked_by']} is working on it"
-    return f"another run was quicker, and its job is {row['status']}"
+def _holder(row: PartitionState) -> str:
+    if row.status == "PROCESSING":
+        return f"run {row.locked_by} is working on it"
+    return f"another run was quicker, and its job is {row.status}"

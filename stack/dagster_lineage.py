@@ -29,14 +29,12 @@ _LEFT_BEHIND = 500
 
 async def forget(session: Session, artifact_uid: str) -> int:
     """Before the revisions are deleted. Returns how many entries of the event log are gone."""
-    found = await session.one("partitions_of_artifact", uid=artifact_uid)
-    assert found is not None
-    keys = found["keys"]
+    keys = await session.values(str, "partitions_of_artifact", uid=artifact_uid)
     if not keys or not await _tables_exist(session):
         return 0
     # A trial's page tells of many documents, each by its uid.
     await session.run("delete_trial_pages", asset=json.dumps(["prompt_trial"]), uid=artifact_uid)
-    titles = [row["title"] for row in await session.all("titles_of_artifact", uid=artifact_uid)]
+    titles = await session.values(str, "titles_of_artifact", uid=artifact_uid)
     deleted = await _forget(session, artifact_uid, keys, titles)
     await session.run("forget_title_tags", uid=artifact_uid)
     return deleted
@@ -50,29 +48,32 @@ async def forget_left_behind(database: Database) -> int:
         if not await _tables_exist(session):
             return 0
         while True:
-            rows = await session.all(
-                "partitions_of_nothing", assets=_ASSETS, types=EVENT_TYPES, limit=_LEFT_BEHIND
+            keys = await session.values(
+                str,
+                "partitions_of_nothing",
+                assets=_ASSETS,
+                types=EVENT_TYPES,
+                limit=_LEFT_BEHIND,
             )
-            if not rows:
+            if not keys:
                 return forgotten
             async with session.connection.transaction():
-                await _forget(session, "", [row["partition"] for row in rows], [])
-            forgotten += len(rows)
+                await _forget(session, "", keys, [])
+            forgotten += len(keys)
 
 
 async def _tables_exist(session: Session) -> bool:
-    tables = await session.one("lineage_tables_exist")
-    return tables is not None and bool(tables["exists"])
+    return await session.value(bool, "lineage_tables_exist")
 
 
 async def _forget(session: Session, uid: str, keys: list[str], titles: list[str]) -> int:
     await session.run("delete_lineage_previews", keys=keys)
     entries = {"assets": _ASSETS, "types": EVENT_TYPES, "keys": keys}
-    runs = await session.all("runs_of_document", uid=uid, **entries)
+    runs = await session.values(str, "runs_of_document", uid=uid, **entries)
     await session.run("delete_lineage_tags", **entries)
     await session.run("delete_lineage_partitions", keys=keys)
     deleted = await session.run("delete_lineage_events", **entries)
-    await _forget_names(session, keys, titles, [row["run_id"] for row in runs])
+    await _forget_names(session, keys, titles, runs)
     return deleted
 
 

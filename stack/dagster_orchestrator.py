@@ -17,13 +17,12 @@ class DagsterOrchestrator:
     async def check(self, database: Database) -> dict[str, Any]:
         """Whether the sensor daemon shows signs of life."""
         async with database.session() as session:
-            exists = await session.one("daemon_table_exists")
-            if exists is None or not exists["exists"]:
+            if not await session.value(bool, "daemon_table_exists"):
                 return {"state": "unknown", "detail": "Dagster has never run on this database"}
-            row = await session.one("daemon_last_heartbeat")
-        if row is None or row["last_heartbeat"] is None:
+            heartbeat = await session.maybe(datetime, "daemon_last_heartbeat")
+        if heartbeat is None:
             return {"state": "down", "detail": "the Dagster daemon has never run"}
-        beat: datetime = row["last_heartbeat"].replace(tzinfo=UTC)
+        beat = heartbeat.replace(tzinfo=UTC)
         silent = datetime.now(UTC) - beat > DAEMON_SILENT_AFTER
         return {
             "state": "down" if silent else "up",

@@ -55,7 +55,7 @@ async def asked_for(pipeline: Pipeline) -> list[str]:
     rows = await jobs.claimable(
         pipeline.runtime.database, 1000, versions=current(pipeline.runtime.settings)
     )
-    return [row["artifact_uid"] for row in rows]
+    return [row.artifact_uid for row in rows]
 
 
 async def begin(pipeline: Pipeline, chosen: Filter = NOTHING, **options: Any) -> control.Started:

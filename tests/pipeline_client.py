@@ -11,6 +11,7 @@ from pydantic import SecretStr
 from memory_core.artifacts.document import ArtifactType, Document
 from memory_core.artifacts.ingest import ingest
 from memory_core.artifacts.result import IngestResult
+from memory_core.events.checks import BrokenEvidence
 from memory_core.extraction import prompts
 from memory_core.extraction.engine import open_engine
 from memory_core.extraction.versions import current
@@ -21,6 +22,7 @@ from memory_core.queue import jobs
 from memory_core.queue.answers import Answers
 from memory_core.queue.versions import number
 from memory_core.runtime import Runtime
+from memory_core.upkeep.integrity import EventOffender
 from tests.scripted_provider import ScriptedProvider
 
 API_KEY = "sk-test-0123456789"
@@ -143,14 +145,14 @@ class Pipeline:
     async def calls(self) -> list[dict[str, Any]]:
         return await self.rows("SELECT * FROM model_call ORDER BY call_id")
 
-    async def broken_evidence(self, limit: int = 100) -> list[dict[str, Any]]:
+    async def broken_evidence(self, limit: int = 100) -> list[BrokenEvidence]:
         """Quotes in the whole database that are not proved."""
         async with self.runtime.database.session() as session:
-            return await session.all("find_broken_evidence", limit=limit)
+            return await session.rows(BrokenEvidence, "find_broken_evidence", limit=limit)
 
-    async def events_without_evidence(self, limit: int = 100) -> list[dict[str, Any]]:
+    async def events_without_evidence(self, limit: int = 100) -> list[EventOffender]:
         async with self.runtime.database.session() as session:
-            return await session.all("find_events_without_evidence", limit=limit)
+            return await session.rows(EventOffender, "find_events_without_evidence", limit=limit)
 
     async def all_due(self) -> None:
         """As if every back-off were over."""

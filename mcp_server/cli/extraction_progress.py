@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from memory_core.kernel.database import Database, Row
+from memory_core.kernel.database import Database
 from memory_core.kernel.settings import Settings
 from memory_core.runtime import Runtime
 from memory_core.upkeep import health
@@ -97,6 +97,16 @@ def counted(setbacks: Iterable[Setback]) -> str:
     return ", ".join(f"{one.documents:,} with {one.code}" for one in setbacks)
 
 
+@dataclass(frozen=True, slots=True)
+class StatusDocuments:
+    """Documents whose jobs have one status, and one error where they have one."""
+
+    status: str
+    code: str | None
+    documents: int
+    message: str | None
+
+
 async def read_progress(runtime: Runtime, artifact_uid: str | None = None) -> Progress:
     """Of all documents, or of one."""
     return await progress_of(runtime.database, runtime.settings, artifact_uid)
@@ -106,9 +116,9 @@ async def progress_of(
     database: Database, settings: Settings, artifact_uid: str | None = None
 ) -> Progress:
     async with database.session() as session:
-        rows = await session.all("extraction_progress", uid=artifact_uid)
+        rows = await session.rows(StatusDocuments, "extraction_progress", uid=artifact_uid)
     return Progress(
-        documents=sum(row["documents"] for row in rows),
+        documents=sum(row.documents for row in rows),
         done=_count(rows, "DONE"),
         # A revision without a job gets one when its events are asked for.
         waiting=_count(rows, "PENDING") + _count(rows, "NONE"),
@@ -127,15 +137,15 @@ async def pipeline_runs(database: Database, settings: Settings) -> bool:
     return (await health.check_daemon(database, DagsterOrchestrator())).state == "up"
 
 
-def _count(rows: list[Row], status: str) -> int:
-    return sum(row["documents"] for row in rows if row["status"] == status)
+def _count(rows: list[StatusDocuments], status: str) -> int:
+    return sum(row.documents for row in rows if row.status == status)
 
 
-def _setbacks(rows: list[Row], status: str) -> tuple[Setback, ...]:
+def _setbacks(rows: list[StatusDocuments], status: str) -> tuple[Setback, ...]:
     return tuple(
-        Setback(row["code"], row["documents"], row["message"] or "")
+        Setback(row.code, row.documents, row.message or "")
         for row in rows
-        if row["status"] == status and row["code"]
+        if row.status == status and row.code
     )
 
 

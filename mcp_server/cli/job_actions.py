@@ -2,7 +2,7 @@
 
 import asyncio
 import sys
-from typing import Any, get_args
+from typing import get_args
 
 import typer
 from rich.console import Console
@@ -16,9 +16,10 @@ from mcp_server.cli.safe_text import as_json as json_text
 from mcp_server.cli.safe_text import shown
 from mcp_server.cli.session import Answer, Memory, with_memory, with_operator
 from mcp_server.cli.tables import Column
+from memory_core.kernel.database import columns
 from memory_core.kernel.errors import InvalidInput
 from memory_core.kernel.short_ids import short
-from memory_core.queue.listing import JobState
+from memory_core.queue.listing import JobState, RecentJob, count_by_status
 
 _STATUSES = get_args(JobState)
 _ERROR_CHARS = 200
@@ -30,10 +31,10 @@ Counts = dict[str, int]
 def overview(status: str | None, limit: int, *, watch: bool, as_json: bool) -> None:
     wanted = _status(status)
 
-    async def work(memory: Memory) -> tuple[bool, Counts, list[dict[str, Any]]]:
+    async def work(memory: Memory) -> tuple[bool, Counts, list[RecentJob]]:
         emptied = await _watch(memory) if watch else True
         async with memory.runtime.database.session() as session:
-            rows = await session.all("list_jobs", status=wanted, limit=limit)
+            rows = await session.rows(RecentJob, "list_jobs", status=wanted, limit=limit)
         return emptied, await _counts(memory), rows
 
     try:
@@ -41,7 +42,7 @@ def overview(status: str | None, limit: int, *, watch: bool, as_json: bool) -> N
     except KeyboardInterrupt:
         raise typer.Exit(130) from None
     if as_json:
-        print(json_text({"counts": counts, "jobs": rows}))
+        print(json_text({"counts": counts, "jobs": [columns(row) for row in rows]}))
     else:
         _show(counts, rows)
     if not emptied:
@@ -56,7 +57,7 @@ def _status(text: str | None) -> str | None:
     return wanted
 
 
-def _show(counts: Counts, rows: list[dict[str, Any]]) -> None:
+def _show(counts: Counts, rows: list[RecentJob]) -> None:
     out = tables.console()
     out.print("  ".join(f"{name} [bold]{counts.get(name, 0)}[/]" for name in _STATUSES
                         if name != "CANCELED" or counts.get(name)))  # fmt: skip
@@ -69,22 +70,20 @@ def _show(counts: Counts, rows: list[dict[str, Any]]) -> None:
         ],
         (
             [
-                short(row["artifact_uid"]),
-                row["status"],
-                f"{row['attempts']}/{row['max_attempts']}",
-                f"{row['updated_at']:%m-%d %H:%M}",
-                shown(row["title"] or "–"),
-                shown(_error(row)),
+                short(row.artifact_uid),
+                row.status,
+                f"{row.attempts}/{row.max_attempts}",
+                f"{row.updated_at:%m-%d %H:%M}",
+                shown(row.title or "–"),
+                shown(_error(row.last_error_code, row.last_error_message)),
             ]
             for row in rows
         ),
     )
 
 
-def _error(row: dict[str, Any]) -> str:
-    if not row["last_error_code"]:
-        return ""
-    return f"{row['last_error_code']}: {row['last_error_message']}"[:_ERROR_CHARS]
+def _error(code: str | None, message: str | None) -> str:
+    return f"{code}: {message}"[:_ERROR_CHARS] if code else ""
 
 
 async def _watch(memory: Memory) -> bool:
@@ -114,8 +113,7 @@ async def _watch(memory: Memory) -> bool:
 
 async def _counts(memory: Memory) -> Counts:
     async with memory.runtime.database.session() as session:
-        rows = await session.all("count_jobs_by_status")
-    return {row["status"]: row["jobs"] for row in rows}
+        return await count_by_status(session)
 
 
 def list_(status: str | None, limit: int, cursor: str | None, *, as_json: bool) -> None:
@@ -137,7 +135,7 @@ def list_(status: str | None, limit: int, cursor: str | None, *, as_json: bool) 
                 f"{row['attempts']}/{row['max_attempts']}",
                 row["created_at"][5:16].replace("T", " "),
                 shown(row["title"] or "–"),
-                shown(_error(row)),
+                shown(_error(row["last_error_code"], row["last_error_message"])),
             ]
             for row in page["jobs"]
         ),
@@ -160,7 +158,9 @@ def show(job: str, *, as_json: bool) -> None:
         soft_wrap=True,
     )
     if found["last_error_code"]:
-        out.print(shown(_error(found)), soft_wrap=True)
+        out.print(
+            shown(_error(found["last_error_code"], found["last_error_message"])), soft_wrap=True
+        )
     tables.show(
         [Column("when"), Column("from"), Column("to"), Column("try"), Column("by"), Column("why")],
         (_transition(event) for event in found["history"]),

@@ -11,6 +11,7 @@ from mcp_server.cli.safe_text import counted
 from mcp_server.cli.session import Memory, with_memory, with_operator
 from memory_core.events import reextraction
 from memory_core.events.reextraction import Reextraction
+from memory_core.kernel.database import columns
 from memory_core.kernel.errors import InvalidInput
 from memory_core.queue.answers import Answers
 
@@ -41,10 +42,10 @@ def run(
     else:
         assert document is not None
         done = with_memory(lambda memory: _ask(memory, document, revision, answers))
-        told = {"message": done.message, "job": done.job}
+        told = {"message": done.message, "job": columns(done.job)}
         message = (
-            f"{in_commands(done.message)}\n{done.job['status']}  {done.job['artifact_uid']} "
-            f"{done.job['revision_id']}"
+            f"{in_commands(done.message)}\n{done.job.status}  {done.job.artifact_uid} "
+            f"{done.job.revision_id}"
         )
     if as_json:
         print(json_text(told))

@@ -16,6 +16,7 @@ from memory_core.kernel import migrations
 from memory_core.kernel.dsn import redact_dsn
 from memory_core.kernel.errors import MemoryFault
 from memory_core.kernel.settings import Settings
+from memory_core.queue.listing import count_by_status
 from memory_core.search.event_filters import EventFilters
 from stack.layout import Layout
 from stack.memory import MemoryInUse, memory_in_use
@@ -52,14 +53,10 @@ def run(*, as_json: bool) -> None:
 async def _read(memory: Memory) -> Content:
     progress = await read_progress(memory.runtime)
     async with memory.runtime.database.session() as session:
-        events = await session.one("count_events", **EventFilters().for_sql(None))
-        jobs = await session.all("count_jobs_by_status")
-        version = await session.one("server_version")
-    assert events is not None
-    assert version is not None
-    return Content(
-        progress, events["total"], {row["status"]: row["jobs"] for row in jobs}, version["version"]
-    )
+        events = await session.value(int, "count_events", **EventFilters().for_sql(None))
+        jobs = await count_by_status(session)
+        version = await session.value(str, "server_version")
+    return Content(progress, events, jobs, version)
 
 
 def _lines(

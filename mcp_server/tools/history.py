@@ -8,6 +8,7 @@ from pydantic import BaseModel, Field
 from mcp_server.tool import read_tool, write_tool
 from memory_core.assistant import conversations
 from memory_core.assistant.conversations import Role
+from memory_core.kernel.database import columns
 from memory_core.runtime import Runtime
 
 ConversationId = Annotated[
@@ -71,8 +72,9 @@ async def history_get(
     history_get(conversation_id="c1")
     """
     await runtime.open()
-    rows, total = await conversations.last_turns(runtime, conversation_id, limit)
-    return Turns(conversation_id=conversation_id, turns=[Turn(**row) for row in rows], total=total)
+    last, total = await conversations.last_turns(runtime, conversation_id, limit)
+    turns = [Turn(**columns(turn)) for turn in last]
+    return Turns(conversation_id=conversation_id, turns=turns, total=total)
 
 
 async def history_delete(

@@ -10,6 +10,7 @@ from mcp_server.tool import read_tool, write_tool
 from mcp_server.tools.parameters import ArtifactUid, OptionalRevisionId, Priority
 from memory_core.events import reextraction
 from memory_core.kernel import ids
+from memory_core.kernel.database import columns
 from memory_core.kernel.errors import InvalidInput
 from memory_core.queue.answers import Answers
 from memory_core.queue.cancel import cancel
@@ -127,22 +128,22 @@ async def job_status(
             details={"parameter": "artifact_uid", "allowed": "exactly one of the two"},
         )
     await runtime.open()
-    row = await reextraction.job_status(
+    job = await reextraction.job_status(
         runtime,
         artifact_uid=artifact_uid,
         revision_id=revision_id,
         job_id=ids.parse_uuid("job_id", job_id) if job_id else None,
     )
-    backfill = row["backfill_id"]
-    shown = {
-        **row,
-        "job_id": str(row["job_id"]),
-        "backfill_id": str(backfill) if backfill else None,
-        "history": await history_of(runtime.database, row["job_id"]),
-    }
-    if row["status"] != "PENDING":
-        shown["next_run_at"] = None
-    return JobStatus(**shown)
+    history = await history_of(runtime.database, job.job_id)
+    return JobStatus(
+        **columns(job)
+        | {
+            "job_id": str(job.job_id),
+            "backfill_id": str(job.backfill_id) if job.backfill_id else None,
+            "next_run_at": job.next_run_at if job.status == "PENDING" else None,
+            "history": [columns(transition) for transition in history],
+        }
+    )
 
 
 async def job_list(
@@ -157,7 +158,7 @@ async def job_list(
     await runtime.open()
     page = await page_of_jobs(runtime.database, status=status, limit=limit, cursor=cursor)
     return JobsListed(
-        jobs=[JobRow(**{**row, "job_id": str(row["job_id"])}) for row in page.jobs],
+        jobs=[JobRow(**columns(job) | {"job_id": str(job.job_id)}) for job in page.jobs],
         next_cursor=page.next_cursor,
     )
 
@@ -171,9 +172,7 @@ async def job_cancel(
     """
     await runtime.open()
     done = await cancel(runtime.database, ids.parse_uuid("job_id", job_id))
-    return JobCanceled(
-        job_id=str(done.job["job_id"]), status=done.job["status"], message=done.message
-    )
+    return JobCanceled(job_id=str(done.job_id), status=done.status, message=done.message)
 
 
 async def event_reextract(
@@ -198,10 +197,10 @@ async def event_reextract(
         priority=priority,
     )
     return Reextracted(
-        job_id=str(result.job["job_id"]),
-        artifact_uid=result.job["artifact_uid"],
-        revision_id=result.job["revision_id"],
-        status=result.job["status"],
+        job_id=str(result.job.job_id),
+        artifact_uid=result.job.artifact_uid,
+        revision_id=result.job.revision_id,
+        status=result.job.status,
         message=result.message,
     )
 

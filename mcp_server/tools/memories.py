@@ -10,7 +10,7 @@ from mcp_server.tool import read_tool, write_tool
 from mcp_server.tools.parameters import INDEXED, Query
 from memory_core.assistant import memories
 from memory_core.assistant.memories import MemoryType
-from memory_core.kernel.database import Row
+from memory_core.kernel.database import columns
 from memory_core.runtime import Runtime
 
 
@@ -92,7 +92,10 @@ async def memory_search(
         runtime, query, limit=limit, min_confidence=min_confidence, memory_type=type
     )
     return MemoriesFound(
-        memories=[FoundMemory(**row, similarity=round(similarity, 4)) for row, similarity in found]
+        memories=[
+            FoundMemory(**columns(memory), similarity=round(similarity, 4))
+            for memory, similarity in found
+        ]
     )
 
 
@@ -106,8 +109,8 @@ async def memory_list(
     Example: memory_list(type="decision")
     """
     await runtime.open()
-    rows, total = await memories.list_newest(runtime, memory_type=type, limit=limit, offset=offset)
-    return MemoriesListed(memories=[_memory(row) for row in rows], total=total)
+    page, total = await memories.list_newest(runtime, memory_type=type, limit=limit, offset=offset)
+    return MemoriesListed(memories=[Memory(**columns(memory)) for memory in page], total=total)
 
 
 async def memory_delete(
@@ -120,10 +123,6 @@ async def memory_delete(
     await runtime.open()
     position = await memories.delete(runtime, memory_id)
     return MemoryDeleted(memory_id=memory_id, indexed=await runtime.indexed(position))
-
-
-def _memory(row: Row) -> Memory:
-    return Memory(**row)
 
 
 TOOLS = (

@@ -1,10 +1,11 @@
 """Conversations, turn by turn."""
 
+from dataclasses import dataclass
+from datetime import datetime
 from enum import StrEnum
 from typing import Literal
 
 from memory_core.artifacts.document import refuse_unstorable
-from memory_core.kernel.database import Row
 from memory_core.kernel.errors import Conflict, NotFound
 from memory_core.log.appending import append as append_change
 from memory_core.log.change import ChangeType, of_conversation
@@ -15,6 +16,20 @@ class Role(StrEnum):
     USER = "user"
     ASSISTANT = "assistant"
     SYSTEM = "system"
+
+
+@dataclass(frozen=True, slots=True)
+class TurnContent:
+    role: str
+    content: str
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    turn_index: int
+    role: str
+    content: str
+    created_at: datetime
 
 
 async def append(
@@ -37,8 +52,10 @@ async def append(
             )
             await append_change(session, [change])
             return "created"
-        kept = await session.one("get_turn", conversation_id=conversation_id, turn_index=turn_index)
-    if kept is not None and kept["role"] == role.value and kept["content"] == content:
+        kept = await session.row(
+            TurnContent, "get_turn", conversation_id=conversation_id, turn_index=turn_index
+        )
+    if kept == TurnContent(role.value, content):
         return "unchanged"
     raise Conflict(
         f"Turn {turn_index} of conversation {conversation_id!r} is already there with another "
@@ -47,13 +64,12 @@ async def append(
     )
 
 
-async def last_turns(runtime: Runtime, conversation_id: str, limit: int) -> tuple[list[Row], int]:
+async def last_turns(runtime: Runtime, conversation_id: str, limit: int) -> tuple[list[Turn], int]:
     """The last turns in order, and how many there are in all."""
     async with runtime.database.session() as session:
-        rows = await session.all("last_turns", conversation_id=conversation_id, limit=limit)
-        total = await session.one("count_turns", conversation_id=conversation_id)
-    assert total is not None
-    return rows[::-1], int(total["turns"])
+        turns = await session.rows(Turn, "last_turns", conversation_id=conversation_id, limit=limit)
+        total = await session.value(int, "count_turns", conversation_id=conversation_id)
+    return turns[::-1], total
 
 
 async def delete(runtime: Runtime, conversation_id: str, turn_index: int | None = None) -> int:

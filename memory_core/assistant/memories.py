@@ -2,13 +2,13 @@
 
 import logging
 from dataclasses import dataclass
+from datetime import datetime
 from enum import StrEnum
 from typing import Any, Literal
 
 from memory_core.artifacts.document import refuse_unstorable
 from memory_core.index.generation import CollectionName
 from memory_core.kernel import ids
-from memory_core.kernel.database import Row
 from memory_core.kernel.errors import MEANING_AWAY, InvalidInput, NotFound
 from memory_core.log.appending import append
 from memory_core.log.change import ChangeType, Position, of_memory
@@ -32,7 +32,26 @@ class MemoryType(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
+class Memory:
+    memory_id: str
+    type: str
+    content: str
+    confidence: float
+    conversation_id: str | None
+    created_at: datetime
+    updated_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class WordMatches:
+    """A memory, and how many words of a query it has."""
+
+    memory_id: str
+    found: int
+
+
+@dataclass(frozen=True, slots=True)
+class StoredMemory:
     memory_id: str
     status: Literal["created", "updated"]
     position: Position
@@ -45,7 +64,7 @@ async def store(
     memory_type: MemoryType,
     confidence: float,
     conversation_id: str | None,
-) -> Stored:
+) -> StoredMemory:
     """The same words with the same type are the same memory, however they are spaced."""
     refuse_unstorable("content", content)
     refuse_unstorable("conversation_id", conversation_id)
@@ -58,7 +77,8 @@ async def store(
     memory_id = ids.memory_id(memory_type.value, digest)
     async with runtime.database.transaction() as session:
         await session.run("lock_artifact", uid=memory_id)
-        row = await session.one(
+        is_new = await session.value(
+            bool,
             "store_memory",
             id=memory_id,
             type=memory_type.value,
@@ -68,8 +88,7 @@ async def store(
             conversation_id=conversation_id,
         )
         [position] = await append(session, [of_memory(ChangeType.MEMORY_STORED, memory_id)])
-    assert row is not None
-    return Stored(memory_id, "created" if row["created"] else "updated", position)
+    return StoredMemory(memory_id, "created" if is_new else "updated", position)
 
 
 async def search(
@@ -79,7 +98,7 @@ async def search(
     limit: int,
     min_confidence: float,
     memory_type: MemoryType | None,
-) -> list[tuple[Row, float]]:
+) -> list[tuple[Memory, float]]:
     """Memories and their similarity (1 is the same), best first. While Chroma or the embedder is
     away: those with words of the query, whose similarity is the share of its words they have."""
     try:
@@ -88,8 +107,8 @@ async def search(
         log.warning("memories are searched by words alone: %s", fault.message)
         similar = await _by_words(runtime, query)
     async with runtime.database.session() as session:
-        rows = await session.all("memories_by_id", ids=list(similar), letters=None)
-    by_id = {row["memory_id"]: row for row in rows if _passes(row, min_confidence, memory_type)}
+        rows = await session.rows(Memory, "memories_by_id", ids=list(similar), letters=None)
+    by_id = {row.memory_id: row for row in rows if _passes(row, min_confidence, memory_type)}
     return [(by_id[id_], likeness) for id_, likeness in similar.items() if id_ in by_id][:limit]
 
 
@@ -116,30 +135,30 @@ async def _by_words(runtime: Runtime, query: str) -> dict[str, float]:
         words = list(asked.every_word[:_WORDS])
         if not words:
             return {}
-        rows = await session.all(
+        rows = await session.rows(
+            WordMatches,
             "best_memories",
             words=" | ".join(f"({word})" for word in words),
             each_word=words,
             limit=_FOUND_BY_WORDS,
         )
-    return {row["memory_id"]: row["found"] / len(words) for row in rows}
+    return {row.memory_id: row.found / len(words) for row in rows}
 
 
-def _passes(row: Row, min_confidence: float, memory_type: MemoryType | None) -> bool:
+def _passes(memory: Memory, min_confidence: float, memory_type: MemoryType | None) -> bool:
     """Postgres has the last word: the index may be a moment behind."""
-    return row["confidence"] >= min_confidence and memory_type in (None, row["type"])
+    return memory.confidence >= min_confidence and memory_type in (None, memory.type)
 
 
 async def list_newest(
     runtime: Runtime, *, memory_type: MemoryType | None, limit: int, offset: int
-) -> tuple[list[Row], int]:
+) -> tuple[list[Memory], int]:
     """A page, and how many there are in all."""
     async with runtime.database.session() as session:
         wanted = memory_type.value if memory_type else None
-        rows = await session.all("list_memories", type=wanted, limit=limit, offset=offset)
-        total = await session.one("count_memories", type=wanted)
-    assert total is not None
-    return rows, int(total["memories"])
+        page = await session.rows(Memory, "list_memories", type=wanted, limit=limit, offset=offset)
+        total = await session.value(int, "count_memories", type=wanted)
+    return page, total
 
 
 async def delete(runtime: Runtime, memory_id: str) -> Position:

@@ -1,9 +1,26 @@
 """Invariants of stored events, asked of the database itself."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from uuid import UUID
 
 from memory_core.kernel.database import Database
 from memory_core.queue.jobs import Job
+
+
+@dataclass(frozen=True, slots=True)
+class BrokenEvidence:
+    """A quote that is not proved by the text at its offsets."""
+
+    total: int  # of such quotes
+    event_id: UUID
+    artifact_uid: str
+    revision_id: str
+    start_char: int
+    end_char: int
+
+    def __str__(self) -> str:
+        return f"{self.event_id} {self.artifact_uid} {self.revision_id}"
 
 
 async def broken_evidence(database: Database, jobs: Sequence[Job]) -> int:
@@ -11,16 +28,15 @@ async def broken_evidence(database: Database, jobs: Sequence[Job]) -> int:
     if not jobs:
         return 0
     async with database.session() as session:
-        row = await session.one(
+        return await session.value(
+            int,
             "count_broken_evidence",
             uids=[job.artifact_uid for job in jobs],
             revisions=[job.revision_id for job in jobs],
         )
-    assert row is not None
-    return int(row["broken"])
 
 
 async def all_broken_evidence(database: Database, limit: int = 1_000) -> int:
     """How many quotes of the whole database are not proved, counted up to a limit."""
     async with database.session() as session:
-        return len(await session.all("find_broken_evidence", limit=limit))
+        return len(await session.rows(BrokenEvidence, "find_broken_evidence", limit=limit))

@@ -4,18 +4,20 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from memory_core.events.reading import revision_not_found
-from memory_core.kernel.database import Row, Session
+from memory_core.kernel.database import Session
 from memory_core.kernel.errors import NotFound
 from memory_core.log.appending import append
 from memory_core.log.change import ChangeType, of_artifact
 from memory_core.queue.answers import Answers
 from memory_core.queue.asking import asked, asked_under
+from memory_core.queue.jobs import JobSummary
+from memory_core.queue.listing import JobDetails
 from memory_core.runtime import Runtime
 
 
 @dataclass(frozen=True, slots=True)
 class Reextraction:
-    job: Row
+    job: JobDetails
     message: str
 
 
@@ -36,51 +38,49 @@ async def reextract(
         if revision is None:
             raise revision_not_found(artifact_uid, revision_id)
         key = {"uid": revision["artifact_uid"], "revision": revision["revision_id"]}
-        job = await session.one("lock_job_of_revision", **key)
+        job = await session.row(JobDetails, "lock_job_of_revision", **key)
         if job is None:
             named = {"uids": [key["uid"]], "revisions": [key["revision"]]}
             await session.run("ensure_jobs_of_revisions", **named, **request)
-            job = await session.one("lock_job_of_revision", **key)
+            job = await session.row(JobDetails, "lock_job_of_revision", **key)
             assert job is not None
             await _append(session, job)
             return Reextraction(job, "Re-extraction job enqueued.")
-        if not starts_over and job["status"] in {"PENDING", "PROCESSING"}:
-            return Reextraction(
-                job, f"The job is {job['status']} already; force=true starts it over."
-            )
-        if not starts_over and job["status"] == "DONE":
+        if not starts_over and job.status in {"PENDING", "PROCESSING"}:
+            return Reextraction(job, f"The job is {job.status} already; force=true starts it over.")
+        if not starts_over and job.status == "DONE":
             return Reextraction(
                 job, "The events are extracted already; force=true extracts them again."
             )
-        reset = await session.one(
+        reset = await session.only(
+            JobDetails,
             "reset_job",
-            job_id=job["job_id"],
+            job_id=job.job_id,
             bypass_cache=starts_over,
             **request,
         )
-        assert reset is not None
         await _append(session, reset)
-    why = "forced" if starts_over else f"it was {job['status']}"
+    why = "forced" if starts_over else f"it was {job.status}"
     return Reextraction(reset, f"The job was reset and enqueued again ({why}).")
 
 
 async def reextract_failed(runtime: Runtime, code: str | None, answers: Answers) -> int:
     """Enqueue every failed job again, or those that failed with this code. Returns how many."""
     async with runtime.database.transaction() as session:
-        jobs = await session.all(
-            "reset_failed_jobs", code=code, bypass_cache=answers is Answers.NEW, **asked("tool")
+        jobs = await session.rows(
+            JobSummary, "reset_failed_jobs", code=code, bypass_cache=answers is Answers.NEW, **asked("tool")
         )
         await _append(session, *jobs)
     return len(jobs)
 
 
-async def _append(session: Session, *jobs: Row) -> None:
+async def _append(session: Session, *jobs: JobSummary | JobDetails) -> None:
     changes = [
         of_artifact(
             ChangeType.JOB_REQUESTED,
-            job["artifact_uid"],
-            revision_id=job["revision_id"],
-            job_id=str(job["job_id"]),
+            job.artifact_uid,
+            revision_id=job.revision_id,
+            job_id=str(job.job_id),
         )
         for job in jobs
     ]
@@ -93,15 +93,17 @@ async def job_status(
     artifact_uid: str | None = None,
     revision_id: str | None = None,
     job_id: UUID | None = None,
-) -> Row:
+) -> JobDetails:
     async with runtime.database.session() as session:
         if job_id is not None:
-            job = await session.one("job_by_id", job_id=job_id)
+            job = await session.row(JobDetails, "job_by_id", job_id=job_id)
             if job is None:
                 raise NotFound(f"There is no job {job_id}.", details={"job_id": str(job_id)})
             return job
         assert artifact_uid is not None
-        job = await session.one("job_of_revision", uid=artifact_uid, revision=revision_id)
+        job = await session.row(
+            JobDetails, "job_of_revision", uid=artifact_uid, revision=revision_id
+        )
         if job is None:
             if await session.one("get_revision", uid=artifact_uid, revision=revision_id) is None:
                 raise revision_not_found(artifact_uid, revision_id)

@@ -18,7 +18,7 @@ from memory_core.importing.file_walk import Found, Passed, walk
 from memory_core.importing.reader import Parsed, Reader
 from memory_core.importing.report import Entry, Report
 from memory_core.importing.roots import Place, Registry, Root, settled
-from memory_core.importing.storing import Stored, Storing
+from memory_core.importing.storing import LatestRevision, Storing
 from memory_core.runtime import Runtime
 
 _GROUP_FILES = 256
@@ -208,7 +208,9 @@ class Import:
             self._memos[found.root.name].note(found.relative, "", items, stamp)
         self._advance(found.size - share + FILE_WEIGHT)
 
-    async def _keep(self, parsed: Parsed, known: dict[str, Stored], weight: int = 0) -> None:
+    async def _keep(
+        self, parsed: Parsed, known: dict[str, LatestRevision], weight: int = 0
+    ) -> None:
         """`weight`: what is left of the file's, for its documents."""
         for problem in parsed.problems:
             self.report.add(problem.kind, Entry(problem.path, reason=problem.reason))

@@ -29,7 +29,7 @@ OF_ONE_DOCUMENT = {ErrorCode.VALIDATION_ERROR, ErrorCode.OPENAI_ERROR}
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
+class LatestRevision:
     """The latest revision of an artifact."""
 
     artifact_uid: str
@@ -83,12 +83,12 @@ class Storing:
         self._disk = Presence(Registry(runtime.settings.data_dir).paths)
         self._met_elsewhere: list[tuple[str, str]] = []
 
-    async def latest(self, uids: list[str]) -> dict[str, Stored]:
+    async def latest(self, uids: list[str]) -> dict[str, LatestRevision]:
         """What is stored now."""
         if not uids:
             return {}
         async with self._runtime.database.session() as session:
-            stored = await session.rows(Stored, "latest_hashes", uids=uids)
+            stored = await session.rows(LatestRevision, "latest_hashes", uids=uids)
         return {one.artifact_uid: one for one in stored}
 
     async def keep(
@@ -96,7 +96,7 @@ class Storing:
         found: Found,
         item: Known,
         document: Document | None,
-        known: dict[str, Stored],
+        known: dict[str, LatestRevision],
         weight: int = 0,
     ) -> None:
         """Put it into the next batch, unless it is stored already."""
@@ -108,7 +108,7 @@ class Storing:
         found: Found,
         item: Known,
         document: Document | None,
-        known: dict[str, Stored],
+        known: dict[str, LatestRevision],
         weight: int,
     ) -> bool:
         stored = known.get(item.uid)
@@ -134,12 +134,12 @@ class Storing:
             return True
         return False
 
-    def _kept_type(self, stored: Stored) -> str | None:
+    def _kept_type(self, stored: LatestRevision) -> str | None:
         if self._type is None or stored.artifact_type == self._type:
             return None
         return f"stays {stored.artifact_type}: --type is for what is new or has changed"
 
-    def _note_address(self, found: Found, item: Known, stored: Stored | None) -> None:
+    def _note_address(self, found: Found, item: Known, stored: LatestRevision | None) -> None:
         if stored is None and item.uid not in self._counts:
             return  # its source_url will say it
         name = identity.name_of(found.root.name, found.relative)
@@ -147,7 +147,7 @@ class Storing:
             address = identity.address(found.root.name, found.relative)
             self._met_elsewhere.append((item.uid, address))
 
-    def _first_place(self, found: Found, stored: Stored | None) -> str | None:
+    def _first_place(self, found: Found, stored: LatestRevision | None) -> str | None:
         """Where a message was met in an earlier import, if it is still there: copies differ in
         what mailing lists add to them, and each import would else undo the one before."""
         if stored is None or not stored.is_mail or not stored.names:

@@ -9,7 +9,9 @@ import select
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
-from typing import Any, TypeVar
+from enum import Enum
+from functools import cache
+from typing import Any, TypeVar, get_type_hints
 from weakref import WeakKeyDictionary
 
 import orjson
@@ -117,9 +119,31 @@ def _fields_row(kind: type[R]) -> AsyncRowFactory[R]:
         columns = tuple([(result.fname(n) or b"").decode() for n in range(result.nfields)])
         expected = kind.__match_args__  # type: ignore[attr-defined]
         assert columns == expected, f"{kind.__name__} has {expected}, the query gives {columns}"
-        return lambda values: kind(*values)
+        enums = _enums(kind)
+        if not enums:
+            return lambda values: kind(*values)
+        return lambda values: kind(
+            *[enums[n](value) if n in enums else value for n, value in enumerate(values)]
+        )
 
     return make_maker
+
+
+@cache
+def _enums(kind: type) -> dict[int, type[Enum]]:
+    """Which fields are enums, by position: Postgres gives their values."""
+    types = get_type_hints(kind)
+    return {
+        n: types[name]
+        for n, name in enumerate(kind.__match_args__)  # type: ignore[attr-defined]
+        if isinstance(types[name], type) and issubclass(types[name], Enum)
+    }
+
+
+def columns(row: object) -> dict[str, Any]:
+    """A row by the names of its columns: for answers that repeat it."""
+    names: tuple[str, ...] = row.__match_args__  # type: ignore[attr-defined]
+    return {name: getattr(row, name) for name in names}
 
 
 class Database:

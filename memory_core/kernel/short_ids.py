@@ -1,10 +1,12 @@
 """Ids that people copy: shown by their first characters, and taken when these are unique."""
 
 import re
+from collections.abc import Sequence
+from dataclasses import dataclass
 from uuid import UUID
 
 from memory_core.kernel import ids
-from memory_core.kernel.database import Row, Session
+from memory_core.kernel.database import Session
 from memory_core.kernel.errors import InvalidInput, NotFound
 
 SHOWN_DIGITS = 8
@@ -12,6 +14,14 @@ _FEWEST_DIGITS = 4
 _CANDIDATES = 5
 _UUID_DIGITS = 32
 _PART = re.compile(r"(?:(?P<kind>uid|rev|art|evt|job)_)?(?P<digits>[0-9a-fA-F-]+)")
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """What an id may mean."""
+
+    id: str
+    name: str | None
 
 
 def short(id_: str) -> str:
@@ -26,51 +36,51 @@ async def find_artifact_uid(session: Session, text: str) -> str:
     if digits is None:
         return text.strip()
     if kind == "art":
-        rows = await session.all("artifacts_by_revision_prefix", **_range("art_", digits))
+        rows = await session.rows(
+            Candidate, "artifacts_by_revision_prefix", **_range("art_", digits)
+        )
     else:
-        rows = await session.all("artifacts_by_prefix", **_range("uid_", digits))
-    row = _only(rows, text, what="document", by="mcp-memory documents list")
-    return str(row["id"])
+        rows = await session.rows(Candidate, "artifacts_by_prefix", **_range("uid_", digits))
+    return _only(rows, text, what="document", by="mcp-memory documents list")
 
 
 async def find_revision_id(session: Session, artifact_uid: str, text: str) -> str:
     kind, digits = _read(text, "rev", "rev")
     if digits is None:
         return text.strip()
-    rows = await session.all(
-        "revisions_by_prefix", uid=artifact_uid, prefix=f"{kind or 'rev'}_{digits}"
+    rows = await session.rows(
+        Candidate, "revisions_by_prefix", uid=artifact_uid, prefix=f"{kind or 'rev'}_{digits}"
     )
     what = f"revision of {short(artifact_uid)}"
-    row = _only(rows, text, what=what, by=f"mcp-memory documents show {short(artifact_uid)}")
-    return str(row["id"])
+    return _only(rows, text, what=what, by=f"mcp-memory documents show {short(artifact_uid)}")
 
 
 async def find_event_id(session: Session, text: str) -> str:
     _, digits = _read(text, "evt", "evt", full=_UUID_DIGITS)
     if digits is None:
         return text.strip()
-    rows = await session.all(
+    rows = await session.rows(
+        Candidate,
         "events_by_prefix",
         low=UUID(digits.ljust(_UUID_DIGITS, "0")),
         high=UUID(digits.ljust(_UUID_DIGITS, "f")),
         limit=_CANDIDATES + 1,
     )
-    row = _only(rows, text, what="event", by="mcp-memory events search")
-    return str(row["id"])
+    return _only(rows, text, what="event", by="mcp-memory events search")
 
 
 async def find_job_id(session: Session, text: str) -> UUID:
     _, digits = _read(text, "job", "job", full=_UUID_DIGITS)
     if digits is None:
         return ids.parse_uuid("job_id", text.strip())
-    rows = await session.all(
+    rows = await session.rows(
+        Candidate,
         "jobs_by_prefix",
         low=UUID(digits.ljust(_UUID_DIGITS, "0")),
         high=UUID(digits.ljust(_UUID_DIGITS, "f")),
         limit=_CANDIDATES + 1,
     )
-    row = _only(rows, text, what="job", by="mcp-memory jobs list")
-    return UUID(str(row["id"]))
+    return UUID(_only(rows, text, what="job", by="mcp-memory jobs list"))
 
 
 def _read(text: str, *kinds: str, full: int = ids.DIGITS) -> tuple[str | None, str | None]:
@@ -97,14 +107,14 @@ def _range(kind: str, digits: str) -> dict[str, object]:
     }
 
 
-def _only(rows: list[Row], text: str, *, what: str, by: str) -> Row:
+def _only(rows: Sequence[Candidate], text: str, *, what: str, by: str) -> str:
     if not rows:
         raise NotFound(f"There is no {what} whose id begins with {text!r}. `{by}` shows the ids.")
     if len(rows) > 1:
-        named = "; ".join(f"{row['id']} {row['name'] or ''}".rstrip() for row in rows[:_CANDIDATES])
+        named = "; ".join(f"{row.id} {row.name or ''}".rstrip() for row in rows[:_CANDIDATES])
         more = " …" if len(rows) > _CANDIDATES else ""
         raise InvalidInput(
             f"{text!r} may mean more than one {what}. Give more of the id: {named}{more}",
-            details={"candidates": [str(row["id"]) for row in rows[:_CANDIDATES]]},
+            details={"candidates": [row.id for row in rows[:_CANDIDATES]]},
         )
-    return rows[0]
+    return rows[0].id

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from uuid import UUID
 
-from memory_core.kernel.database import Database, Row
+from memory_core.kernel.database import Database
 from memory_core.kernel.errors import Conflict, NotFound
 from memory_core.log import origin
 from memory_core.queue.jobs import LEASE_SECONDS
@@ -11,7 +11,8 @@ from memory_core.queue.jobs import LEASE_SECONDS
 
 @dataclass(frozen=True, slots=True)
 class Cancellation:
-    job: Row
+    job_id: UUID
+    status: str
     message: str
 
 
@@ -21,18 +22,22 @@ async def cancel(database: Database, job_id: UUID) -> Cancellation:
     by = origin.current()
     async with database.transaction() as session:
         await session.run("act_as", who=by.user_id or by.actor_id or by.source)
-        row = await session.one("cancel_job", job_id=job_id, lease=LEASE_SECONDS)
-        if row is None:
-            row = await session.one("job_by_id", job_id=job_id)
-            if row is None:
+        status = await session.maybe(str, "cancel_job", job_id=job_id, lease=LEASE_SECONDS)
+        if status is None:
+            status = await session.maybe(str, "status_of_job", job_id=job_id)
+            if status is None:
                 raise NotFound(f"There is no job {job_id}.", details={"job_id": str(job_id)})
-            if row["status"] != "CANCELED":
+            if status != "CANCELED":
                 raise Conflict(
-                    f"The job is {row['status']} already; there is nothing to cancel.",
-                    details={"job_id": str(job_id), "status": row["status"]},
+                    f"The job is {status} already; there is nothing to cancel.",
+                    details={"job_id": str(job_id), "status": status},
                 )
-    if row["status"] == "CANCELED":
-        return Cancellation(row, "The job is canceled; event_reextract asks for it again.")
+    if status == "CANCELED":
+        return Cancellation(
+            job_id, status, "The job is canceled; event_reextract asks for it again."
+        )
     return Cancellation(
-        row, "Its run stops working on it at the next safe point; nothing of it will be stored."
+        job_id,
+        status,
+        "Its run stops working on it at the next safe point; nothing of it will be stored.",
     )

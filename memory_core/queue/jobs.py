@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from memory_core.kernel.database import Database, Row, Session
+from memory_core.kernel.database import Database, Session
 from memory_core.kernel.errors import ErrorCode, MemoryFault, ProviderFault
 from memory_core.queue.answers import Answers
 from memory_core.queue.asking import asked
@@ -62,7 +62,7 @@ class Job:
     generation: int
     origin: str  # what asked
     answers: Answers
-    run_id: str
+    run_id: str  # of the run that holds it
     token_count: int = 0
     requested_at: datetime | None = None
     backoff_policy: str = "exp"
@@ -73,6 +73,47 @@ class Job:
     def answers_since(self) -> datetime | None:
         """Only answers given since then will do; None: whatever is known will do."""
         return self.requested_at if self.answers is Answers.NEW else None
+
+
+@dataclass(frozen=True, slots=True)
+class JobSummary:
+    job_id: UUID
+    artifact_uid: str
+    revision_id: str
+    status: str
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimableJob:
+    """A job that a run may be requested for."""
+
+    job_id: UUID
+    generation: int
+    attempts: int
+    last_error_code: str | None
+    partition_key: str
+    artifact_uid: str
+    backfill_id: UUID | None
+    priority: int
+    trace_id: str | None
+    # Of the run that was requested for this attempt, if one was.
+    run_key: str | None
+    requested_seconds_ago: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class StuckRun:
+    run_id: str
+    jobs: int
+    seconds: float  # since it last got on with one of them
+
+
+@dataclass(frozen=True, slots=True)
+class StoredEvents:
+    """How many events a run stored of a revision."""
+
+    partition_key: str
+    events: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,23 +162,19 @@ async def claim(
         await session.run("end_hopeless_jobs", keys=keys, lease=LEASE_SECONDS)
         if asked_by is not None:
             await _reopen(session, keys, asked_by, answers, max_attempts)
-        rows = await session.all(
+        claimed = await session.rows(
+            Job,
             "claim_jobs",
             keys=keys,
             run_id=run_id,
+            answers=answers.value,
             lease=LEASE_SECONDS,
             **reach(versions, by_hand=asked_by is not None),
         )
-        await session.run("forget_requests", job_ids=[row["job_id"] for row in rows])
+        await session.run("forget_requests", job_ids=[job.job_id for job in claimed])
         await session.run("tell_of_waiting_jobs")
-    log.info("claimed run_id=%s jobs=%d of=%d", run_id, len(rows), len(keys))
-    return [_claimed(row, run_id, answers) for row in rows]
-
-
-def _claimed(row: Row, run_id: str, asked_for: Answers) -> Job:
-    requested = Answers.NEW if row.pop("bypass_cache") else Answers.KNOWN
-    answers = asked_for if asked_for is Answers.STORED else requested
-    return Job(**row, answers=answers, run_id=run_id)
+    log.info("claimed run_id=%s jobs=%d of=%d", run_id, len(claimed), len(keys))
+    return claimed
 
 
 async def _reopen(
@@ -152,6 +189,14 @@ async def _reopen(
         lease=LEASE_SECONDS,
         **request,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Heartbeat:
+    """A job that a run holds."""
+
+    job_id: UUID
+    canceled: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,27 +215,28 @@ async def heartbeat(
 ) -> Held:
     """Refresh the leases. `progressed`: jobs that got on since the last heartbeat."""
     async with database.session() as session:
-        rows = await session.all(
+        beats = await session.rows(
+            Heartbeat,
             "heartbeat_jobs",
             run_id=run_id,
             job_ids=list(job_ids),
             progressed=list(progressed),
         )
     return Held(
-        frozenset(row["job_id"] for row in rows),
-        frozenset(row["job_id"] for row in rows if row["canceled"]),
+        frozenset(beat.job_id for beat in beats),
+        frozenset(beat.job_id for beat in beats if beat.canceled),
     )
 
 
 async def hold(session: Session, job: Job) -> None:
     """Lock the job's row for the final transaction; raises LeaseLost when it is not ours, and
     JobCanceled when it is to end without a result."""
-    held = await session.one(
-        "hold_job", job_id=job.job_id, run_id=job.run_id, generation=job.generation
+    is_canceled = await session.maybe(
+        bool, "hold_job", job_id=job.job_id, run_id=job.run_id, generation=job.generation
     )
-    if held is None:
+    if is_canceled is None:
         raise LeaseLost(f"job {job.job_id} is no longer held by run {job.run_id}")
-    if held["canceled"]:
+    if is_canceled:
         raise JobCanceled(f"job {job.job_id} was canceled")
 
 
@@ -209,7 +255,8 @@ async def fail(database: Database, job: Job, error: MemoryFault) -> Failure | No
         code = ErrorCode.MAX_ATTEMPTS_EXCEEDED.value
         message = f"Gave up after {job.attempts} attempts. Last cause: {error.code}: {message}"
     async with database.session() as session:
-        row = await session.one(
+        status = await session.maybe(
+            str,
             "fail_job",
             job_id=job.job_id,
             run_id=job.run_id,
@@ -219,24 +266,25 @@ async def fail(database: Database, job: Job, error: MemoryFault) -> Failure | No
             code=code,
             message=printable(message, _MESSAGE_LIMIT),
         )
-    return None if row is None else Failure(row["status"], code, message)
+    return None if status is None else Failure(status, code, message)
 
 
 async def cancel_held(database: Database, job: Job) -> bool:
     """End a job that is to be canceled, once nothing works on it any more."""
     async with database.session() as session:
-        row = await session.one(
+        ended = await session.run(
             "cancel_held_job", job_id=job.job_id, run_id=job.run_id, generation=job.generation
         )
-    return row is not None
+    return bool(ended)
 
 
 async def release_run(
     database: Database, run_id: str, reason: str, code: str = RUN_DIED
-) -> list[Row]:
+) -> list[JobSummary]:
     """Give back at once what a dead run held."""
     async with database.session() as session:
-        return await session.all(
+        return await session.rows(
+            JobSummary,
             "release_jobs",
             run_id=run_id,
             code=code,
@@ -247,20 +295,21 @@ async def release_run(
 async def silent_runs(database: Database, run_ids: Sequence[str]) -> set[str]:
     """Those of these runs that neither claimed nor held nor ended a job for a whole lease."""
     async with database.session() as session:
-        rows = await session.all("silent_runs", run_ids=list(run_ids), lease=LEASE_SECONDS)
-    return {row["run_id"] for row in rows}
+        return set(
+            await session.values(str, "silent_runs", run_ids=list(run_ids), lease=LEASE_SECONDS)
+        )
 
 
-async def stuck_runs(database: Database, minutes: float) -> list[Row]:
-    """Runs that are alive and have not got on with any of their jobs for so long."""
+async def stuck_runs(database: Database, minutes: float) -> list[StuckRun]:
+    """Runs that are alive and have not got on with any of their jobs for these minutes."""
     async with database.session() as session:
-        return await session.all("stuck_runs", seconds=minutes * 60, lease=LEASE_SECONDS)
+        return await session.rows(StuckRun, "stuck_runs", seconds=minutes * 60, lease=LEASE_SECONDS)
 
 
-async def stored_by(database: Database, run_id: str) -> list[Row]:
+async def stored_by(database: Database, run_id: str) -> list[StoredEvents]:
     """Revisions whose events a run stored, by partition key."""
     async with database.session() as session:
-        return await session.all("stored_by_run", run_id=run_id)
+        return await session.rows(StoredEvents, "stored_by_run", run_id=run_id)
 
 
 async def claimable(
@@ -269,13 +318,14 @@ async def claimable(
     *,
     versions: Versions | None = None,
     now: datetime | None = None,
-) -> list[Row]:
+) -> list[ClaimableJob]:
     """What the sensor may request runs for, in the order in which it is worked on (docs/jobs.md has
     the rule). With the run that was asked for it, and how long ago, where one was. `now`: another
     moment than the present one."""
     async with database.session() as session:
-        tenants = [row["tenant_id"] for row in await session.all("tenants_in_queue")]
-        return await session.all(
+        tenants = await session.values(UUID, "tenants_in_queue")
+        return await session.rows(
+            ClaimableJob,
             "claimable_jobs",
             lease=LEASE_SECONDS,
             limit=limit,
@@ -291,15 +341,15 @@ def _share(limit: int, tenants: int) -> int:
     return limit if tenants <= 1 else min(limit, -(-4 * limit // tenants))
 
 
-async def remember_requests(database: Database, asked: Sequence[tuple[Row, str]]) -> None:
-    """Of each row of `claimable`, the key of the run that was asked for it: the next look at the
+async def remember_requests(database: Database, asked: Sequence[tuple[ClaimableJob, str]]) -> None:
+    """Of each claimable job, the key of the run that was asked for it: the next look at the
     queue sees it, until the job is claimed."""
     async with database.session() as session:
         await session.run(
             "remember_requests",
-            job_ids=[row["job_id"] for row, _ in asked],
-            generations=[row["generation"] for row, _ in asked],
-            attempts=[row["attempts"] for row, _ in asked],
+            job_ids=[job.job_id for job, _ in asked],
+            generations=[job.generation for job, _ in asked],
+            attempts=[job.attempts for job, _ in asked],
             run_keys=[run_key for _, run_key in asked],
         )
 

@@ -4,10 +4,10 @@ import base64
 import binascii
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal
+from typing import Any, Literal
 from uuid import UUID
 
-from memory_core.kernel.database import Database, Row
+from memory_core.kernel.database import Database, Session
 from memory_core.kernel.errors import InvalidInput
 
 JobState = Literal["PENDING", "PROCESSING", "DONE", "FAILED", "CANCELED"]
@@ -15,34 +15,117 @@ HISTORY_SHOWN = 50
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
-    jobs: list[Row]
+class ListedJob:
+    job_id: UUID
+    artifact_uid: str
+    revision_id: str
+    title: str | None
+    status: str
+    attempts: int
+    max_attempts: int
+    priority: int
+    origin: str
+    requested_by: str | None
+    created_at: datetime
+    finished_at: datetime | None
+    last_error_code: str | None
+    last_error_message: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class RecentJob:
+    """A job as an operator sees it, of any tenant."""
+
+    job_id: UUID
+    status: str
+    attempts: int
+    max_attempts: int
+    last_error_code: str | None
+    last_error_message: str | None
+    updated_at: datetime
+    origin: str
+    artifact_uid: str
+    revision_id: str
+    title: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class JobDetails:
+    job_id: UUID
+    artifact_uid: str
+    revision_id: str
+    status: str
+    attempts: int
+    max_attempts: int
+    created_at: datetime
+    updated_at: datetime
+    locked_by: str | None
+    locked_at: datetime | None
+    last_error_code: str | None
+    last_error_message: str | None
+    next_run_at: datetime
+    origin: str
+    requested_by: str | None
+    priority: int
+    backoff_policy: str
+    idempotency_key: str | None
+    started_at: datetime | None
+    finished_at: datetime | None
+    cancel_requested_at: datetime | None
+    trace_id: str | None
+    generation: int
+    backfill_id: UUID | None
+    extracted: dict[str, Any] | None  # how the events that are there now were made
+
+
+@dataclass(frozen=True, slots=True)
+class JobTransition:
+    ts: datetime
+    prev_status: str | None
+    next_status: str
+    detail: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class JobPage:
+    jobs: list[ListedJob]
     next_cursor: str | None  # None: these were the last
+
+
+@dataclass(frozen=True, slots=True)
+class StatusCount:
+    status: str
+    jobs: int
+
+
+async def count_by_status(session: Session) -> dict[str, int]:
+    counts = await session.rows(StatusCount, "count_jobs_by_status")
+    return {count.status: count.jobs for count in counts}
 
 
 async def page_of_jobs(
     database: Database, *, status: JobState | None = None, limit: int, cursor: str | None = None
-) -> Page:
+) -> JobPage:
     """The newest first. Jobs that come meanwhile do not move the pages that follow."""
     before, before_id = _read(cursor) if cursor else (None, None)
     place = {"before": before, "before_id": before_id, "limit": limit + 1}
     async with database.session() as session:
         if status is None:
-            rows = await session.all("page_of_all_jobs", **place)
+            rows = await session.rows(ListedJob, "page_of_all_jobs", **place)
         else:
-            rows = await session.all("page_of_jobs_in_state", status=status, **place)
+            rows = await session.rows(ListedJob, "page_of_jobs_in_state", status=status, **place)
     shown = rows[:limit]
-    return Page(shown, _written(shown[-1]) if len(rows) > limit else None)
+    return JobPage(shown, _written(shown[-1]) if len(rows) > limit else None)
 
 
-async def history_of(database: Database, job_id: UUID) -> list[Row]:
+async def history_of(database: Database, job_id: UUID) -> list[JobTransition]:
     """The last transitions, oldest first."""
     async with database.session() as session:
-        return await session.all("job_history", job_id=job_id, limit=HISTORY_SHOWN)
+        return await session.rows(JobTransition, "job_history", job_id=job_id, limit=HISTORY_SHOWN)
 
 
-def _written(row: Row) -> str:
-    place = f"{row['created_at'].isoformat()} {row['job_id']}"
+def _written(job: ListedJob) -> str:
+    place = f"{job.created_at.isoformat()} {job.job_id}"
     return base64.urlsafe_b64encode(place.encode()).decode().rstrip("=")
 
 

@@ -1,18 +1,26 @@
 """The states of a job and the ways between them, as the database has them, and as a picture."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
-from memory_core.kernel.database import Row, Session
-
-
-async def transitions(session: Session) -> list[Row]:
-    return await session.all("job_transitions")
+from memory_core.kernel.database import Session
 
 
-def picture(rows: Sequence[Row]) -> str:
+@dataclass(frozen=True, slots=True)
+class AllowedTransition:
+    prev_status: str | None  # None: the job is new
+    next_status: str
+    meaning: str
+
+
+async def transitions(session: Session) -> list[AllowedTransition]:
+    return await session.rows(AllowedTransition, "job_transitions")
+
+
+def picture(rows: Sequence[AllowedTransition]) -> str:
     """A state diagram in Mermaid."""
     lines = ["stateDiagram-v2"]
     for row in rows:
-        start = row["prev_status"] or "[*]"
-        lines.append(f"    {start} --> {row['next_status']}: {row['meaning'].replace(':', ' –')}")
+        start = row.prev_status or "[*]"
+        lines.append(f"    {start} --> {row.next_status}: {row.meaning.replace(':', ' –')}")
     return "\n".join(lines)

@@ -13,6 +13,7 @@ from memory_core.kernel.database import Database
 from memory_core.kernel.errors import MemoryFault
 from memory_core.kernel.orchestrator import Orchestrator
 from memory_core.log.lag import read_lags
+from memory_core.queue.listing import count_by_status
 
 State = Literal["up", "down", "unknown"]
 C = TypeVar("C", bound="Check")
@@ -104,7 +105,7 @@ async def _timed(kind: type[C], question: Awaitable[dict[str, Any]]) -> C:
 
 async def _postgres(database: Database) -> dict[str, Any]:
     async with database.session() as session:
-        await session.one("ping")
+        await session.run("ping")
     return {}
 
 
@@ -115,8 +116,8 @@ async def _chroma(heartbeat: Callable[[], Awaitable[Any]]) -> dict[str, Any]:
 
 async def _queue(database: Database) -> dict[str, Any]:
     async with database.session() as session:
-        rows = await session.all("count_jobs_by_status")
-    return {row["status"].lower(): row["jobs"] for row in rows}
+        counts = await count_by_status(session)
+    return {status.lower(): jobs for status, jobs in counts.items()}
 
 
 async def _log(database: Database) -> dict[str, Any]:

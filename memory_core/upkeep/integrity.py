@@ -4,11 +4,13 @@ Each check names its offenders. They run as asset checks in production, each on 
 and in `mcp-memory doctor`.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
+from uuid import UUID
 
+from memory_core.events.checks import BrokenEvidence
 from memory_core.index import comparing
-from memory_core.kernel.database import Row, Session
+from memory_core.kernel.database import Session
 from memory_core.log.appending import append
 from memory_core.log.change import ChangeType, of_artifact
 from memory_core.log.lag import read_lags
@@ -35,6 +37,63 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
+class Offender:
+    """A row that breaks a rule."""
+
+    total: int  # of such rows
+
+
+@dataclass(frozen=True, slots=True)
+class NamedOffender(Offender):
+    id: str
+
+    def __str__(self) -> str:
+        return self.id
+
+
+@dataclass(frozen=True, slots=True)
+class EventOffender(Offender):
+    event_id: UUID
+    artifact_uid: str
+    revision_id: str
+
+    def __str__(self) -> str:
+        return f"{self.event_id} {self.artifact_uid} {self.revision_id}"
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkOffender(Offender):
+    chunk_id: str
+    artifact_uid: str
+    revision_id: str
+
+    def __str__(self) -> str:
+        return f"{self.chunk_id} {self.artifact_uid} {self.revision_id}"
+
+
+@dataclass(frozen=True, slots=True)
+class AbandonedJob(Offender):
+    job_id: UUID
+    locked_by: str | None
+
+    def __str__(self) -> str:
+        return f"{self.job_id} {self.locked_by}"
+
+
+@dataclass(frozen=True, slots=True)
+class LostText(Offender):
+    """A revision whose text, or a chunk of it, is not in Postgres."""
+
+    artifact_uid: str
+    revision_id: str
+    source_system: str
+    source_id: str
+
+    def __str__(self) -> str:
+        return f"{self.artifact_uid} {self.revision_id}"
+
+
+@dataclass(frozen=True, slots=True)
 class Repair:
     mended: int = 0
     awaited: int = 0  # revisions whose events are right once they are extracted again
@@ -51,47 +110,48 @@ class Check:
     repair: Callable[[Runtime], Awaitable[Repair]]
 
 
-async def _rows(runtime: Runtime, query: str, **parameters: object) -> list[Row]:
-    async with runtime.database.session() as session:
-        return await session.all(query, **parameters)
-
-
-def _finding(rows: list[Row], *columns: str) -> Finding:
-    return Finding(
-        rows[0]["total"] if rows else 0,
-        [" ".join(str(row[column]) for column in columns) for row in rows],
-    )
+def _finding(offenders: Sequence[Offender | BrokenEvidence]) -> Finding:
+    return Finding(offenders[0].total if offenders else 0, [str(one) for one in offenders])
 
 
 async def _texts(runtime: Runtime) -> Finding:
-    rows = await _rows(runtime, "find_revisions_without_text", limit=OFFENDERS_SHOWN)
-    return _finding(rows, "artifact_uid", "revision_id")
+    async with runtime.database.session() as session:
+        return _finding(
+            await session.rows(LostText, "find_revisions_without_text", limit=OFFENDERS_SHOWN)
+        )
 
 
 async def _quotes(runtime: Runtime) -> Finding:
-    rows = await _rows(runtime, "find_broken_evidence", limit=OFFENDERS_SHOWN)
-    return _finding(rows, "event_id", "artifact_uid", "revision_id")
+    async with runtime.database.session() as session:
+        return _finding(
+            await session.rows(BrokenEvidence, "find_broken_evidence", limit=OFFENDERS_SHOWN)
+        )
 
 
 async def _evidence(runtime: Runtime) -> Finding:
-    rows = await _rows(runtime, "find_events_without_evidence", limit=OFFENDERS_SHOWN)
-    return _finding(rows, "event_id", "artifact_uid", "revision_id")
+    async with runtime.database.session() as session:
+        return _finding(
+            await session.rows(EventOffender, "find_events_without_evidence", limit=OFFENDERS_SHOWN)
+        )
 
 
 async def _latest(runtime: Runtime) -> Finding:
-    rows = await _rows(runtime, "find_artifacts_without_one_latest", limit=OFFENDERS_SHOWN)
-    return _finding(rows, "artifact_uid")
+    async with runtime.database.session() as session:
+        return _finding(
+            await session.rows(
+                NamedOffender, "find_artifacts_without_one_latest", limit=OFFENDERS_SHOWN
+            )
+        )
 
 
 async def _steps(runtime: Runtime) -> Finding:
-    events = _finding(
-        await _rows(runtime, "find_events_out_of_step", limit=OFFENDERS_SHOWN),
-        *("event_id", "artifact_uid", "revision_id"),
-    )
-    chunks = _finding(
-        await _rows(runtime, "find_chunks_out_of_step", limit=OFFENDERS_SHOWN),
-        *("chunk_id", "artifact_uid", "revision_id"),
-    )
+    async with runtime.database.session() as session:
+        events = _finding(
+            await session.rows(EventOffender, "find_events_out_of_step", limit=OFFENDERS_SHOWN)
+        )
+        chunks = _finding(
+            await session.rows(ChunkOffender, "find_chunks_out_of_step", limit=OFFENDERS_SHOWN)
+        )
     offenders = [*events.offenders, *chunks.offenders][:OFFENDERS_SHOWN]
     return Finding(events.total + chunks.total, offenders)
 
@@ -100,18 +160,23 @@ async def _words(runtime: Runtime) -> Finding:
     """The indexes of words read other tables. A parallel restore of an old dump may have built them
     before those were filled."""
     async with runtime.database.transaction() as session:
-        await session.one("ask_indexes")
-        chunks = _finding(await session.all("find_chunks_not_found", sample=SAMPLE), "id")
-        events = _finding(await session.all("find_events_not_found", sample=SAMPLE), "id")
+        await session.run("ask_indexes")
+        chunks = _finding(await session.rows(NamedOffender, "find_chunks_not_found", sample=SAMPLE))
+        events = _finding(await session.rows(NamedOffender, "find_events_not_found", sample=SAMPLE))
     offenders = [*chunks.offenders, *events.offenders][:OFFENDERS_SHOWN]
     return Finding(chunks.total + events.total, offenders)
 
 
 async def _leases(runtime: Runtime) -> Finding:
-    rows = await _rows(
-        runtime, "find_abandoned_jobs", lease=ABANDONED_SECONDS, limit=OFFENDERS_SHOWN
-    )
-    return _finding(rows, "job_id", "locked_by")
+    async with runtime.database.session() as session:
+        return _finding(
+            await session.rows(
+                AbandonedJob,
+                "find_abandoned_jobs",
+                lease=ABANDONED_SECONDS,
+                limit=OFFENDERS_SHOWN,
+            )
+        )
 
 
 async def _index(runtime: Runtime) -> Finding:
@@ -125,12 +190,13 @@ async def _index(runtime: Runtime) -> Finding:
 async def _extract_again(runtime: Runtime) -> Repair:
     """Revisions whose events are not proved are extracted again; that replaces the broken rows."""
     async with runtime.database.transaction() as session:
-        rows = await session.all("find_broken_evidence", limit=None)
-        rows += await session.all("find_events_without_evidence", limit=None)
-        broken = dict.fromkeys((row["artifact_uid"], row["revision_id"]) for row in rows)
-        lost = await session.all("revisions_without_text", **_named(broken))
-        for row in lost:
-            broken.pop((row["artifact_uid"], row["revision_id"]), None)
+        unproved = await session.rows(BrokenEvidence, "find_broken_evidence", limit=None)
+        without = await session.rows(EventOffender, "find_events_without_evidence", limit=None)
+        offenders: list[BrokenEvidence | EventOffender] = [*unproved, *without]
+        broken = dict.fromkeys((one.artifact_uid, one.revision_id) for one in offenders)
+        lost = await session.rows(LostText, "revisions_without_text", **_named(broken))
+        for text in lost:
+            broken.pop((text.artifact_uid, text.revision_id), None)
         request = asked_under(runtime.settings, "repair")
         await session.run(
             "ensure_jobs_of_revisions",
@@ -147,19 +213,20 @@ async def _extract_again(runtime: Runtime) -> Repair:
         )
     return Repair(
         awaited=len(broken),
-        beyond=[_lost_text(row) for row in lost],
+        beyond=[_lost_text(text) for text in lost],
     )
 
 
 async def _name_lost_texts(runtime: Runtime) -> Repair:
-    rows = await _rows(runtime, "find_revisions_without_text", limit=None)
-    return Repair(beyond=[_lost_text(row) for row in rows])
+    async with runtime.database.session() as session:
+        lost = await session.rows(LostText, "find_revisions_without_text", limit=None)
+    return Repair(beyond=[_lost_text(text) for text in lost])
 
 
-def _lost_text(row: Row) -> str:
-    source = " ".join(filter(None, (row["source_system"], row["source_id"])))
+def _lost_text(text: LostText) -> str:
+    source = " ".join(filter(None, (text.source_system, text.source_id)))
     return (
-        f"the text of {row['artifact_uid']} {row['revision_id']} ({source}) is gone: ingest the "
+        f"the text of {text} ({source}) is gone: ingest the "
         "same content from the same source again, or restore a backup of Postgres"
     )
 
@@ -172,8 +239,9 @@ def _named(revisions: dict[tuple[str, str], None]) -> dict[str, list[str]]:
 
 
 async def _newest_is_latest(runtime: Runtime) -> Repair:
-    rows = await _rows(runtime, "find_artifacts_without_one_latest", limit=None)
-    uids = [row["artifact_uid"] for row in rows]
+    async with runtime.database.session() as session:
+        wrong = await session.rows(NamedOffender, "find_artifacts_without_one_latest", limit=None)
+    uids = [artifact.id for artifact in wrong]
     async with runtime.database.transaction() as session:
         await session.run("lock_artifacts", uids=uids)
         # First down, then up: at no time are there two.
@@ -185,10 +253,10 @@ async def _newest_is_latest(runtime: Runtime) -> Repair:
 
 async def _into_step(runtime: Runtime) -> Repair:
     async with runtime.database.transaction() as session:
-        rows = await session.all("bring_events_into_step")
+        uids = await session.values(str, "bring_events_into_step")
         names = ("drop_superseded_chunks", "enter_missing_chunks")
-        mended = len(rows) + sum([await session.run(name) for name in names])
-        await _append_repairs(session, sorted({row["artifact_uid"] for row in rows}))
+        mended = len(uids) + sum([await session.run(name) for name in names])
+        await _append_repairs(session, sorted(set(uids)))
     return Repair(mended)
 
 

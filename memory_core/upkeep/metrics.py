@@ -1,8 +1,8 @@
 """How the pipeline does: the figures that an operator watches over time."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
-from memory_core.kernel.database import Database
+from memory_core.kernel.database import Database, columns
 from memory_core.kernel.prices import Price
 from memory_core.log.lag import read_lags
 
@@ -60,22 +60,19 @@ class _Spent:
 
 async def read_metrics(database: Database, prices: dict[str, Price]) -> Metrics:
     async with database.session() as session:
-        work = await session.row(_Work, "metrics_of_work")
-        calls = await session.row(_Calls, "metrics_of_calls")
+        work = await session.only(_Work, "metrics_of_work")
+        calls = await session.only(_Calls, "metrics_of_calls")
         spent = await session.rows(_Spent, "tokens_by_model")
-        queue = await session.row(_Queue, "metrics_of_queue")
-    assert work is not None
-    assert calls is not None
-    assert queue is not None
+        queue = await session.only(_Queue, "metrics_of_queue")
     known = [row for row in spent if row.model in prices]
     costs = (prices[row.model].of(row.prompt_tokens, row.completion_tokens) for row in known)
     # Where a model in use has no price, a sum would be too low: none is told.
     lags = await read_lags(database)
     cost = round(sum(costs, 0.0), 4) if prices and len(known) == len(spent) else None
     return Metrics(
-        **asdict(work),
-        **asdict(calls),
-        **asdict(queue),
+        **columns(work),
+        **columns(calls),
+        **columns(queue),
         cost_per_day=cost,
         log_lag_changes=max((lag.changes for lag in lags), default=0),
         log_lag_seconds=round(max((lag.seconds for lag in lags), default=0.0), 3),
@@ -86,11 +83,10 @@ async def read_metrics(database: Database, prices: dict[str, Price]) -> Metrics:
 async def oldest_pending_seconds(database: Database) -> float:
     """How long the document waits that waits longest for its events."""
     async with database.session() as session:
-        queue = await session.row(_Queue, "metrics_of_queue")
-    assert queue is not None
+        queue = await session.only(_Queue, "metrics_of_queue")
     return queue.oldest_pending_seconds
 
 
 async def any_document_is_done(database: Database) -> bool:
     async with database.session() as session:
-        return await session.one("first_job_done") is not None
+        return await session.value(bool, "any_job_done")

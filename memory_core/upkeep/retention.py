@@ -13,7 +13,7 @@ from uuid import UUID
 from memory_core.artifacts.deletion import delete_uid
 from memory_core.events.commitments import Commitment, judge
 from memory_core.kernel import principal
-from memory_core.kernel.database import Database, Row, Session
+from memory_core.kernel.database import Database, Session
 from memory_core.kernel.errors import NotFound, PostgresUnavailable
 from memory_core.kernel.orchestrator import Orchestrator
 from memory_core.log.change import ChangeType
@@ -37,6 +37,13 @@ class Expired:
     due: datetime | None  # None: its promises are resolved
 
 
+@dataclass(frozen=True, slots=True)
+class Candidate(Expired):
+    """A document whose time is over, or one that is kept until its promises are resolved."""
+
+    promises: list[UUID]
+
+
 @dataclass(slots=True)
 class Outcome:
     found: list[Expired] = field(default_factory=list)
@@ -51,11 +58,13 @@ async def expired(
     found: list[Expired] = []
     after = ""
     while len(found) < most:
-        page = await session.all("retention_candidates", now=now, after=after, uid=uid, limit=_PAGE)
+        page = await session.rows(
+            Candidate, "retention_candidates", now=now, after=after, uid=uid, limit=_PAGE
+        )
         found += await _run_out(session, page, now)
         if len(page) < _PAGE:
             break
-        after = page[-1]["artifact_uid"]
+        after = page[-1].artifact_uid
     return found[:most]
 
 
@@ -105,27 +114,20 @@ async def _delete(
     return True
 
 
-async def _run_out(session: Session, page: list[Row], now: datetime) -> list[Expired]:
-    promises = [id_ for row in page for id_ in row["promises"]]
+async def _run_out(session: Session, page: list[Candidate], now: datetime) -> list[Expired]:
+    promises = [id_ for candidate in page for id_ in candidate.promises]
     judged = await judge(session, promises, now) if promises else []
     by_id = {one.event["event_id"]: one for one in judged}
     return [
-        Expired(
-            row["artifact_uid"],
-            row["tenant_id"],
-            row["policy"],
-            row["title"],
-            row["source_system"],
-            row["due"],
-        )
-        for row in page
-        if row["due"] is not None
-        or await _is_resolved(session, row, [by_id.get(id_) for id_ in row["promises"]])
+        candidate
+        for candidate in page
+        if candidate.due is not None
+        or await _is_resolved(session, candidate, [by_id.get(id_) for id_ in candidate.promises])
     ]
 
 
 async def _is_resolved(
-    session: Session, row: Row, commitments: Iterable[Commitment | None]
+    session: Session, candidate: Candidate, commitments: Iterable[Commitment | None]
 ) -> bool:
     """All were done, as documents tell that the owner of this one may see: the system, which
     judges, sees those of all tenants and users."""
@@ -135,6 +137,6 @@ async def _is_resolved(
             return False
         reports.add(one.fulfilled_by["artifact_uid"])
     seen = await session.values(
-        str, "reports_owner_sees", uid=row["artifact_uid"], reports=sorted(reports)
+        str, "reports_owner_sees", uid=candidate.artifact_uid, reports=sorted(reports)
     )
     return reports <= set(seen)

@@ -12,9 +12,7 @@ async def rebuild(database: Database) -> int:
     """Makes one row of what each change added since the last time, and repairs what was
     changed by hand. Returns the number of passages that searches go through."""
     async with database.session() as session:
-        row = await session.one("rebuild_passage_statistics")
-    assert row is not None
-    passages = int(row["passages"])
+        passages = await session.value(int, "rebuild_passage_statistics")
     await vocabulary.fold_all(database)
     async with database.session() as session:
         await session.run("forget_unused_words")

@@ -317,7 +317,7 @@ ORDER BY t.position;
 
 -- name: trials_after
 -- Trials that ended after the last one shown, but not those that show themselves.
-SELECT trial_id, finished_at FROM prompt_trial
+SELECT trial_id FROM prompt_trial
 WHERE finished_at IS NOT NULL AND requested_by <> 'ui'
   AND (%(finished_at)s::timestamptz IS NULL
        OR (finished_at, trial_id) > (%(finished_at)s::timestamptz, %(trial_id)s::uuid))

@@ -6,8 +6,7 @@ CROSS JOIN LATERAL broken_evidence(wanted.artifact_uid, wanted.revision_id);
 -- name: find_broken_evidence
 -- Over the whole database: quotes that are not the text at their offsets, are too long, or whose
 -- text is gone.
-SELECT evidence_id, event_id, artifact_uid, revision_id, start_char, end_char,
-       count(*) OVER () AS total
+SELECT count(*) OVER () AS total, event_id, artifact_uid, revision_id, start_char, end_char
 FROM (
     SELECT v.*
     FROM (SELECT DISTINCT artifact_uid, revision_id FROM event_evidence) r
@@ -20,13 +19,13 @@ FROM (
 LIMIT %(limit)s;
 
 -- name: find_events_without_evidence
-SELECT e.event_id, e.artifact_uid, e.revision_id, count(*) OVER () AS total
+SELECT count(*) OVER () AS total, e.event_id, e.artifact_uid, e.revision_id
 FROM semantic_event e
 WHERE NOT EXISTS (SELECT 1 FROM event_evidence v WHERE v.event_id = e.event_id)
 LIMIT %(limit)s;
 
 -- name: find_artifacts_without_one_latest
-SELECT artifact_uid, count(*) FILTER (WHERE is_latest) AS latest, count(*) OVER () AS total
+SELECT count(*) OVER () AS total, artifact_uid AS id
 FROM artifact_revision
 GROUP BY artifact_uid HAVING count(*) FILTER (WHERE is_latest) <> 1
 LIMIT %(limit)s;
@@ -59,7 +58,7 @@ WHERE r.artifact_uid = newest.artifact_uid AND r.revision_id = newest.revision_i
 -- name: find_events_out_of_step
 -- Events that count as those of a latest revision when theirs is none, or the other way round: by
 -- themselves, or by the entry that searches go through.
-SELECT e.event_id, e.artifact_uid, e.revision_id, count(*) OVER () AS total
+SELECT count(*) OVER () AS total, e.event_id, e.artifact_uid, e.revision_id
 FROM semantic_event e
 JOIN artifact_revision r USING (artifact_uid, revision_id)
 LEFT JOIN event_entry n USING (event_id)
@@ -83,7 +82,7 @@ RETURNING e.artifact_uid;
 
 -- name: find_chunks_out_of_step
 -- Chunks of latest revisions that no text search goes through, and of others that it does.
-SELECT c.chunk_id, c.artifact_uid, c.revision_id, count(*) OVER () AS total
+SELECT count(*) OVER () AS total, c.chunk_id, c.artifact_uid, c.revision_id
 FROM revision_chunk c
 JOIN artifact_revision r USING (artifact_uid, revision_id)
 LEFT JOIN chunk_entry n USING (artifact_uid, revision_id, chunk_index)
@@ -131,7 +130,7 @@ WITH sample AS MATERIALIZED (
     -- include: some_words
     AS query FROM sample s
 )
-SELECT a.chunk_id AS id, count(*) OVER () AS total FROM asked a
+SELECT count(*) OVER () AS total, a.chunk_id AS id FROM asked a
 WHERE a.query IS NOT NULL AND NOT EXISTS (
     SELECT 1
     FROM (
@@ -153,7 +152,7 @@ WITH sample AS MATERIALIZED (
     -- include: some_words
     AS query FROM sample s
 )
-SELECT a.event_id::text AS id, count(*) OVER () AS total FROM asked a
+SELECT count(*) OVER () AS total, a.event_id::text AS id FROM asked a
 WHERE a.query IS NOT NULL AND NOT EXISTS (
     SELECT 1
     FROM (
@@ -181,14 +180,14 @@ REINDEX TABLE chunk_entry;
 REINDEX TABLE event_entry;
 
 -- name: find_abandoned_jobs
-SELECT job_id, locked_by, count(*) OVER () AS total FROM event_jobs
+SELECT count(*) OVER () AS total, job_id, locked_by FROM event_jobs
 WHERE status = 'PROCESSING'
   AND (locked_at IS NULL OR locked_at < now() - make_interval(secs => %(lease)s))
 LIMIT %(limit)s;
 
 -- name: find_revisions_without_text
 -- Nor are they whole without their chunks.
-SELECT r.artifact_uid, r.revision_id, r.source_system, r.source_id, count(*) OVER () AS total
+SELECT count(*) OVER () AS total, r.artifact_uid, r.revision_id, r.source_system, r.source_id
 FROM artifact_revision r
 LEFT JOIN revision_text t USING (artifact_uid, revision_id)
 LEFT JOIN (SELECT artifact_uid, revision_id, count(*) AS chunks
@@ -198,7 +197,7 @@ ORDER BY r.artifact_uid, r.revision_id
 LIMIT %(limit)s;
 
 -- name: revisions_without_text
-SELECT r.artifact_uid, r.revision_id, r.source_system, r.source_id
+SELECT count(*) OVER () AS total, r.artifact_uid, r.revision_id, r.source_system, r.source_id
 FROM unnest(%(uids)s::text[], %(revisions)s::text[]) AS w (artifact_uid, revision_id)
 JOIN artifact_revision r USING (artifact_uid, revision_id)
 WHERE NOT EXISTS (SELECT 1 FROM revision_text t

@@ -6,7 +6,7 @@ SELECT to_regclass('dagster.event_logs') IS NOT NULL
    AND to_regclass('dagster.asset_event_tags') IS NOT NULL AS exists;
 
 -- name: partitions_of_artifact
-SELECT coalesce(array_agg(partition_key), '{}') AS keys
+SELECT partition_key
 FROM artifact_revision WHERE artifact_uid = %(uid)s AND partition_key IS NOT NULL;
 
 -- name: partitions_of_nothing

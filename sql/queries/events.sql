@@ -299,6 +299,6 @@ SELECT greatest(reltuples, 0)::bigint AS events FROM pg_class WHERE oid = 'event
 
 -- name: events_by_prefix
 -- Events whose id begins with what a person typed.
-SELECT event_id AS id, left(narrative, 60) AS name FROM semantic_event
+SELECT event_id::text AS id, left(narrative, 60) AS name FROM semantic_event
 WHERE event_id BETWEEN %(low)s AND %(high)s
 ORDER BY event_id LIMIT %(limit)s;

@@ -69,10 +69,8 @@ WITH fresh AS (
     UNION ALL
     SELECT *, 10 * row_number() OVER (ORDER BY round, turn_at, job_id) AS place FROM later
 )
-SELECT j.job_id, j.generation, j.attempts, j.last_error_code, r.partition_key,
-       r.artifact_uid, r.revision_id, j.next_run_at, j.backfill_id, j.priority, j.tenant_id,
-       j.trace_id,
-       q.run_key, extract(epoch FROM now() - q.requested_at)::float8 AS requested_seconds_ago
+SELECT j.job_id, j.generation, j.attempts, j.last_error_code, r.partition_key, r.artifact_uid,
+       j.backfill_id, j.priority, j.trace_id, q.run_key, extract(epoch FROM now() - q.requested_at)::float8 AS requested_seconds_ago
 FROM (SELECT * FROM due ORDER BY place, backfill_id IS NOT NULL LIMIT %(limit)s) j
 JOIN artifact_revision r USING (artifact_uid, revision_id)
 LEFT JOIN job_request q ON q.job_id = j.job_id AND q.generation = j.generation
@@ -156,8 +154,12 @@ WHERE r.is_latest AND (%(uid)s::text IS NULL OR r.artifact_uid = %(uid)s)
 GROUP BY 1, 2
 ORDER BY documents DESC, 1, 2;
 
--- fragment: extracted_with
--- How the events that a job's revision (j) has now were made.
+-- fragment: job_details
+-- A job (j), and how the events that its revision has now were made.
+       j.job_id, j.artifact_uid, j.revision_id, j.status, j.attempts, j.max_attempts, j.created_at,
+       j.updated_at, j.locked_by, j.locked_at, j.last_error_code, j.last_error_message,
+       j.next_run_at, j.origin, j.requested_by, j.priority, j.backoff_policy, j.idempotency_key,
+       j.started_at, j.finished_at, j.cancel_requested_at, j.trace_id, j.generation, j.backfill_id,
        (SELECT jsonb_build_object(
                    'extractor', x.extractor, 'model', x.model,
                    'prompt_version', x.extract_version, 'merge_version', x.merge_version,
@@ -167,8 +169,8 @@ ORDER BY documents DESC, 1, 2;
         WHERE x.artifact_uid = j.artifact_uid AND x.revision_id = j.revision_id) AS extracted
 
 -- name: job_of_revision
-SELECT j.*, r.is_latest,
--- include: extracted_with
+SELECT
+-- include: job_details
 FROM event_jobs j
 JOIN artifact_revision r USING (artifact_uid, revision_id)
 WHERE j.artifact_uid = %(uid)s AND j.job_type = 'extract_events'
@@ -176,20 +178,24 @@ WHERE j.artifact_uid = %(uid)s AND j.job_type = 'extract_events'
            ELSE j.revision_id = %(revision)s END;
 
 -- name: job_by_id
-SELECT j.*, r.is_latest,
--- include: extracted_with
+SELECT
+-- include: job_details
 FROM event_jobs j
-LEFT JOIN artifact_revision r USING (artifact_uid, revision_id)
 WHERE j.job_id = %(job_id)s;
 
+-- name: status_of_job
+SELECT status FROM event_jobs WHERE job_id = %(job_id)s;
+
 -- name: lock_job_of_revision
-SELECT * FROM event_jobs
-WHERE artifact_uid = %(uid)s AND revision_id = %(revision)s AND job_type = 'extract_events'
+SELECT
+-- include: job_details
+FROM event_jobs j
+WHERE j.artifact_uid = %(uid)s AND j.revision_id = %(revision)s AND j.job_type = 'extract_events'
 FOR UPDATE;
 
 -- name: job_history
 -- The last transitions of a job, oldest first.
-SELECT * FROM (
+SELECT ts, prev_status, next_status, coalesce(detail, '{}') AS detail FROM (
     SELECT id, ts, prev_status, next_status, detail FROM job_event
     WHERE job_id = %(job_id)s ORDER BY ts DESC, id DESC LIMIT %(limit)s
 ) AS last ORDER BY id;
@@ -199,7 +205,7 @@ SELECT prev_status, next_status, meaning FROM job_transition;
 
 -- name: jobs_by_prefix
 -- Jobs whose id begins with what a person typed.
-SELECT job_id AS id, status AS name FROM event_jobs
+SELECT job_id::text AS id, status AS name FROM event_jobs
 WHERE job_id BETWEEN %(low)s AND %(high)s AND tenant_id = current_tenant()
 ORDER BY job_id LIMIT %(limit)s;
 
@@ -215,6 +221,12 @@ FROM (
 LEFT JOIN artifact_revision r USING (artifact_uid, revision_id)
 ORDER BY j.updated_at DESC, j.job_id;
 
+-- fragment: listed_job
+       j.job_id, j.artifact_uid, j.revision_id, r.title, j.status, j.attempts, j.max_attempts,
+       j.priority, j.origin, j.requested_by, j.created_at, j.finished_at, j.last_error_code,
+       j.last_error_message
+FROM (
+
 -- fragment: page_of_jobs
   AND (%(before)s::timestamptz IS NULL OR (j.created_at, j.job_id) < (%(before)s, %(before_id)s))
     ORDER BY j.created_at DESC, j.job_id DESC
@@ -225,13 +237,15 @@ ORDER BY j.created_at DESC, j.job_id DESC
 
 -- name: page_of_all_jobs
 -- The newest first.
-SELECT j.*, r.title FROM (
+SELECT
+-- include: listed_job
     SELECT * FROM event_jobs j WHERE j.tenant_id = current_tenant()
 -- include: page_of_jobs
 ;
 
 -- name: page_of_jobs_in_state
-SELECT j.*, r.title FROM (
+SELECT
+-- include: listed_job
     SELECT * FROM event_jobs j WHERE j.tenant_id = current_tenant() AND j.status = %(status)s
 -- include: page_of_jobs
 ;

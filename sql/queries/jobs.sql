@@ -64,7 +64,9 @@ SET
 -- include: as_a_new_request
   , max_attempts = %(max_attempts)s, bypass_cache = %(bypass_cache)s
 WHERE j.job_id = %(job_id)s
-RETURNING *;
+RETURNING
+-- include: job_details
+;
 
 -- name: reset_failed_jobs
 -- The same for all that failed, or that failed for one reason.
@@ -75,7 +77,7 @@ SET
 WHERE j.status = 'FAILED' AND j.job_type = 'extract_events' AND j.tenant_id = current_tenant()
   AND (%(code)s::text IS NULL OR j.last_error_code = %(code)s
        OR starts_with(substring(j.last_error_message FROM 'Last cause: (.*)'), %(code)s || ':'))
-RETURNING j.job_id, j.artifact_uid, j.revision_id;
+RETURNING j.job_id, j.artifact_uid, j.revision_id, j.status;
 
 -- name: reenqueue_revisions
 -- What waits or is at work already will replace the events anyway. Answers are reused: it is not
@@ -188,8 +190,11 @@ SET status = 'PROCESSING', locked_at = now(), locked_by = %(run_id)s, attempts =
 FROM due
 WHERE j.job_id = due.job_id
 RETURNING j.job_id, j.artifact_uid, j.revision_id, due.partition_key, j.attempts, j.max_attempts,
-          j.generation, j.origin, j.requested_at, j.bypass_cache, j.backoff_policy, j.trace_id,
-          due.token_count, due.dead_run_id;
+          j.generation, j.origin,
+          CASE WHEN %(answers)s = 'stored' THEN 'stored' WHEN j.bypass_cache THEN 'new'
+               ELSE 'known' END AS answers,
+          j.locked_by AS run_id, due.token_count,
+          j.requested_at, j.backoff_policy, j.trace_id, due.dead_run_id;
 
 -- name: heartbeat_jobs
 -- A job whose last transaction is under way is locked: the others do not wait for it. No other run
@@ -210,7 +215,7 @@ WHERE locked_by = %(run_id)s AND status = 'PROCESSING' AND job_id = ANY(%(job_id
 
 -- name: hold_job
 -- Only the holder of the lease may write; the row stays locked until the transaction ends.
-SELECT job_id, cancel_requested_at IS NOT NULL AS canceled FROM event_jobs
+SELECT cancel_requested_at IS NOT NULL AS canceled FROM event_jobs
 WHERE job_id = %(job_id)s AND locked_by = %(run_id)s AND generation = %(generation)s
   AND status = 'PROCESSING'
 FOR UPDATE;
@@ -238,7 +243,7 @@ SET status = CASE WHEN cancel_requested_at IS NULL THEN 'PENDING' ELSE 'CANCELED
     locked_at = NULL, next_run_at = now(),
     last_error_code = %(code)s, last_error_message = %(message)s
 WHERE locked_by = %(run_id)s AND status = 'PROCESSING'
-RETURNING job_id, artifact_uid, revision_id, attempts;
+RETURNING job_id, artifact_uid, revision_id, status;
 
 -- name: release_abandoned_jobs
 UPDATE event_jobs
@@ -263,14 +268,13 @@ SET status = CASE WHEN
     cancel_requested_at = coalesce(j.cancel_requested_at, now())
 WHERE j.job_id = %(job_id)s AND j.status IN ('PENDING', 'PROCESSING')
   AND j.tenant_id = current_tenant()
-RETURNING *;
+RETURNING j.status;
 
 -- name: cancel_held_job
 -- By its own run, when nothing works on it any more.
 UPDATE event_jobs SET status = 'CANCELED', locked_at = NULL
 WHERE job_id = %(job_id)s AND locked_by = %(run_id)s AND generation = %(generation)s
-  AND status = 'PROCESSING' AND cancel_requested_at IS NOT NULL
-RETURNING status;
+  AND status = 'PROCESSING' AND cancel_requested_at IS NOT NULL;
 
 -- name: withdraw_waiting
 -- What backfills that were stopped still have in the queue goes back to how it stood before. What a

@@ -7,6 +7,9 @@ ON CONFLICT (tenant_id, owner, type, content_hash) DO UPDATE
         conversation_id = coalesce(excluded.conversation_id, memory.conversation_id)
 RETURNING xmax = 0 AS created;
 
+-- name: memory_exists
+SELECT EXISTS (SELECT 1 FROM memory WHERE memory_id = %(id)s) AS is_there;
+
 -- name: date_memory
 -- When it was first said, if that was earlier.
 UPDATE memory SET created_at = least(created_at, %(at)s) WHERE memory_id = %(id)s;

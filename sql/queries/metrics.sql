@@ -40,5 +40,5 @@ SELECT count(*) FILTER (WHERE status = 'PENDING') AS pending,
                 0)::float8 AS oldest_pending_seconds
 FROM event_jobs;
 
--- name: first_job_done
-SELECT 1 AS done FROM event_jobs WHERE status = 'DONE' LIMIT 1;
+-- name: any_job_done
+SELECT EXISTS (SELECT 1 FROM event_jobs WHERE status = 'DONE') AS is_done;

@@ -2,7 +2,7 @@
 -- Documents whose time is over by the labels of their latest revision, and those kept until their
 -- promises are resolved, with these promises. In the order of their uids, after the one given; or
 -- one document alone.
-SELECT r.artifact_uid, r.revision_id, r.tenant_id, r.retention_policy AS policy, r.title,
+SELECT r.artifact_uid, r.tenant_id, r.retention_policy AS policy, r.title,
        r.source_system, d.due, p.promises
 FROM artifact_revision r
 CROSS JOIN LATERAL (

@@ -56,7 +56,7 @@ async def load(runtime: Runtime) -> None:
 
 async def extract_pending(runtime: Runtime, run_id: str = "test-run") -> None:
     due = await jobs.claimable(runtime.database, 1000)
-    claimed = await jobs.claim(runtime.database, [row["partition_key"] for row in due], run_id)
+    claimed = await jobs.claim(runtime.database, [job.partition_key for job in due], run_id)
     async with open_engine(runtime.settings, runtime.database) as engine:
         outcomes = await process(runtime, engine, claimed)
     failed = [outcome.failure for outcome in outcomes if outcome.failure]

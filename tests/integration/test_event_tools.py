@@ -303,7 +303,7 @@ async def test_force_takes_the_lease_from_a_run_in_flight(
 ) -> None:
     document = await ingest(tools, "Something.")
     [due] = await jobs.claimable(runtime.database, 10)
-    [job] = await jobs.claim(runtime.database, [due["partition_key"]], "run-1")
+    [job] = await jobs.claim(runtime.database, [due.partition_key], "run-1")
 
     await tools("event_reextract", artifact_uid=document["artifact_uid"], force=True)
 
@@ -348,7 +348,7 @@ async def test_all_fields_whatever_the_status(
 async def test_a_failure_says_why(tools: ToolClient, runtime: Runtime) -> None:
     document = await ingest(tools, "Something.")
     [due] = await jobs.claimable(runtime.database, 10)
-    [job] = await jobs.claim(runtime.database, [due["partition_key"]], "run-1")
+    [job] = await jobs.claim(runtime.database, [due.partition_key], "run-1")
     fault = MemoryFault("the model does not exist")
     fault.code = ErrorCode.OPENAI_INVALID_MODEL
     await jobs.fail(runtime.database, job, fault)

@@ -135,7 +135,7 @@ async def test_quotes_of_a_long_text_are_compared_wherever_they_stand(runtime: R
     async with unguarded(pipeline):
         await insert(pipeline, (edge - 1, edge + 39, text[edge : edge + 40]))
     [broken] = await pipeline.broken_evidence()
-    assert (broken["artifact_uid"], broken["start_char"]) == (ingested.artifact_uid, edge - 1)
+    assert (broken.artifact_uid, broken.start_char) == (ingested.artifact_uid, edge - 1)
 
 
 async def test_a_sound_database_has_no_offenders(proved: Pipeline) -> None:
@@ -151,7 +151,7 @@ async def test_a_planted_wrong_quote_is_found(proved: Pipeline) -> None:
         await insert(proved, (0, 5, "moons"), at("launch"))
 
     [found] = await proved.broken_evidence()
-    assert (found["start_char"], found["end_char"]) == (0, 5)
+    assert (found.start_char, found.end_char) == (0, 5)
     jobs = [item.job for item in proved.outcomes]
     assert await broken_evidence(proved.runtime.database, jobs) == 1
     assert await broken_evidence(proved.runtime.database, []) == 0
@@ -173,7 +173,7 @@ async def test_a_quote_of_more_than_25_words_is_found(proved: Pipeline) -> None:
     )
 
     [found] = await proved.broken_evidence()
-    assert found["end_char"] == len(quote)
+    assert found.end_char == len(quote)
 
 
 async def test_a_quote_whose_text_is_gone_is_found(proved: Pipeline) -> None:
@@ -193,7 +193,7 @@ async def test_an_event_without_evidence_is_found(proved: Pipeline) -> None:
     await proved.rows("DELETE FROM event_evidence WHERE event_id = %s", first["event_id"])
 
     [found] = await proved.events_without_evidence()
-    assert found["event_id"] == first["event_id"]
+    assert found.event_id == first["event_id"]
 
 
 async def test_no_more_offenders_are_named_than_asked_for(proved: Pipeline) -> None:

@@ -49,7 +49,7 @@ async def test_a_process_that_changes_nothing_hosts_nothing(database: Database) 
     database.on_append.append(host.start)
 
     async with database.session() as session:
-        await session.one("ping")
+        await session.run("ping")
     await host.finish()
 
     assert await lags_of_slow(database) == []

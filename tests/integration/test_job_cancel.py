@@ -19,7 +19,7 @@ async def test_what_waits_is_canceled_at_once(stores: Database, queue: Queue) ->
     keys = queue.add()
     done = await cancel(stores, queue.one()["job_id"])
 
-    assert (done.job["status"], queue.one()["status"]) == ("CANCELED", "CANCELED")
+    assert (done.status, queue.one()["status"]) == ("CANCELED", "CANCELED")
     assert await jobs.claimable(stores, 10) == []
     assert await jobs.claim(stores, keys, "run-1") == []
 
@@ -65,7 +65,7 @@ async def test_a_canceled_job_can_be_asked_for_again(stores: Database, queue: Qu
 async def test_what_is_at_work_may_not_be_stored_any_more(stores: Database, queue: Queue) -> None:
     job = await claimed(stores, queue.add())
     asked = await cancel(stores, job.job_id)
-    assert asked.job["status"] == "PROCESSING"
+    assert asked.status == "PROCESSING"
 
     with pytest.raises(JobCanceled):
         async with stores.transaction() as session:
@@ -114,7 +114,7 @@ async def test_a_job_of_a_dead_run_is_canceled_at_once(stores: Database, queue: 
     job = await claimed(stores, queue.add())
     queue.let_leases_expire()
 
-    assert (await cancel(stores, job.job_id)).job["status"] == "CANCELED"
+    assert (await cancel(stores, job.job_id)).status == "CANCELED"
 
 
 # --- in the pipeline ----------------------------------------------------------------------------

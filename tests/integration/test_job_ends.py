@@ -166,7 +166,7 @@ async def test_what_a_dead_run_held_is_due_again_at_once(stores: Database, queue
     job = await claimed(stores, keys, "dead")
     released = await jobs.release_run(stores, "dead", "killed")
 
-    assert [row["job_id"] for row in released] == [job.job_id]
+    assert [job.job_id for job in released] == [job.job_id]
     row = queue.one()
     assert (row["status"], row["locked_at"]) == ("PENDING", None)
     assert (row["last_error_code"], row["last_error_message"]) == (jobs.RUN_DIED, "killed")
@@ -183,7 +183,7 @@ async def test_only_what_that_run_is_working_on_is_released(stores: Database, qu
     before = {row["partition_key"]: row for row in queue.all()}
     released = await jobs.release_run(stores, "dead", "killed")
 
-    assert [row["artifact_uid"] for row in released] == ["uid_4"]
+    assert [job.artifact_uid for job in released] == ["uid_4"]
     for row in queue.all():
         if row["partition_key"] != "key-4":
             assert row["updated_at"] == before[row["partition_key"]]["updated_at"]

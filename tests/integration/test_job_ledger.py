@@ -62,7 +62,7 @@ async def test_the_picture_in_the_docs_is_the_table_of_the_database(stores: Data
     async with stores.session() as session:
         rows = await transitions(session)
 
-    assert {(row["prev_status"], row["next_status"]) for row in rows} == ARROWS
+    assert {(row.prev_status, row.next_status) for row in rows} == ARROWS
     assert picture(rows) in (ROOT / "docs" / "jobs.md").read_text(encoding="utf-8")
 
 

@@ -47,7 +47,7 @@ def clocked(queue: Queue) -> Clocked:
 
 
 async def order(database: Database, at: datetime, limit: int = 100) -> list[str]:
-    return [row["partition_key"] for row in await jobs.claimable(database, limit, now=at)]
+    return [job.partition_key for job in await jobs.claimable(database, limit, now=at)]
 
 
 async def test_a_point_of_priority_is_worth_a_minute_of_waiting(

@@ -106,7 +106,7 @@ async def test_the_queue_is_shown_oldest_first_and_never_changed_by_looking(
     shown = await jobs.claimable(stores, 2)
 
     assert len(shown) == 2
-    assert shown[0]["partition_key"] == "key-3"
+    assert shown[0].partition_key == "key-3"
     assert [{**row, "wait": None} for row in queue.all()] == before
 
 
@@ -120,7 +120,7 @@ async def test_an_expired_lease_makes_a_job_claimable_and_names_the_dead_run(
     await claimed(stores, keys, "dead")
     queue.let_leases_expire()
 
-    assert [row["partition_key"] for row in await jobs.claimable(stores, 10)] == keys
+    assert [job.partition_key for job in await jobs.claimable(stores, 10)] == keys
     job = await claimed(stores, keys, "alive")
     assert (job.dead_run_id, job.attempts) == ("dead", 2)
 

@@ -139,7 +139,7 @@ async def assert_found(runtime: Runtime) -> None:
     )
     assert "Painting room 3" in {passage.title for passage in found}
     turns, total = await conversations.last_turns(runtime, "c1", 10)
-    assert [turn["content"] for turn in turns] == ["Turn 0", "Turn 1", "Turn 2"]
+    assert [turn.content for turn in turns] == ["Turn 0", "Turn 1", "Turn 2"]
     assert total == 3
     kept, _ = await memories.list_newest(runtime, memory_type=None, limit=10, offset=0)
     assert len(kept) == ROWS["memory"]

@@ -432,13 +432,13 @@ class TestMembership:
         try:
             await runtime.open()
             async with runtime.database.session() as session:
-                await session.one("ping")
+                await session.run("ping")
             os.kill(running(data_dir).pid, signal.SIGTERM)
             layout = Layout(data_dir)
             await asyncio.to_thread(eventually, lambda: not locks.is_held(layout.supervisor_lock))
             await runtime.open()
             async with runtime.database.session() as session:
-                assert await session.one("ping") == {"alive": 1}
+                assert await session.value(int, "ping") == 1
             await runtime.vectors.heartbeat()
         finally:
             await runtime.close()

@@ -3,11 +3,18 @@
 import pytest
 
 from memory_assets.tags import describe, trace_tags, trigger
-from memory_core.kernel.database import Row
+from memory_assets.unclaimed import PartitionPlace
 
 
-def revision(uid: str, source: str = "gmail", title: str | None = "Minutes") -> Row:
-    return {"artifact_uid": uid, "source_system": source, "title": title}
+def revision(uid: str, source: str = "gmail", title: str | None = "Minutes") -> PartitionPlace:
+    return PartitionPlace(
+        partition_key=f"key of {uid}",
+        id=1,
+        artifact_uid=uid,
+        source_system=source,
+        title=title,
+        before=None,
+    )
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,8 @@
 """Which runs the sensor asks for: neighbours together, dead runs' jobs alone, nothing twice."""
 
 from collections.abc import Iterator
-from uuid import uuid4
+from dataclasses import replace
+from uuid import UUID, uuid4
 
 import dagster as dg
 import pytest
@@ -21,11 +22,12 @@ from memory_assets.requests import (
     still_wanted,
     worth_a_run,
 )
-from memory_core.kernel.database import Row
+from memory_assets.unclaimed import PartitionPlace
 from memory_core.queue.asking import HIGHEST
-from memory_core.queue.jobs import RUN_DIED
+from memory_core.queue.jobs import RUN_DIED, ClaimableJob
 
 RUN_KEY = "the-run"
+BACKFILL = UUID(int=99)
 
 
 @pytest.fixture
@@ -40,44 +42,51 @@ def job(
     generation: int = 1,
     attempts: int = 0,
     error: str | None = None,
-    backfill: str | None = None,
+    backfill: UUID | None = None,
     priority: int = 0,
-) -> Row:
-    return {
-        "job_id": f"job-{number}",
-        "priority": priority,
-        "generation": generation,
-        "attempts": attempts,
-        "last_error_code": error,
-        "partition_key": f"key-{number}",
-        "artifact_uid": f"uid_{number}",
-        "revision_id": f"rev_{number}",
-        "backfill_id": backfill,
-        "run_key": None,
-        "requested_seconds_ago": None,
-    }
+) -> ClaimableJob:
+    return ClaimableJob(
+        job_id=UUID(int=number),
+        generation=generation,
+        attempts=attempts,
+        last_error_code=error,
+        partition_key=f"key-{number}",
+        artifact_uid=f"uid_{number}",
+        backfill_id=backfill,
+        priority=priority,
+        trace_id=None,
+        run_key=None,
+        requested_seconds_ago=None,
+    )
 
 
 def keys(count: int) -> list[str]:
     return [f"key-{number}" for number in range(count)]
 
 
-def places(due: list[Row], count: int) -> list[Row]:
-    """Where due jobs stand in a list of so many keys, whose ids have gaps."""
+def places(due: list[ClaimableJob], count: int) -> list[PartitionPlace]:
+    """Where due jobs stand in a list of `count` keys, whose ids have gaps."""
     ids = {key: 10 * number for number, key in enumerate(keys(count), start=1)}
     return [
-        {"partition_key": key, "id": ids[key], "before": ids[key] - 10 or None}
-        for key in (row["partition_key"] for row in due)
+        PartitionPlace(
+            partition_key=row.partition_key,
+            id=ids[row.partition_key],
+            artifact_uid=row.artifact_uid,
+            source_system="test",
+            title=None,
+            before=ids[row.partition_key] - 10 or None,
+        )
+        for row in due
     ]
 
 
-def cut(due: list[Row], count: int) -> list[list[str]]:
-    return [[row["partition_key"] for row in batch] for batch in batches(due, places(due, count))]
+def cut(due: list[ClaimableJob], count: int) -> list[list[str]]:
+    return [[row.partition_key for row in batch] for batch in batches(due, places(due, count))]
 
 
-def asked_for(row: Row, *, seconds_ago: float = 0.0) -> Row:
+def asked_for(row: ClaimableJob, *, seconds_ago: float = 0.0) -> ClaimableJob:
     """The same job, for whose attempt a run was requested."""
-    return {**row, "run_key": RUN_KEY, "requested_seconds_ago": seconds_ago}
+    return replace(row, run_key=RUN_KEY, requested_seconds_ago=seconds_ago)
 
 
 def run_of_the_request(instance: dg.DagsterInstance, status: dg.DagsterRunStatus) -> None:
@@ -133,10 +142,9 @@ def test_jobs_that_failed_otherwise_go_with_the_rest() -> None:
 
 def test_a_key_that_was_retired_this_moment_waits_for_the_next_tick() -> None:
     due = [job(0), job(1), job(2)]
-    listed = [place for place in places(due, 3) if place["partition_key"] != "key-1"]
-    listed[1]["before"] = listed[0]["id"]
+    first, _, third = places(due, 3)
 
-    assert batches(due, listed) == [[job(0), job(2)]]
+    assert batches(due, [first, replace(third, before=first.id)]) == [[job(0), job(2)]]
 
 
 def test_nothing_due_is_no_batch() -> None:
@@ -147,13 +155,17 @@ def test_nothing_due_is_no_batch() -> None:
 
 
 def test_a_backfill_never_shares_a_run_with_fresh_work_and_comes_after_it() -> None:
-    due = [job(0), job(1, backfill="b"), job(2), job(3, backfill="b")]
+    due = [job(0), job(1, backfill=BACKFILL), job(2), job(3, backfill=BACKFILL)]
     fresh, later = lanes(due)
 
-    assert [row["job_id"] for row in fresh] == ["job-0", "job-2"]
-    assert [row["job_id"] for row in later] == ["job-1", "job-3"]
+    assert [row.partition_key for row in fresh] == ["key-0", "key-2"]
+    assert [row.partition_key for row in later] == ["key-1", "key-3"]
     assert lane_tags(fresh) == {}
-    assert lane_tags(later) == {"lane": "backfill", "backfill": "b", "dagster/priority": "-10"}
+    assert lane_tags(later) == {
+        "lane": "backfill",
+        "backfill": str(BACKFILL),
+        "dagster/priority": "-10",
+    }
     assert lanes([]) == []
 
 
@@ -212,10 +224,10 @@ def test_enough_for_a_full_run_do_not_wait() -> None:
 
 
 def test_a_backfill_on_its_way_keeps_no_fresh_work_waiting_nor_the_other_way_round() -> None:
-    renewal, new = asked_for(job(1, backfill="b")), job(2)
+    renewal, new = asked_for(job(1, backfill=BACKFILL)), job(2)
     assert worth_a_run([renewal, new], [new]) == [new]
 
-    note, later = asked_for(job(3)), job(4, backfill="b")
+    note, later = asked_for(job(3)), job(4, backfill=BACKFILL)
     assert worth_a_run([note, later], [later]) == [later]
 
 

@@ -76,7 +76,7 @@ class _Import:
 
     async def _knows(self, memory: conversion.Memory) -> bool:
         async with self._runtime.database.session() as session:
-            return bool(await session.all("memories_by_id", ids=[_memory_id(memory)], letters=None))
+            return await session.value(bool, "memory_exists", id=_memory_id(memory))
 
     async def _store_memory(self, memory: conversion.Memory) -> None:
         await memories.store(

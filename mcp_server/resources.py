@@ -73,9 +73,9 @@ async def _list(runtime: Runtime, _: object, asked: PaginatedRequestParams) -> L
     return ListResourcesResult(
         resources=[
             Resource(
-                uri=f"memory://artifact/{one['artifact_uid']}",
-                name=one["title"] or one["artifact_uid"],
-                description=f"{one['artifact_type']} from {one['source_system']}",
+                uri=f"memory://artifact/{one.artifact_uid}",
+                name=one.title or one.artifact_uid,
+                description=f"{one.artifact_type} from {one.source_system}",
                 mime_type="text/plain",
             )
             for one in page.documents

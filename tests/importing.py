@@ -86,7 +86,7 @@ async def contents(runtime: Runtime, uid: str) -> list[str]:
     rows = await reading.list_revisions(runtime, uid)
     found = []
     for row in rows:
-        stored = await reading.get_revision(runtime, artifact_id=row["artifact_id"])
+        stored = await reading.get_revision(runtime, artifact_id=row.artifact_id)
         assert stored.content is not None
         found.append(stored.content)
     return found

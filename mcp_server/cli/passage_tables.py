@@ -15,6 +15,7 @@ from mcp_server.cli.session import Answer, Memory, with_memory
 from mcp_server.cli.tables import Column
 from memory_core.artifacts import reading
 from memory_core.artifacts.document import ArtifactType
+from memory_core.kernel.database import columns
 from memory_core.kernel.errors import InvalidInput
 from memory_core.kernel.short_ids import short
 from memory_core.text.excerpt import excerpt
@@ -69,7 +70,10 @@ def documents(
 
     page, progress = with_memory(work)
     if as_json:
-        print(safe_text.as_json({"documents": page.documents, "total": page.total}))
+        listed = [columns(row) for row in page.documents]
+        for row in listed:
+            del row["total"]
+        print(safe_text.as_json({"documents": listed, "total": page.total}))
         return
     out = tables.console()
     if not page.documents:
@@ -82,12 +86,12 @@ def documents(
         ],
         (
             [
-                short(row["artifact_uid"]),
-                row["artifact_type"],
-                f"{row['latest_since']:%Y-%m-%d}",
-                str(row["event_count"]) if row["job_status"] == "DONE" else _state(row),
-                shown(row["title"] or "–"),
-                shown(row["source_id"] or row["source_system"]),
+                short(row.artifact_uid),
+                row.artifact_type,
+                f"{row.latest_since:%Y-%m-%d}",
+                str(row.event_count) if row.job_status == "DONE" else _state(row.job_status),
+                shown(row.title or "–"),
+                shown(row.source_id or row.source_system),
             ]
             for row in page.documents
         ),
@@ -149,7 +153,9 @@ def _show_document(found: Answer, revisions: list[Answer], events: Answer, *, fu
                 [
                     short(row["revision_id"]),
                     row["ingested_at"][:16].replace("T", " "),
-                    str(row["event_count"]) if row["job_status"] == "DONE" else _state(row),
+                    str(row["event_count"])
+                    if row["job_status"] == "DONE"
+                    else _state(row["job_status"]),
                     "latest" if row["is_latest"] else "",
                 ]
                 for row in revisions
@@ -172,14 +178,14 @@ def _show_document(found: Answer, revisions: list[Answer], events: Answer, *, fu
                   "prints all of it[/]")  # fmt: skip
 
 
-def _state(row: Any) -> str:
+def _state(status: str | None) -> str:
     """What stands in place of a number of events that is not known yet."""
     states = {
         "FAILED": "[red]failed[/]",
         "CANCELED": "[dim]canceled[/]",
         "PROCESSING": "[dim]at work[/]",
     }
-    return states.get(row["job_status"] or "", "[dim]waiting[/]")
+    return states.get(status or "", "[dim]waiting[/]")
 
 
 def _name(hit: Answer) -> str:

@@ -36,6 +36,7 @@ from memory_core.artifacts.document import (
 )
 from memory_core.artifacts.ingest import ingest
 from memory_core.artifacts.result import IngestStatus
+from memory_core.kernel.database import columns
 from memory_core.kernel.errors import InvalidInput
 from memory_core.kernel.times import parse_time, parse_until
 from memory_core.runtime import Runtime
@@ -317,13 +318,15 @@ async def artifact_get(
     text = stored.content or ""
     chunks = [
         ChunkInfo(
-            **chunk,
-            content=text[chunk["start_char"] : chunk["end_char"]] if expand_chunks else None,
+            **columns(chunk),
+            content=text[chunk.start_char : chunk.end_char] if expand_chunks else None,
         )
         for chunk in stored.chunks
     ]
     return Artifact(
-        **stored.row, content=stored.content if include_content else None, chunks=chunks
+        **columns(stored.revision),
+        content=stored.content if include_content else None,
+        chunks=chunks,
     )
 
 
@@ -335,10 +338,9 @@ async def artifact_history(
     artifact_history(artifact_uid="uid_0123456789abcdef")
     """
     await runtime.open()
-    rows = await reading.list_revisions(runtime, artifact_uid, parse_until("as_of", as_of))
-    return ArtifactHistory(
-        artifact_uid=artifact_uid, revisions=[RevisionInfo(**row) for row in rows]
-    )
+    history = await reading.list_revisions(runtime, artifact_uid, parse_until("as_of", as_of))
+    revisions = [RevisionInfo(**columns(revision)) for revision in history]
+    return ArtifactHistory(artifact_uid=artifact_uid, revisions=revisions)
 
 
 async def artifact_delete(

@@ -35,19 +35,19 @@ def size_columns(drafts: list[Draft]) -> dict[str, list[int]]:
 
 
 def label_columns(documents: list[Document]) -> dict[str, list[Any]]:
-    stored = [labels.columns(document) for document in documents]
+    stored = [labels.labels_of(document) for document in documents]
     return {
-        "artifact_types": [row["artifact_type"] for row in stored],
-        "source_tss": [row["source_ts"] for row in stored],
-        "source_urls": [row["source_url"] for row in stored],
-        "titles": [row["title"] for row in stored],
-        "authors": [row["author"] for row in stored],
-        "participants": [json.dumps(row["participants"]) for row in stored],
-        "sensitivities": [row["sensitivity"] for row in stored],
-        "visibility_scopes": [row["visibility_scope"] for row in stored],
-        "retention_policies": [row["retention_policy"] for row in stored],
-        "visible_to": [json.dumps(row["visible_to"]) for row in stored],
-        "expires_at": [row["expires_at"] for row in stored],
+        "artifact_types": [row.artifact_type for row in stored],
+        "source_tss": [row.source_ts for row in stored],
+        "source_urls": [row.source_url for row in stored],
+        "titles": [row.title for row in stored],
+        "authors": [row.author for row in stored],
+        "participants": [json.dumps(row.participants) for row in stored],
+        "sensitivities": [row.sensitivity for row in stored],
+        "visibility_scopes": [row.visibility_scope for row in stored],
+        "retention_policies": [row.retention_policy for row in stored],
+        "visible_to": [json.dumps(row.visible_to) for row in stored],
+        "expires_at": [row.expires_at for row in stored],
     }
 
 

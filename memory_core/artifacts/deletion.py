@@ -33,7 +33,7 @@ async def delete_artifact(
     """All or nothing, in one transaction. The index follows by the log."""
     async with runtime.database.session() as session:
         uid = await resolve_uid(session, artifact_id, artifact_uid)
-        if await session.one("sees_latest_revision", uid=uid) is None:
+        if not await session.value(bool, "sees_latest_revision", uid=uid):
             raise _not_found(uid)
     with principal.system("what a document leaves in caches and lineage is not the principal's"):
         return await delete_uid(
@@ -71,17 +71,15 @@ def _not_found(uid: str) -> NotFound:
 async def _delete_rows(session: Session, uid: str, orchestrator: Orchestrator) -> dict[str, int]:
     """In this order: what is shared with other documents is told by the chunks and revisions, which
     go last."""
-    entries = await session.one("count_entries_of_owner", owner=uid)
-    assert entries is not None
-    counts = {"vectors": int(entries["entries"])}
+    counts = {"vectors": await session.value(int, "count_entries_of_owner", owner=uid)}
     counts["lineage_entries"] = await orchestrator.forget(session, uid)
     counts["cache_entries"] = await session.run("delete_unshared_cache", uid=uid)
     await session.run("forget_embeddings", owners=[uid])
     await session.run("forget_dead_letters", owner=uid)
     counts["evidence"] = await session.run("delete_evidence_of_artifact", uid=uid)
-    people = await session.all("names_in_artifact", uid=uid)
+    names = await session.values(str, "names_in_artifact", uid=uid)
     counts["events"] = await session.run("delete_events_of_artifact", uid=uid)
-    await session.run("forget_names", names=[row["name_key"] for row in people])
+    await session.run("forget_names", names=names)
     await session.run("forget_in_audit", uid=uid)
     counts["jobs"] = await session.run("delete_jobs_of_artifact", uid=uid)
     counts["chunks"] = await session.run("delete_chunks_of_artifact", uid=uid)

@@ -17,6 +17,12 @@ from memory_core.queue.asking import asked_under
 
 
 @dataclass(frozen=True, slots=True)
+class FirstAnswer:
+    request_hash: str
+    answer: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
 class KeyedRequest:
     """A key lives as long as the document that its first request stored."""
 
@@ -30,18 +36,18 @@ class KeyedRequest:
 
     async def first_answer(self, session: Session) -> IngestResult | None:
         """What the key's first request was answered; others with it wait until then."""
-        await session.one("lock_idempotency_key", key=self.key)
-        row = await session.one("first_answer", key=self.key)
-        if row is None:
+        await session.run("lock_idempotency_key", key=self.key)
+        first = await session.row(FirstAnswer, "first_answer", key=self.key)
+        if first is None:
             return None
-        if row["request_hash"] != self.request_hash:
+        if first.request_hash != self.request_hash:
             raise Conflict(
                 f"The idempotency_key {self.key!r} was used for a request with other arguments; "
                 "nothing was stored. Take a new key for a new request.",
                 details={"parameter": "idempotency_key"},
             )
-        answer = IngestResult(**row["answer"])
-        position = row["answer"]["position"]
+        answer = IngestResult(**first.answer)
+        position = first.answer["position"]
         return replace(answer, position=Position.parse(position) if position else None)
 
     async def keep(self, session: Session, result: IngestResult) -> None:

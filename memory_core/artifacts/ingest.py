@@ -6,19 +6,20 @@ One document is a batch of one.
 
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
+from uuid import UUID
 
 from memory_core.artifacts import known_content, result
 from memory_core.artifacts.columns import chunk_columns, revision_columns, text_columns
 from memory_core.artifacts.document import Document
 from memory_core.artifacts.idempotency import KeyedRequest, Request
-from memory_core.artifacts.known_content import Known
+from memory_core.artifacts.known_content import KnownContent, WantedRevision
 from memory_core.artifacts.result import IngestResult
 from memory_core.artifacts.revision import Draft, Revision, cut
 from memory_core.artifacts.sources import artifact_uids
 from memory_core.kernel import ids
-from memory_core.kernel.database import Row, Session
+from memory_core.kernel.database import Session
 from memory_core.log.appending import append
 from memory_core.log.change import ChangeType, of_artifact
 from memory_core.runtime import Runtime
@@ -32,6 +33,12 @@ _CHANGES = {
     "restored": ChangeType.ARTIFACT_RESTORED,
     "relabelled": ChangeType.ARTIFACT_RELABELLED,
 }
+
+
+@dataclass(frozen=True, slots=True)
+class NewJob:
+    artifact_uid: str
+    job_id: UUID
 
 
 async def _silent(_done: float, _total: float, _what: str) -> None:
@@ -92,7 +99,7 @@ async def ingest_many(
         if row is None:
             fresh.setdefault(draft.key, draft)
             continue
-        stored = Known.of(draft, row, relabel=relabel)
+        stored = KnownContent.of(draft, row, relabel=relabel)
         # Of several revisions of one artifact an earlier one decides what "unchanged" means.
         if stored.status == "unchanged" and times[draft.uid] == 1 and not request.keyed:
             results[index] = result.of_known(stored)
@@ -128,15 +135,16 @@ async def _prepare(runtime: Runtime, drafts: list[Draft], progress: Progress) ->
 
 async def _known(
     session: Session, drafts: list[Draft]
-) -> tuple[dict[tuple[str, str], Row], set[str]]:
+) -> tuple[dict[tuple[str, str], WantedRevision], set[str]]:
     """The stored revisions among these, and the artifacts that have any."""
-    rows = await session.all(
+    rows = await session.rows(
+        WantedRevision,
         "find_revisions",
         uids=[draft.revision.uid for draft in drafts],
         revisions=[draft.revision.id for draft in drafts],
     )
-    known = {(row["uid"], row["revision_id"]): row for row in rows if row["revision_id"]}
-    return known, {row["uid"] for row in rows if row["has_latest"]}
+    known = {(row.uid, row.revision_id): row for row in rows if row.is_stored}
+    return known, {row.uid for row in rows if row.has_latest}
 
 
 async def _store(
@@ -151,7 +159,7 @@ async def _store(
         await session.run("lock_artifacts", uids=uids)
         rows, superseded = await _known(session, drafts)
         stored = [draft for draft in drafts if draft.key in rows]
-        known = [Known.of(draft, rows[draft.key], relabel=relabel) for draft in stored]
+        known = [KnownContent.of(draft, rows[draft.key], relabel=relabel) for draft in stored]
         new = [draft for draft in drafts if draft.key not in rows]
         written = [*new, *(one.draft for one in known if not one.is_whole)]
         # Deleted or lost since we looked: start over with the full work.
@@ -188,13 +196,14 @@ async def _insert(
     await session.run("insert_revisions", **revision_columns(drafts))
     await session.run("insert_revision_texts", **text_columns(drafts))
     await session.run("insert_chunks", **chunk_columns(drafts))
-    jobs = await session.all(
+    jobs = await session.rows(
+        NewJob,
         "insert_jobs",
         uids=[draft.uid for draft in drafts],
         revisions=[draft.revision.id for draft in drafts],
         **job_columns,
     )
-    job_ids = {row["artifact_uid"]: str(row["job_id"]) for row in jobs}
+    job_ids = {job.artifact_uid: str(job.job_id) for job in jobs}
     return {
         draft.uid: result.of_new(draft, job_ids[draft.uid], revised=draft.uid in superseded)
         for draft in drafts

@@ -7,23 +7,60 @@ stored ones; or nothing has changed.
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
+from uuid import UUID
 
 from memory_core.artifacts import labels
 from memory_core.artifacts.columns import chunk_columns, label_columns, size_columns, text_columns
 from memory_core.artifacts.revision import Draft
-from memory_core.kernel.database import Row, Session
+from memory_core.kernel.database import Session
 
 KnownStatus = Literal["restored", "relabelled", "unchanged"]
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class KnownRevision(labels.Labels):
+    """A revision with the content that comes in again, as it is stored."""
+
+    artifact_uid: str
+    revision_id: str
+    artifact_id: str
+    is_latest: bool
+    is_chunked: bool
+    chunk_count: int
+    job_id: UUID | None
+    job_status: str | None
+    has_text: bool
+    chunk_ids: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class WantedRevision(KnownRevision):
+    """What is stored of a wanted revision. Where it is not stored, its columns are empty but the
+    last two."""
+
+    uid: str
+    has_latest: bool  # its artifact has a revision, this one or another
+
+    @property
+    def is_stored(self) -> bool:
+        return bool(self.revision_id)
+
+
+@dataclass(frozen=True, slots=True)
+class RequestedJob:
+    artifact_uid: str
+    job_id: UUID
+    job_status: str
+
+
+@dataclass(frozen=True, slots=True)
+class KnownContent:
     draft: Draft  # labelled as it will be stored
-    row: Row  # as it is stored
+    row: KnownRevision
     changed: set[str]  # labels
 
     @classmethod
-    def of(cls, draft: Draft, row: Row, *, relabel: bool) -> "Known":
+    def of(cls, draft: Draft, row: KnownRevision, *, relabel: bool) -> "KnownContent":
         """Without `relabel` the document's labels are ignored; the stored ones stay."""
         describe = labels.merged if relabel else labels.unlabelled
         document = describe(row, draft.revision.document)
@@ -33,12 +70,12 @@ class Known:
     @property
     def is_whole(self) -> bool:
         """Whether its text and all its chunks are there."""
-        expected = max(self.row["chunk_count"], 1)
-        return bool(self.row["has_text"]) and len(self.row["chunk_ids"]) == expected
+        expected = max(self.row.chunk_count, 1)
+        return self.row.has_text and len(self.row.chunk_ids) == expected
 
     @property
     def status(self) -> KnownStatus:
-        if not (self.row["is_latest"] and self.is_whole):
+        if not (self.row.is_latest and self.is_whole):
             return "restored"
         return "relabelled" if self.changed else "unchanged"
 
@@ -48,35 +85,34 @@ class Known:
 
 
 async def store_known(
-    session: Session, known: Sequence[Known], job_columns: dict[str, Any]
-) -> dict[str, Row]:
+    session: Session, known: Sequence[KnownContent], job_columns: dict[str, Any]
+) -> dict[str, RequestedJob]:
     """Bring the stored revisions up to date; returns the jobs that this takes, by artifact.
     `job_columns`: how they are asked for."""
     await _heal(session, [one for one in known if not one.is_whole])
-    await _restore(session, [one.row for one in known if not one.row["is_latest"]])
+    await _restore(session, [one.row for one in known if not one.row.is_latest])
     await _relabel(session, [one for one in known if one.changed])
     again = [one for one in known if one.needs_extraction]
     if not again:
         return {}
-    jobs = await session.all(
+    jobs = await session.rows(
+        RequestedJob,
         "request_extraction",
         **_named(again),
         **job_columns,
     )
-    return {row["artifact_uid"]: row for row in jobs}
+    return {job.artifact_uid: job for job in jobs}
 
 
-async def _restore(session: Session, rows: list[Row]) -> None:
+async def _restore(session: Session, rows: list[KnownRevision]) -> None:
     if not rows:
         return
-    uids = [row["artifact_uid"] for row in rows]
+    uids = [row.artifact_uid for row in rows]
     await session.run("supersede_revisions", uids=uids)
-    await session.run(
-        "restore_revisions", uids=uids, revisions=[row["revision_id"] for row in rows]
-    )
+    await session.run("restore_revisions", uids=uids, revisions=[row.revision_id for row in rows])
 
 
-async def _heal(session: Session, broken: list[Known]) -> None:
+async def _heal(session: Session, broken: list[KnownContent]) -> None:
     """The text and the chunks as they are cut now: the settings may be others than they were."""
     if not broken:
         return
@@ -87,13 +123,13 @@ async def _heal(session: Session, broken: list[Known]) -> None:
     await session.run("insert_chunks", **chunk_columns(drafts))
 
 
-async def _relabel(session: Session, known: list[Known]) -> None:
+async def _relabel(session: Session, known: list[KnownContent]) -> None:
     if known:
         documents = [one.draft.revision.document for one in known]
         await session.run("relabel_revisions", **_named(known), **label_columns(documents))
 
 
-def _named(known: Sequence[Known]) -> dict[str, list[str]]:
+def _named(known: Sequence[KnownContent]) -> dict[str, list[str]]:
     return {
         "uids": [one.draft.uid for one in known],
         "revisions": [one.draft.revision.id for one in known],

@@ -4,8 +4,8 @@ A label that a document leaves out, or leaves empty, keeps the value that is sto
 ingest can replace a label but not remove it.
 """
 
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, replace
+from datetime import datetime
 
 from memory_core.artifacts.document import (
     ArtifactType,
@@ -14,52 +14,68 @@ from memory_core.artifacts.document import (
     Sensitivity,
     VisibilityScope,
 )
-from memory_core.kernel.database import Row
 
 # A model or the rules are told these: when one of them changes, the events may change as well.
 READ_BY_EXTRACTION = frozenset({"artifact_type", "title", "author", "participants", "source_ts"})
 
 
-def columns(document: Document) -> dict[str, Any]:
-    """By the names of their columns, as they are stored; a new document gets the defaults."""
-    return {
-        "artifact_type": document.artifact_type.value,
-        "source_ts": document.ts,
-        "source_url": document.source_url,
-        "title": document.title,
-        "author": document.author,
-        "participants": list(document.participants),
-        "sensitivity": (document.sensitivity or Sensitivity.NORMAL).value,
-        "visibility_scope": (document.visibility_scope or VisibilityScope.ME).value,
-        "visible_to": list(document.visible_to),
-        "retention_policy": (document.retention_policy or RetentionPolicy.FOREVER).value,
-        "expires_at": document.expires_at,
-    }
+@dataclass(frozen=True, slots=True)
+class Labels:
+    """As they are stored."""
+
+    artifact_type: str
+    source_ts: datetime | None
+    source_url: str | None
+    title: str | None
+    author: str | None
+    participants: list[str]
+    sensitivity: str
+    visibility_scope: str
+    visible_to: list[str]
+    retention_policy: str
+    expires_at: datetime | None
 
 
-def merged(stored: Row, document: Document) -> Document:
-    """The document with what it leaves out taken from the stored revision."""
-    return replace(
-        document,
-        ts=document.ts or stored["source_ts"],
-        source_url=document.source_url or stored["source_url"],
-        title=document.title or stored["title"],
-        author=document.author or stored["author"],
-        participants=document.participants or tuple(stored["participants"]),
-        sensitivity=document.sensitivity or Sensitivity(stored["sensitivity"]),
-        visibility_scope=document.visibility_scope or VisibilityScope(stored["visibility_scope"]),
-        visible_to=document.visible_to or tuple(stored["visible_to"]),
-        retention_policy=document.retention_policy or RetentionPolicy(stored["retention_policy"]),
-        expires_at=document.expires_at or stored["expires_at"],
+def labels_of(document: Document) -> Labels:
+    """A new document gets the defaults."""
+    return Labels(
+        artifact_type=document.artifact_type.value,
+        source_ts=document.ts,
+        source_url=document.source_url,
+        title=document.title,
+        author=document.author,
+        participants=list(document.participants),
+        sensitivity=(document.sensitivity or Sensitivity.NORMAL).value,
+        visibility_scope=(document.visibility_scope or VisibilityScope.ME).value,
+        visible_to=list(document.visible_to),
+        retention_policy=(document.retention_policy or RetentionPolicy.FOREVER).value,
+        expires_at=document.expires_at,
     )
 
 
-def unlabelled(stored: Row, document: Document) -> Document:
+def merged(stored: Labels, document: Document) -> Document:
+    """The document with what it leaves out taken from the stored revision."""
+    return replace(
+        document,
+        ts=document.ts or stored.source_ts,
+        source_url=document.source_url or stored.source_url,
+        title=document.title or stored.title,
+        author=document.author or stored.author,
+        participants=document.participants or tuple(stored.participants),
+        sensitivity=document.sensitivity or Sensitivity(stored.sensitivity),
+        visibility_scope=document.visibility_scope or VisibilityScope(stored.visibility_scope),
+        visible_to=document.visible_to or tuple(stored.visible_to),
+        retention_policy=document.retention_policy or RetentionPolicy(stored.retention_policy),
+        expires_at=document.expires_at or stored.expires_at,
+    )
+
+
+def unlabelled(stored: Labels, document: Document) -> Document:
     """The document as the stored revision describes it, whatever the document says itself."""
     return merged(
         stored,
         Document(
-            artifact_type=ArtifactType(stored["artifact_type"]),
+            artifact_type=ArtifactType(stored.artifact_type),
             source_system=document.source_system,
             content=document.content,
             source_id=document.source_id,
@@ -67,6 +83,7 @@ def unlabelled(stored: Row, document: Document) -> Document:
     )
 
 
-def changed(stored: Row, document: Document) -> set[str]:
+def changed(stored: Labels, document: Document) -> set[str]:
     """The names of the labels in which a merged document differs from the stored revision."""
-    return {name for name, value in columns(document).items() if value != stored[name]}
+    new = labels_of(document)
+    return {name for name in Labels.__match_args__ if getattr(new, name) != getattr(stored, name)}

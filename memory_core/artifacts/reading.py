@@ -7,16 +7,106 @@ what can be added in one place.
 from dataclasses import dataclass
 from datetime import datetime
 
-from memory_core.kernel.database import Row, Session
+from memory_core.kernel.database import Session
 from memory_core.kernel.errors import InvalidInput, NotFound
 from memory_core.runtime import Runtime
 from memory_core.text.nul import from_storable
 
 
 @dataclass(frozen=True, slots=True)
+class RevisionRecord:
+    """All that is said of a revision, without its text."""
+
+    artifact_uid: str
+    revision_id: str
+    artifact_id: str
+    artifact_type: str
+    source_system: str
+    source_id: str
+    source_ts: datetime | None
+    source_url: str | None
+    title: str | None
+    author: str | None
+    participants: list[str]
+    content_hash: str
+    token_count: int
+    is_chunked: bool
+    chunk_count: int
+    sensitivity: str
+    visibility_scope: str
+    retention_policy: str
+    is_latest: bool
+    ingested_at: datetime
+    job_status: str | None
+    event_count: int
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkRecord:
+    chunk_index: int
+    chunk_id: str
+    start_char: int
+    end_char: int
+    token_count: int
+    content_hash: str
+
+
+@dataclass(frozen=True, slots=True)
+class StoredText:
+    content: str
+    nul_positions: list[int]
+
+
+@dataclass(frozen=True, slots=True)
+class RevisionKey:
+    artifact_uid: str
+    revision_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class ListedRevision:
+    """A revision in the history of its document, and how its events were made."""
+
+    revision_id: str
+    artifact_id: str
+    is_latest: bool
+    ingested_at: datetime
+    latest_since: datetime
+    source_ts: datetime | None
+    title: str | None
+    token_count: int
+    chunk_count: int
+    job_status: str | None
+    extractor: str | None
+    model: str | None
+    prompt_version: str | None
+    merge_version: str | None
+    requested_by: str | None
+    extracted_at: datetime | None
+    event_count: int
+
+
+@dataclass(frozen=True, slots=True)
+class ListedDocument:
+    artifact_uid: str
+    revision_id: str
+    title: str | None
+    artifact_type: str
+    source_system: str
+    source_id: str
+    source_ts: datetime | None
+    latest_since: datetime
+    token_count: int
+    job_status: str | None
+    revision_count: int
+    event_count: int
+    total: int  # of documents in all
+
+
+@dataclass(frozen=True, slots=True)
 class StoredRevision:
-    row: Row
-    chunks: list[Row]
+    revision: RevisionRecord
+    chunks: list[ChunkRecord]
     content: str | None
 
 
@@ -34,18 +124,25 @@ async def get_revision(
         uid, revision = await _resolve(session, artifact_id, artifact_uid, revision_id)
         if as_of is not None:
             revision = await _as_of(session, uid, revision, as_of)
-        row = await session.one("get_revision", uid=uid, revision=revision)
-        if row is None:
+        record = await find_revision(session, uid, revision)
+        if record is None:
             raise _not_found(uid, revision)
-        uid, revision = row["artifact_uid"], row["revision_id"]
-        chunks = await session.all("list_chunks", uid=uid, revision=revision)
+        uid, revision = record.artifact_uid, record.revision_id
+        chunks = await session.rows(ChunkRecord, "list_chunks", uid=uid, revision=revision)
         content = await _text(session, uid, revision) if include_content else None
-    return StoredRevision(row=row, chunks=chunks, content=content)
+    return StoredRevision(record, chunks, content)
+
+
+async def find_revision(
+    session: Session, artifact_uid: str, revision_id: str | None
+) -> RevisionRecord | None:
+    """Without a revision: the latest."""
+    return await session.row(RevisionRecord, "get_revision", uid=artifact_uid, revision=revision_id)
 
 
 @dataclass(frozen=True, slots=True)
 class DocumentPage:
-    documents: list[Row]
+    documents: list[ListedDocument]
     total: int
 
 
@@ -60,7 +157,8 @@ async def list_documents(
 ) -> DocumentPage:
     """Those first that changed last. `words`: as they stand in the title or the source's id."""
     async with runtime.database.session() as session:
-        rows = await session.all(
+        documents = await session.rows(
+            ListedDocument,
             "list_documents",
             words=words or None,
             artifact_type=artifact_type,
@@ -68,8 +166,7 @@ async def list_documents(
             limit=limit,
             offset=offset,
         )
-    total = rows[0]["total"] if rows else 0
-    return DocumentPage([{k: v for k, v in row.items() if k != "total"} for row in rows], total)
+    return DocumentPage(documents, documents[0].total if documents else 0)
 
 
 async def _as_of(session: Session, uid: str, named: str | None, as_of: datetime) -> str:
@@ -78,26 +175,27 @@ async def _as_of(session: Session, uid: str, named: str | None, as_of: datetime)
             "as_of is for artifact_uid alone: a revision is the same at any time.",
             details={"parameter": "as_of"},
         )
-    row = await session.one("revision_as_of", uid=uid, as_of=as_of)
-    if row is None:
+    revision = await session.maybe(str, "revision_as_of", uid=uid, as_of=as_of)
+    if revision is None:
         raise NotFound(
             f"At {as_of.isoformat()} there was no artifact {uid!r}; artifact_history says since "
             "when there is one.",
             details={"artifact_uid": uid},
         )
-    revision: str = row["revision_id"]
     return revision
 
 
 async def list_revisions(
     runtime: Runtime, artifact_uid: str, as_of: datetime | None = None
-) -> list[Row]:
+) -> list[ListedRevision]:
     """Oldest first."""
     async with runtime.database.session() as session:
-        rows = await session.all("list_revisions", uid=artifact_uid, as_of=as_of)
-    if not rows:
+        revisions = await session.rows(
+            ListedRevision, "list_revisions", uid=artifact_uid, as_of=as_of
+        )
+    if not revisions:
         raise _not_found(artifact_uid, None)
-    return rows
+    return revisions
 
 
 async def resolve_uid(session: Session, artifact_id: str | None, artifact_uid: str | None) -> str:
@@ -116,20 +214,20 @@ async def _resolve(
         )
     if artifact_uid is not None:
         return artifact_uid, revision_id
-    found = await session.one("find_by_artifact_id", artifact_id=artifact_id)
+    found = await session.row(RevisionKey, "find_by_artifact_id", artifact_id=artifact_id)
     if found is None:
         raise NotFound(
             f"There is no artifact {artifact_id!r}. artifact_ingest and the searches give ids.",
             details={"artifact_id": artifact_id},
         )
-    return found["artifact_uid"], revision_id or found["revision_id"]
+    return found.artifact_uid, revision_id or found.revision_id
 
 
 async def _text(session: Session, uid: str, revision: str) -> str:
-    stored = await session.one("get_text", uid=uid, revision=revision)
+    stored = await session.row(StoredText, "get_text", uid=uid, revision=revision)
     if stored is None:
         raise NotFound(f"The text of {uid} {revision} is missing.", details={"artifact_uid": uid})
-    return from_storable(stored["content"], stored["nul_positions"])
+    return from_storable(stored.content, stored.nul_positions)
 
 
 def _not_found(uid: str, revision: str | None) -> NotFound:

@@ -3,9 +3,8 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from memory_core.artifacts.known_content import Known
+from memory_core.artifacts.known_content import KnownContent, KnownRevision, RequestedJob
 from memory_core.artifacts.revision import Draft
-from memory_core.kernel.database import Row
 from memory_core.log.change import Position
 
 IngestStatus = Literal["created", "revised", "restored", "relabelled", "unchanged"]
@@ -40,24 +39,25 @@ def of_new(draft: Draft, job_id: str, *, revised: bool) -> IngestResult:
     )
 
 
-def of_known(known: Known, job: Row | None = None) -> IngestResult:
+def of_known(known: KnownContent, job: RequestedJob | None = None) -> IngestResult:
     """`job`: the one that it takes to extract its events again."""
     row, draft = known.row, known.draft
     if known.is_whole:
-        chunk_ids = list(row["chunk_ids"]) if row["is_chunked"] else []
+        chunk_ids = list(row.chunk_ids) if row.is_chunked else []
     else:
         chunk_ids = [piece.id for piece in draft.pieces] if draft.is_chunked else []
     # A revision that is the latest again brings its own job along.
+    source: RequestedJob | KnownRevision | None = job
     if job is None and known.status == "restored":
-        job = row
+        source = row
     return IngestResult(
-        artifact_id=row["artifact_id"],
-        artifact_uid=row["artifact_uid"],
-        revision_id=row["revision_id"],
+        artifact_id=row.artifact_id,
+        artifact_uid=row.artifact_uid,
+        revision_id=row.revision_id,
         is_chunked=bool(chunk_ids),
         num_chunks=len(chunk_ids),
-        stored_ids=[row["artifact_id"], *chunk_ids],
-        job_id=str(job["job_id"]) if job and job["job_id"] else None,
-        job_status=(job["job_status"] if job else None) or "N/A",
+        stored_ids=[row.artifact_id, *chunk_ids],
+        job_id=str(source.job_id) if source and source.job_id else None,
+        job_status=(source.job_status if source else None) or "N/A",
         status=known.status,
     )

@@ -1,11 +1,19 @@
 """Which artifact a source's document belongs to. Two sources never share one."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from memory_core.artifacts.document import Document
 from memory_core.kernel import ids, principal
 from memory_core.kernel.database import Session
 from memory_core.kernel.principal import LOCAL
+
+
+@dataclass(frozen=True, slots=True)
+class ArtifactSource:
+    artifact_uid: str
+    source_system: str
+    source_id: str
 
 
 async def artifact_uids(session: Session, documents: Sequence[Document]) -> list[str]:
@@ -23,8 +31,12 @@ async def artifact_uids(session: Session, documents: Sequence[Document]) -> list
         (system, id_) for system, id_ in sources if id_ and (not alone or ":" in system + id_)
     ]
     possible = [uid for system, id_ in doubtful for uid in _possible(system, id_)]
-    rows = await session.all("find_artifact_sources", uids=possible) if possible else []
-    owners = {row["artifact_uid"]: (row["source_system"], row["source_id"]) for row in rows}
+    rows = (
+        await session.rows(ArtifactSource, "find_artifact_sources", uids=possible)
+        if possible
+        else []
+    )
+    owners = {row.artifact_uid: (row.source_system, row.source_id) for row in rows}
     return [_uid(system, id_, owners) for system, id_ in sources]
 
 

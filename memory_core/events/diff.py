@@ -151,7 +151,7 @@ async def _choose(
 ) -> tuple[str, str]:
     revisions = await artifacts.list_revisions(runtime, uid)
     # By when each was last the latest: a restored revision is newer than the one it replaced.
-    order = [row["revision_id"] for row in sorted(revisions, key=lambda row: row["latest_since"])]
+    order = [row.revision_id for row in sorted(revisions, key=lambda row: row.latest_since)]
     for revision in (from_revision, to_revision):
         if revision is not None and revision not in order:
             raise InvalidInput(
@@ -170,7 +170,7 @@ async def _choose(
     earlier = order[: order.index(target)]
     if not earlier:
         # What was restored since then was there before it, too.
-        first = [row["revision_id"] for row in revisions]
+        first = [row.revision_id for row in revisions]
         earlier = first[: first.index(target)]
     if not earlier:
         raise InvalidInput(

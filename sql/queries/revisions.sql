@@ -12,16 +12,16 @@ FROM (SELECT DISTINCT hashtextextended(uid, 0) AS key FROM unnest(%(uids)s::text
 -- name: find_revisions
 -- Revisions by their content, with their labels, their jobs and the ids of their chunks. Of an
 -- artifact without that content: whether it has another.
-SELECT wanted.uid, l.revision_id IS NOT NULL AS has_latest, r.artifact_uid, r.revision_id, r.artifact_id, r.is_latest, r.is_chunked, r.chunk_count,
-       r.artifact_type, r.source_ts, r.source_url, r.title, r.author, r.participants,
+SELECT r.artifact_type, r.source_ts, r.source_url, r.title, r.author, r.participants,
        r.sensitivity, r.visibility_scope, r.visible_to, r.retention_policy, r.expires_at,
-       r.ingested_at,
+       r.artifact_uid, r.revision_id, r.artifact_id, r.is_latest, r.is_chunked, r.chunk_count,
        j.job_id, j.status AS job_status,
        EXISTS (SELECT 1 FROM revision_text t WHERE t.artifact_uid = r.artifact_uid
                                                AND t.revision_id = r.revision_id) AS has_text,
        ARRAY(SELECT c.chunk_id FROM revision_chunk c
              WHERE c.artifact_uid = r.artifact_uid AND c.revision_id = r.revision_id
-             ORDER BY c.chunk_index) AS chunk_ids
+             ORDER BY c.chunk_index) AS chunk_ids,
+       wanted.uid, l.revision_id IS NOT NULL AS has_latest
 FROM unnest(%(uids)s::text[], %(revisions)s::text[]) AS wanted (uid, revision)
 LEFT JOIN artifact_revision l ON l.artifact_uid = wanted.uid AND l.is_latest
 LEFT JOIN artifact_revision r ON r.artifact_uid = wanted.uid AND r.revision_id = wanted.revision
@@ -29,7 +29,7 @@ LEFT JOIN event_jobs j ON j.artifact_uid = r.artifact_uid AND j.revision_id = r.
                       AND j.job_type = 'extract_events';
 
 -- name: sees_latest_revision
-SELECT 1 AS seen FROM artifact_revision WHERE artifact_uid = %(uid)s AND is_latest;
+SELECT EXISTS (SELECT 1 FROM artifact_revision WHERE artifact_uid = %(uid)s AND is_latest) AS seen;
 
 -- name: supersede_revisions
 UPDATE artifact_revision SET is_latest = false
@@ -134,7 +134,10 @@ FROM unnest(%(uids)s::text[], %(revisions)s::text[], %(titles)s::text[], %(index
 
 -- name: get_revision
 -- One revision: the named one, the one with that artifact_id, or the latest.
-SELECT r.*, j.job_id, j.status AS job_status,
+SELECT r.artifact_uid, r.revision_id, r.artifact_id, r.artifact_type, r.source_system, r.source_id,
+       r.source_ts, r.source_url, r.title, r.author, r.participants, r.content_hash, r.token_count,
+       r.is_chunked, r.chunk_count, r.sensitivity, r.visibility_scope, r.retention_policy,
+       r.is_latest, r.ingested_at, j.status AS job_status,
        (SELECT count(*) FROM semantic_event e
         WHERE e.artifact_uid = r.artifact_uid AND e.revision_id = r.revision_id) AS event_count
 FROM artifact_revision r
@@ -166,8 +169,8 @@ ORDER BY chunk_index;
 -- name: list_revisions
 -- The history of one artifact, oldest first: now, or as it was at a moment.
 SELECT r.revision_id, r.artifact_id, coalesce(p.is_latest, r.is_latest) AS is_latest,
-       r.ingested_at, r.latest_since, r.source_ts,
-       r.title, r.token_count, r.chunk_count, j.job_id, j.status AS job_status,
+       r.ingested_at, r.latest_since, r.source_ts, r.title, r.token_count, r.chunk_count,
+       j.status AS job_status,
        x.extractor, x.model, x.extract_version AS prompt_version, x.merge_version, x.requested_by,
        x.finished_at AS extracted_at,
        (SELECT count(*) FROM semantic_event e
@@ -291,11 +294,12 @@ ORDER BY ingested_at, revision_id;
 -- name: list_documents
 -- Documents as they are now, those first that changed last; with how many there are.
 SELECT r.artifact_uid, r.revision_id, r.title, r.artifact_type, r.source_system, r.source_id,
-       r.source_ts, r.latest_since, r.token_count, r.total, j.status AS job_status,
+       r.source_ts, r.latest_since, r.token_count, j.status AS job_status,
        (SELECT count(*) FROM artifact_revision o
         WHERE o.artifact_uid = r.artifact_uid) AS revision_count,
        (SELECT count(*) FROM semantic_event e
-        WHERE e.artifact_uid = r.artifact_uid AND e.revision_id = r.revision_id) AS event_count
+        WHERE e.artifact_uid = r.artifact_uid AND e.revision_id = r.revision_id) AS event_count,
+       r.total
 FROM (
     SELECT *, count(*) OVER () AS total FROM artifact_revision
     WHERE is_latest

@@ -10,9 +10,9 @@ from mcp_server.failures import protocol_error
 from mcp_server.tool import MemoryServer
 from memory_core.artifacts import reading
 from memory_core.events import reading as events
+from memory_core.events.reading import EvidenceInContext
 from memory_core.events.timeline import timeline
 from memory_core.kernel import ids
-from memory_core.kernel.database import Row
 from memory_core.kernel.errors import InvalidInput, MemoryFault
 from memory_core.runtime import Runtime
 from memory_core.search.event_filters import EventFilters
@@ -110,29 +110,29 @@ async def _text(runtime: Runtime, artifact_uid: str, revision_id: str | None) ->
 async def _event(runtime: Runtime, event_id: str) -> str:
     detail = await events.get_event(runtime, ids.parse_uuid("event_id", event_id), _CONTEXT_CHARS)
     row = detail.event
-    when = row["event_time"].date().isoformat() if row["event_time"] else "no date given"
+    when = row.event_time.date().isoformat() if row.event_time else "no date given"
     lines = [
-        f"# {row['category']}: {row['narrative']}",
+        f"# {row.category}: {row.narrative}",
         "",
         f"- when: {when}",
-        *([f"- due: {row['due_time'].date().isoformat()}"] if row["due_time"] else []),
-        f"- who: {', '.join(a['ref'] + ' (' + a['role'] + ')' for a in row['actors_json']) or '–'}",
-        f"- document: {row['title'] or row['artifact_uid']}, revision {row['revision_id']}",
-        f"- confidence: {row['confidence']:.2f}",
+        *([f"- due: {row.due_time.date().isoformat()}"] if row.due_time else []),
+        f"- who: {', '.join(a['ref'] + ' (' + a['role'] + ')' for a in row.actors_json) or '–'}",
+        f"- document: {row.title or row.artifact_uid}, revision {row.revision_id}",
+        f"- confidence: {row.confidence:.2f}",
     ]
     for item in detail.evidence:
         lines += [
             "",
             _quoted(item),
-            f"> (characters {item['start_char']}–{item['end_char']}, {item['match_kind']})",
+            f"> (characters {item.start_char}–{item.end_char}, {item.match_kind})",
         ]
     return "\n".join(lines)
 
 
-def _quoted(item: Row) -> str:
+def _quoted(item: EvidenceInContext) -> str:
     """In one paragraph: a line of its own would end the quotation."""
-    before, after = item["text_before"] or "", item["text_after"] or ""
-    return "> …" + _SPACE.sub(" ", f"{before}**{item['quote']}**{after}") + "…"
+    before, after = item.text_before or "", item.text_after or ""
+    return "> …" + _SPACE.sub(" ", f"{before}**{item.quote}**{after}") + "…"
 
 
 async def _timeline(runtime: Runtime, artifact_uid: str) -> str:
@@ -145,7 +145,7 @@ async def _timeline(runtime: Runtime, artifact_uid: str) -> str:
     for day in found.days:
         lines += ["", f"## {day.day.isoformat() if day.day else 'No date given'}", ""]
         for row in day.events:
-            proof = found.evidence[row["event_id"]]
-            quote = f" — “{_SPACE.sub(' ', proof[0]['quote'])}”" if proof else ""
-            lines.append(f"- **{row['category']}** {row['narrative']}{quote}")
+            proof = found.evidence[row.event_id]
+            quote = f" — “{_SPACE.sub(' ', proof[0].quote)}”" if proof else ""
+            lines.append(f"- **{row.category}** {row.narrative}{quote}")
     return "\n".join(lines).strip() or "No events."

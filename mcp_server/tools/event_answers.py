@@ -9,8 +9,9 @@ from pydantic import BaseModel, Field, SerializerFunctionWrapHandler, model_seri
 from pydantic.json_schema import SkipJsonSchema
 
 from memory_core.extraction.model import ActorRole, Category, SubjectType
-from memory_core.kernel.database import Row
+from memory_core.kernel.database import columns
 from memory_core.kernel.times import utc_text
+from memory_core.search.event import Event, Evidence
 from memory_core.search.names import Person
 
 
@@ -94,34 +95,38 @@ def without_event(schema: dict[str, Any]) -> None:
 
 
 def event_out(
-    row: Row, evidence: dict[UUID, list[Row]] | None, later: Collection[UUID] = ()
+    event: Event, evidence: dict[UUID, list[Evidence]] | None, later: Collection[UUID] = ()
 ) -> EventOut:
     """`later`: events that were extracted after the moment that was asked about."""
     return EventOut(
-        event_id=str(row["event_id"]),
-        artifact_uid=row["artifact_uid"],
-        revision_id=row["revision_id"],
-        category=row["category"],
-        event_time=row["event_time"],
-        due=due_out(row) if row["due_time"] else None,
-        narrative=row["narrative"],
-        subject=SubjectOut(**row["subject_json"]),
-        actors=[ActorOut(**actor) for actor in row["actors_json"]],
-        confidence=row["confidence"],
-        title=row.get("title"),
+        event_id=str(event.event_id),
+        artifact_uid=event.artifact_uid,
+        revision_id=event.revision_id,
+        category=Category(event.category),
+        event_time=event.event_time,
+        due=_due(event),
+        narrative=event.narrative,
+        subject=SubjectOut(**event.subject_json),
+        actors=[ActorOut(**actor) for actor in event.actors_json],
+        confidence=event.confidence,
+        title=event.title,
         evidence=None
         if evidence is None
-        else [EvidenceOut(**item) for item in evidence.get(row["event_id"], [])],
-        extracted_later=row["event_id"] in later,
+        else [EvidenceOut(**columns(item)) for item in evidence.get(event.event_id, [])],
+        extracted_later=event.event_id in later,
     )
 
 
-def due_out(row: Row) -> DueOut:
-    return DueOut(
-        time=row["due_time"],
-        quote=row["due_quote"],
-        start_char=row["due_start_char"],
-        end_char=row["due_end_char"],
+def _due(event: Event) -> DueOut | None:
+    if event.due_time is None:
+        return None
+    return DueOut.model_validate(
+        {
+            "time": event.due_time,
+            "quote": event.due_quote,
+            "start_char": event.due_start_char,
+            "end_char": event.due_end_char,
+        }
     )
 
 

@@ -37,6 +37,7 @@ from memory_core.events import reading
 from memory_core.events.as_of import extracted_later
 from memory_core.events.diff import diff_revisions
 from memory_core.kernel import ids
+from memory_core.kernel.database import columns
 from memory_core.kernel.times import parse_time, parse_until
 from memory_core.runtime import Runtime
 from memory_core.search.event_filters import EventFilters
@@ -231,19 +232,19 @@ async def event_get(
     return EventDetailOut(
         **base,
         evidence=[
-            EvidenceInContext(**{**item, "evidence_id": str(item["evidence_id"])})
+            EvidenceInContext(**columns(item) | {"evidence_id": str(item.evidence_id)})
             for item in detail.evidence
         ],
-        is_latest=row["is_latest"],
-        extraction_run_id=str(row["extraction_run_id"]),
-        extractor=row["extractor"],
-        model=row["model"],
-        prompt_version=row["extract_version"],
-        merge_version=row["merge_version"],
-        requested_by=row["requested_by"],
-        dagster_run_id=row["dagster_run_id"],
-        extracted_at=row["extracted_at"],
-        created_at=row["created_at"],
+        is_latest=row.is_latest,
+        extraction_run_id=str(row.extraction_run_id),
+        extractor=row.extractor,
+        model=row.model,
+        prompt_version=row.prompt_version,
+        merge_version=row.merge_version,
+        requested_by=row.requested_by,
+        dagster_run_id=row.dagster_run_id,
+        extracted_at=row.extracted_at,
+        created_at=row.created_at,
     )
 
 
@@ -261,7 +262,7 @@ async def event_list_for_revision(
     found = await reading.list_for_revision(
         runtime, artifact_uid, revision_id, include_evidence=include_evidence
     )
-    status = found.revision["job_status"]
+    status = found.revision.job_status
     explanation = _EXPLANATIONS.get(
         status or "", "There is no extraction job; event_reextract makes one."
     )
@@ -270,15 +271,11 @@ async def event_list_for_revision(
     elif found.events and status != "DONE":
         explanation = f"These events are of an earlier extraction. {explanation}"
     return RevisionEventsOut(
-        artifact_uid=found.revision["artifact_uid"],
-        revision_id=found.revision["revision_id"],
-        is_latest=found.revision["is_latest"],
+        artifact_uid=found.revision.artifact_uid,
+        revision_id=found.revision.revision_id,
+        is_latest=found.revision.is_latest,
         events=[
-            event_out(
-                {**row, "title": found.revision["title"]},
-                found.evidence if include_evidence else None,
-            )
-            for row in found.events
+            event_out(event, found.evidence if include_evidence else None) for event in found.events
         ],
         total=len(found.events),
         job_status=status,

@@ -153,7 +153,7 @@ async def commitment_list(
         commitments=[
             CommitmentOut(
                 status=item.status,
-                due=item.event["due_time"],
+                due=item.event.due_time,
                 promised=event_out(item.event, page.evidence),
                 fulfilled_by=event_out(item.fulfilled_by, page.evidence)
                 if item.fulfilled_by

@@ -2,15 +2,20 @@
 
 from dataclasses import asdict, dataclass
 from typing import Any
+from uuid import UUID
 
 from memory_core.events.diff import differences, match
 from memory_core.events.identity import event_id
-from memory_core.events.reading import RevisionEvents
-from memory_core.kernel.database import Row
+from memory_core.events.reading import ProvedEvents
 from memory_core.processing.extraction import Extraction
+from memory_core.search.event import Event, Evidence
 
 # An event of the new prompt that only tells a confidence otherwise is kept.
 _UNIMPORTANT = frozenset({"confidence"})
+_STORED = (
+    *("event_id", "category", "event_time", "due_time", "narrative", "subject_json"),
+    *("actors_json", "confidence"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +29,7 @@ class Comparison:
         return asdict(self)
 
 
-def compare(before: RevisionEvents, after: RevisionEvents) -> Comparison:
+def compare(before: ProvedEvents, after: ProvedEvents) -> Comparison:
     """The same occurrence is what `event_diff` takes for the same."""
     pairs, lost, added = match(before, after)
     kept, changed = [], []
@@ -46,48 +51,57 @@ def compare(before: RevisionEvents, after: RevisionEvents) -> Comparison:
     )
 
 
-def retold(extraction: Extraction) -> RevisionEvents:
+def retold(extraction: Extraction) -> ProvedEvents:
     """What an extraction gives, in the form of stored events."""
     job = extraction.job
-    events: list[Row] = []
-    evidence = {}
+    events: list[Event] = []
+    evidence: dict[UUID, list[Evidence]] = {}
     for event in extraction.events:
         id_ = event_id(job.artifact_uid, job.revision_id, event)
         events.append(
-            {
-                "event_id": id_,
-                "category": event.category.value,
-                "event_time": event.event_time,
-                "due_time": event.due.time if event.due else None,
-                "narrative": event.narrative,
-                "subject_json": asdict(event.subject),
-                "actors_json": [asdict(actor) for actor in event.actors],
-                "confidence": event.confidence,
-            }
+            Event(
+                event_id=id_,
+                artifact_uid=job.artifact_uid,
+                revision_id=job.revision_id,
+                category=event.category.value,
+                event_time=event.event_time,
+                due_time=event.due.time if event.due else None,
+                due_quote=None,
+                due_start_char=None,
+                due_end_char=None,
+                narrative=event.narrative,
+                subject_json=asdict(event.subject),
+                actors_json=[asdict(actor) for actor in event.actors],
+                confidence=event.confidence,
+                title=None,
+            )
         )
         evidence[id_] = [
-            {"quote": item.quote, "start_char": item.start_char, "end_char": item.end_char}
+            Evidence(id_, item.quote, item.start_char, item.end_char, None, item.match_kind)
             for item in event.evidence
         ]
-    return RevisionEvents(extraction.revision, events, evidence)
+    return ProvedEvents(events, evidence)
 
 
-def stored_form(told: RevisionEvents) -> list[dict[str, Any]]:
+def stored_form(told: ProvedEvents) -> list[dict[str, Any]]:
     """Events and evidence as JSON."""
     return [
         {
-            **{name: _plain(value) for name, value in row.items()},
-            "evidence": told.evidence[row["event_id"]],
+            **{name: _plain(getattr(event, name)) for name in _STORED},
+            "evidence": [
+                {"quote": item.quote, "start_char": item.start_char, "end_char": item.end_char}
+                for item in told.evidence[event.event_id]
+            ],
         }
-        for row in told.events
+        for event in told.events
     ]
 
 
-def _shown(event: Row, told: RevisionEvents) -> dict[str, Any]:
+def _shown(event: Event, told: ProvedEvents) -> dict[str, Any]:
     return {
-        "category": event["category"],
-        "narrative": event["narrative"],
-        "quote": told.evidence[event["event_id"]][0]["quote"],
+        "category": event.category,
+        "narrative": event.narrative,
+        "quote": told.evidence[event.event_id][0].quote,
     }
 
 

@@ -8,25 +8,26 @@ from collections.abc import Sequence
 from datetime import datetime
 from uuid import UUID
 
-from memory_core.kernel.database import Row
 from memory_core.log.change import AggregateType, aggregate_id
 from memory_core.runtime import Runtime
+from memory_core.search.event import Event
 
 
 async def extracted_later(
-    runtime: Runtime, events: Sequence[Row], as_of: datetime | None
+    runtime: Runtime, events: Sequence[Event], as_of: datetime | None
 ) -> frozenset[UUID]:
     """Those of the events that the memory did not have at that moment. Without one: none."""
     if as_of is None or not events:
         return frozenset()
-    uids = [row["artifact_uid"] for row in events]
+    uids = [row.artifact_uid for row in events]
     async with runtime.database.session() as session:
-        rows = await session.all(
+        later = await session.values(
+            UUID,
             "events_extracted_later",
-            ids=[row["event_id"] for row in events],
+            ids=[row.event_id for row in events],
             uids=uids,
             aggregates=[aggregate_id(AggregateType.ARTIFACT, uid) for uid in uids],
-            revisions=[row["revision_id"] for row in events],
+            revisions=[row.revision_id for row in events],
             as_of=as_of,
         )
-    return frozenset(row["event_id"] for row in rows)
+    return frozenset(later)

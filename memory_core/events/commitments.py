@@ -8,14 +8,16 @@ from uuid import UUID
 
 from memory_core.events.fulfilment import (
     Promises,
+    StatedEvent,
     Statement,
     kept,
     words_of_reports,
     words_of_rivals,
 )
 from memory_core.events.reading import evidence_of
-from memory_core.kernel.database import Row, Session
+from memory_core.kernel.database import Session
 from memory_core.runtime import Runtime
+from memory_core.search.event import Evidence
 from memory_core.search.event_filters import actor_facets
 from memory_core.search.names import Person, resolve_name
 
@@ -32,20 +34,26 @@ _COMPARED = 100
 
 @dataclass(frozen=True, slots=True)
 class Commitment:
-    event: Row
+    event: StatedEvent
     status: Status
-    fulfilled_by: Row | None
+    fulfilled_by: StatedEvent | None
 
 
 @dataclass(frozen=True, slots=True)
 class CommitmentPage:
     commitments: list[Commitment]
-    evidence: dict[UUID, list[Row]]
+    evidence: dict[UUID, list[Evidence]]
     candidates: list[Person]
     # How many there are; None when there are too many to tell.
     total: int | None = 0
     # More of them are there, or may be, than these.
     truncated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PromiseId:
+    event_id: UUID
+    total: int  # of promises
 
 
 async def list_commitments(
@@ -69,7 +77,8 @@ async def list_commitments(
             if not resolution.keys:
                 return CommitmentPage([], {}, candidates)
             keys = resolution.keys
-        rows = await session.all(
+        rows = await session.rows(
+            PromiseId,
             "list_promises",
             actor_facets=actor_facets(keys),
             due_from=due_from,
@@ -79,8 +88,8 @@ async def list_commitments(
             today=_start_of_day(moment),
             limit=limit if status is None else _READ_AT_MOST,
         )
-        promised: int = rows[0]["total"] if rows else 0
-        ids = [row["event_id"] for row in rows]
+        promised = rows[0].total if rows else 0
+        ids = [row.event_id for row in rows]
         found: list[Commitment] = []
         read = 0
         while read < len(ids) and len(found) <= limit:
@@ -102,9 +111,9 @@ async def list_commitments(
 
 async def judge(session: Session, ids: list[UUID], now: datetime) -> list[Commitment]:
     """These promises, in this order, with what became of them."""
-    rows = {row["event_id"]: row for row in await session.all("statements_by_id", ids=ids)}
+    rows = {row.event_id: row for row in await _statements(session, ids)}
     promises = [Statement.of(row) for row in rows.values()]
-    by_id = {row["event_id"]: row for row in await _reports(session, promises)}
+    by_id = {row.event_id: row for row in await _reports(session, promises)}
     # Beside the event loop: there may be thousands of reports.
     reports = await asyncio.to_thread(_telling, promises, list(by_id.values()))
     # A report keeps one promise only, which need not be one of these.
@@ -117,21 +126,24 @@ async def judge(session: Session, ids: list[UUID], now: datetime) -> list[Commit
     ]
 
 
-def _telling(promises: list[Statement], rows: list[Row]) -> list[Statement]:
+def _telling(promises: list[Statement], rows: list[StatedEvent]) -> list[Statement]:
     """The reports that tell of one of the promises."""
     wanted = Promises(promises)
     return [report for report in map(Statement.of, rows) if wanted.kept_by(report)]
 
 
-async def _reports(session: Session, promises: list[Statement]) -> list[Row]:
+async def _reports(session: Session, promises: list[Statement]) -> list[StatedEvent]:
     wanted = {one.event_id: words for one in promises if (words := words_of_reports(one))}
     if not wanted:
         return []
-    rows = await session.all(
-        "possible_reports", ids=list(wanted), words=list(wanted.values()), most=_COMPARED
+    ids = await session.values(
+        UUID, "possible_reports", ids=list(wanted), words=list(wanted.values()), most=_COMPARED
     )
-    ids = [row["event_id"] for row in rows]
-    return await session.all("statements_by_id", ids=ids) if ids else []
+    return await _statements(session, ids)
+
+
+async def _statements(session: Session, ids: list[UUID]) -> list[StatedEvent]:
+    return await session.rows(StatedEvent, "statements_by_id", ids=ids) if ids else []
 
 
 async def _rivals(
@@ -140,14 +152,13 @@ async def _rivals(
     wanted = [words for report in reports if (words := words_of_rivals(report))]
     if not wanted:
         return []
-    rows = await session.all("rival_promises", words=wanted, most=_COMPARED)
-    ids = [row["event_id"] for row in rows if row["event_id"] not in without]
-    found = await session.all("statements_by_id", ids=ids) if ids else []
-    return [Statement.of(row) for row in found]
+    rivals = await session.values(UUID, "rival_promises", words=wanted, most=_COMPARED)
+    rows = await _statements(session, [id_ for id_ in rivals if id_ not in without])
+    return [Statement.of(row) for row in rows]
 
 
-def _commitment(row: Row, fulfilment: Row | None, now: datetime) -> Commitment:
-    due: datetime | None = row["due_time"]
+def _commitment(row: StatedEvent, fulfilment: StatedEvent | None, now: datetime) -> Commitment:
+    due = row.due_time
     status: Status
     if fulfilment is not None:
         status = "done"
@@ -161,7 +172,7 @@ def _is_wanted(item: Commitment, status: WantedStatus | None) -> bool:
         case None:
             return True
         case "unknown":
-            return item.status == "open" and item.event["due_time"] is None
+            return item.status == "open" and item.event.due_time is None
         case _:
             return item.status == status
 

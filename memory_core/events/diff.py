@@ -11,10 +11,10 @@ from uuid import UUID
 from rapidfuzz import fuzz, process
 
 from memory_core.artifacts import reading as artifacts
-from memory_core.events.reading import RevisionEvents, list_for_revision
-from memory_core.kernel.database import Row
+from memory_core.events.reading import ProvedEvents, RevisionEvents, list_for_revision
 from memory_core.kernel.errors import InvalidInput
 from memory_core.runtime import Runtime
+from memory_core.search.event import Event, Evidence
 
 # Narratives this alike (0 to 100) tell of the same occurrence; the same quote needs less.
 _SAME_OCCURRENCE = 78.0
@@ -35,13 +35,13 @@ _DIFF_CHARS = 40_000
 # difflib takes quadratic time on texts that have little in common.
 _DIFFABLE_LINES = 20_000
 
-Pairs = list[tuple[Row, Row]]
+Pairs = list[tuple[Event, Event]]
 
 
 @dataclass(frozen=True, slots=True)
 class ChangedEvent:
-    before: Row
-    after: Row
+    before: Event
+    after: Event
     fields: dict[str, tuple[Any, Any]]
 
 
@@ -49,11 +49,11 @@ class ChangedEvent:
 class EventDiff:
     from_revision: str
     to_revision: str
-    added: list[Row]
-    removed: list[Row]
+    added: list[Event]
+    removed: list[Event]
     changed: list[ChangedEvent]
-    kept: list[Row]
-    evidence: dict[UUID, list[Row]]
+    kept: list[Event]
+    evidence: dict[UUID, list[Evidence]]
     text_diff: str
     statuses: dict[str, str | None] = field(default_factory=dict)
     # Why there is nothing to compare, or that the events compared are not the newest to come.
@@ -78,8 +78,8 @@ async def diff_revisions(
         evidence={**before.evidence, **after.evidence},
         text_diff=await _text_diff(runtime, artifact_uid, source, target),
         statuses={
-            source: before.revision["job_status"],
-            target: after.revision["job_status"],
+            source: before.revision.job_status,
+            target: after.revision.job_status,
         },
         explanation=explanation,
     )
@@ -92,7 +92,7 @@ async def diff_revisions(
 def _compare(diff: EventDiff, before: RevisionEvents, after: RevisionEvents) -> EventDiff:
     pairs, removed, added = match(before, after)
     changed: list[ChangedEvent] = []
-    kept: list[Row] = []
+    kept: list[Event] = []
     for old, new in pairs:
         fields = differences(old, new, before, after)
         if fields:
@@ -120,20 +120,18 @@ def _bounded(diff: EventDiff) -> EventDiff:
 
 
 async def _events(runtime: Runtime, uid: str, revision_id: str) -> RevisionEvents:
-    found = await list_for_revision(runtime, uid, revision_id, include_evidence=True)
-    title = found.revision["title"]
-    return replace(found, events=[{**row, "title": title} for row in found.events])
+    return await list_for_revision(runtime, uid, revision_id, include_evidence=True)
 
 
 def _is_extracted(revision: RevisionEvents) -> bool:
     """Events stay while their revision is extracted anew; none at all may be none yet."""
-    return revision.revision["job_status"] == "DONE" or bool(revision.events)
+    return revision.revision.job_status == "DONE" or bool(revision.events)
 
 
 def _explanation(before: RevisionEvents, after: RevisionEvents) -> str | None:
     lines = []
     for found in (before, after):
-        name, status = found.revision["revision_id"], found.revision["job_status"]
+        name, status = found.revision.revision_id, found.revision.job_status
         if status == "DONE":
             continue
         if _is_extracted(found):
@@ -180,11 +178,11 @@ async def _choose(
     return earlier[-1], target
 
 
-def match(before: RevisionEvents, after: RevisionEvents) -> tuple[Pairs, list[Row], list[Row]]:
+def match(before: ProvedEvents, after: ProvedEvents) -> tuple[Pairs, list[Event], list[Event]]:
     """Pairs of the same occurrence, best first; what is left was removed or added."""
     matching = _Matching(before, after)
     matching.pair_equal()
-    for category in sorted({row["category"] for row in before.events}):
+    for category in sorted({row.category for row in before.events}):
         matching.pair_alike(category)
     return matching.pairs, matching.left(before), matching.left(after)
 
@@ -194,23 +192,23 @@ class _Matching:
     quote. A later step scores less than an earlier one, so that it need not look at what was
     paired before."""
 
-    def __init__(self, before: RevisionEvents, after: RevisionEvents) -> None:
+    def __init__(self, before: ProvedEvents, after: ProvedEvents) -> None:
         self.before, self.after = before, after
         self.pairs: Pairs = []
         # Apart from each other: two extractions of one revision give the same ids to the same
         # spans.
         self._paired: dict[int, set[UUID]] = {id(before): set(), id(after): set()}
 
-    def left(self, revision: RevisionEvents, category: str | None = None) -> list[Row]:
+    def left(self, revision: ProvedEvents, category: str | None = None) -> list[Event]:
         paired = self._paired[id(revision)]
         return [
             row
             for row in revision.events
-            if row["event_id"] not in paired and category in (None, row["category"])
+            if row.event_id not in paired and category in (None, row.category)
         ]
 
     def pair_equal(self) -> None:
-        waiting: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
+        waiting: dict[tuple[Any, ...], list[Event]] = defaultdict(list)
         for row in reversed(self.before.events):
             waiting[_told(row, self.before)].append(row)
         for row in self.after.events:
@@ -226,7 +224,7 @@ class _Matching:
                 return
             self._pair(step(old, new))
 
-    def _by_quote(self, old: list[Row], new: list[Row]) -> Iterable[tuple[float, Row, Row]]:
+    def _by_quote(self, old: list[Event], new: list[Event]) -> Iterable[tuple[float, Event, Event]]:
         """Many events may quote the same "Approved.": their narratives tell them apart."""
         told: dict[str, list[int]] = defaultdict(list)
         for place, row in enumerate(new):
@@ -241,7 +239,9 @@ class _Matching:
             for place in sorted(places)[:_COMPARED_BY_QUOTE]:
                 yield _alike(row, new[place]), row, new[place]
 
-    def _by_narrative(self, old: list[Row], new: list[Row]) -> Iterable[tuple[float, Row, Row]]:
+    def _by_narrative(
+        self, old: list[Event], new: list[Event]
+    ) -> Iterable[tuple[float, Event, Event]]:
         # What token_sort_ratio does with each pair, done once for each narrative.
         scores = process.cdist(
             [_in_order(row) for row in old],
@@ -252,7 +252,9 @@ class _Matching:
         for first, second in zip(*scores.nonzero(), strict=True):
             yield float(scores[first, second]), old[first], new[second]
 
-    def _by_near_quote(self, old: list[Row], new: list[Row]) -> Iterable[tuple[float, Row, Row]]:
+    def _by_near_quote(
+        self, old: list[Event], new: list[Event]
+    ) -> Iterable[tuple[float, Event, Event]]:
         first = [(quote, row) for row in old for quote in _quotes(row, self.before)]
         second = [(quote, row) for row in new for quote in _quotes(row, self.after)]
         first, second = first[:_COMPARED_EVENTS], second[:_COMPARED_EVENTS]
@@ -267,39 +269,39 @@ class _Matching:
         for one, other in zip(*scores.nonzero(), strict=True):
             yield _alike(first[one][1], second[other][1]), first[one][1], second[other][1]
 
-    def _pair(self, scored: Iterable[tuple[float, Row, Row]]) -> None:
+    def _pair(self, scored: Iterable[tuple[float, Event, Event]]) -> None:
         told, retold = self._paired[id(self.before)], self._paired[id(self.after)]
         for _, old, new in sorted(scored, key=lambda item: -item[0]):
-            if old["event_id"] not in told and new["event_id"] not in retold:
+            if old.event_id not in told and new.event_id not in retold:
                 self.pairs.append((old, new))
-                told.add(old["event_id"])
-                retold.add(new["event_id"])
+                told.add(old.event_id)
+                retold.add(new.event_id)
 
 
-def _alike(old: Row, new: Row) -> float:
+def _alike(old: Event, new: Event) -> float:
     return fuzz.ratio(_in_order(old), _in_order(new))
 
 
-def _in_order(row: Row) -> str:
-    return " ".join(sorted(row["narrative"].split()))
+def _in_order(row: Event) -> str:
+    return " ".join(sorted(row.narrative.split()))
 
 
-def _told(row: Row, revision: RevisionEvents) -> tuple[Any, ...]:
-    return row["category"], row["narrative"], frozenset(_quotes(row, revision))
+def _told(row: Event, revision: ProvedEvents) -> tuple[Any, ...]:
+    return row.category, row.narrative, frozenset(_quotes(row, revision))
 
 
-def _quotes(event: Row, revision: RevisionEvents) -> set[str]:
-    rows = revision.evidence[event["event_id"]]
-    return {" ".join(row["quote"].split()) for row in rows}
+def _quotes(event: Event, revision: ProvedEvents) -> set[str]:
+    rows = revision.evidence[event.event_id]
+    return {" ".join(row.quote.split()) for row in rows}
 
 
 def differences(
-    old: Row, new: Row, before: RevisionEvents, after: RevisionEvents
+    old: Event, new: Event, before: ProvedEvents, after: ProvedEvents
 ) -> dict[str, tuple[Any, Any]]:
     fields = {
-        name.removesuffix("_json"): (old[name], new[name])
+        name.removesuffix("_json"): (getattr(old, name), getattr(new, name))
         for name in _COMPARED_FIELDS
-        if _compared(old[name]) != _compared(new[name])
+        if _compared(getattr(old, name)) != _compared(getattr(new, name))
     }
     first, second = _quotes(old, before), _quotes(new, after)
     if first != second:

@@ -14,7 +14,7 @@ from functools import cached_property
 from itertools import combinations
 from uuid import UUID
 
-from memory_core.kernel.database import Row
+from memory_core.search.event import Event
 
 # How much of what is promised the report must tell of: one word of four may be missing.
 _SHARED_WORDS = 0.7
@@ -117,6 +117,18 @@ _AUXILIARIES = {"have", "be"}
 _ACTS = frozenset().union(*_MAKING, *_OTHER_ACTS)
 
 
+@dataclass(frozen=True, slots=True)
+class StatedEvent(Event):
+    """A promise or a report, with the words that they are compared by."""
+
+    quotes: str
+    said_at: datetime
+    place: int | None  # of its first quote in the document
+    who: list[str]
+    own_words: list[str]
+    told_words: list[str]
+
+
 @dataclass(frozen=True)
 class Statement:
     """A promise or a report, as far as the two are compared. What follows from its words is worked
@@ -134,18 +146,18 @@ class Statement:
     spelled: frozenset[str]  # the words themselves, of narrative and quotes
 
     @classmethod
-    def of(cls, row: Row) -> "Statement":
+    def of(cls, row: StatedEvent) -> "Statement":
         return cls(
-            event_id=row["event_id"],
-            document=(row["artifact_uid"], row["revision_id"]),
-            place=row["place"] or 0,
-            said_at=row["said_at"],
-            time=row["due_time"] if row["category"] == "Commitment" else row["event_time"],
-            who=frozenset(row["who"]),
-            narrative=row["narrative"],
-            words=frozenset(row["own_words"]),
-            told=frozenset(row["told_words"]),
-            spelled=frozenset(_spelled(f"{row['narrative']} {row['quotes']}")),
+            event_id=row.event_id,
+            document=(row.artifact_uid, row.revision_id),
+            place=row.place or 0,
+            said_at=row.said_at,
+            time=row.due_time if row.category == "Commitment" else row.event_time,
+            who=frozenset(row.who),
+            narrative=row.narrative,
+            words=frozenset(row.own_words),
+            told=frozenset(row.told_words),
+            spelled=frozenset(_spelled(f"{row.narrative} {row.quotes}")),
         )
 
     @cached_property

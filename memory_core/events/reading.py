@@ -4,41 +4,80 @@ Every read of events goes through this module, `search` or the questions beside 
 filter on who may see what can be added in one place.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from uuid import UUID
 
-from memory_core.kernel.database import Row, Session
+from memory_core.artifacts.reading import RevisionRecord, find_revision
+from memory_core.kernel.database import Session
 from memory_core.kernel.errors import NotFound
 from memory_core.runtime import Runtime
+from memory_core.search.event import Event, Evidence
+
+
+@dataclass(frozen=True, slots=True)
+class ExtractedEvent(Event):
+    """An event, and how it was extracted."""
+
+    is_latest: bool
+    extraction_run_id: UUID
+    extractor: str | None
+    model: str | None
+    prompt_version: str | None
+    merge_version: str | None
+    requested_by: str | None
+    dagster_run_id: str | None
+    extracted_at: datetime | None
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class EvidenceInContext:
+    evidence_id: UUID
+    quote: str
+    start_char: int
+    end_char: int
+    chunk_id: str | None
+    match_kind: str
+    artifact_id: str | None
+    text_before: str | None
+    text_after: str | None
 
 
 @dataclass(frozen=True, slots=True)
 class EventDetail:
-    event: Row
-    evidence: list[Row]
+    event: ExtractedEvent
+    evidence: list[EvidenceInContext]
 
 
 @dataclass(frozen=True, slots=True)
-class RevisionEvents:
+class ProvedEvents:
+    """Events, and the evidence of each by its id."""
+
+    events: list[Event]
+    evidence: dict[UUID, list[Evidence]]
+
+
+@dataclass(frozen=True, slots=True)
+class RevisionEvents(ProvedEvents):
     """The events of a revision together with what became of its extraction: an empty list is
     never ambiguous."""
 
-    revision: Row
-    events: list[Row]
-    evidence: dict[UUID, list[Row]]
+    revision: RevisionRecord
 
 
 async def get_event(runtime: Runtime, event_id: UUID, context_chars: int = 0) -> EventDetail:
     async with runtime.database.session() as session:
-        event = await session.one("get_event", event_id=event_id)
+        event = await session.row(ExtractedEvent, "get_event", event_id=event_id)
         if event is None:
             raise NotFound(
                 f"There is no event {event_id}. event_search finds events; re-extraction may have "
                 "replaced this one.",
                 details={"event_id": str(event_id)},
             )
-        evidence = await session.all(
-            "evidence_in_context", event_id=event_id, context=context_chars
+        evidence = await session.rows(
+            EvidenceInContext, "evidence_in_context", event_id=event_id, context=context_chars
         )
     return EventDetail(event, evidence)
 
@@ -47,27 +86,28 @@ async def list_for_revision(
     runtime: Runtime, artifact_uid: str, revision_id: str | None, *, include_evidence: bool
 ) -> RevisionEvents:
     async with runtime.database.session() as session:
-        revision = await session.one("get_revision", uid=artifact_uid, revision=revision_id)
+        revision = await find_revision(session, artifact_uid, revision_id)
         if revision is None:
             raise revision_not_found(artifact_uid, revision_id)
-        events = await session.all(
+        events = await session.rows(
+            Event,
             "list_events_of_revision",
-            uid=revision["artifact_uid"],
-            revision=revision["revision_id"],
+            uid=revision.artifact_uid,
+            revision=revision.revision_id,
         )
         evidence = await evidence_of(session, events) if include_evidence else {}
-    return RevisionEvents(revision, events, evidence)
+    return RevisionEvents(events, evidence, revision)
 
 
-async def evidence_of(session: Session, events: list[Row]) -> dict[UUID, list[Row]]:
+async def evidence_of(session: Session, events: Sequence[Event]) -> dict[UUID, list[Evidence]]:
     """Evidence of many events, in one query."""
-    ids = [event["event_id"] for event in events]
-    rows = await session.all("evidence_of_events", ids=ids) if ids else []
-    found: dict[UUID, list[Row]] = {event["event_id"]: [] for event in events}
-    for row in rows:
-        # Of an event that was replaced between the two queries there may be evidence alone.
-        found.setdefault(row["event_id"], []).append(row)
-    return found
+    ids = [event.event_id for event in events]
+    by_event: dict[UUID, list[Evidence]] = {id_: [] for id_ in ids}
+    if ids:
+        for evidence in await session.rows(Evidence, "evidence_of_events", ids=ids):
+            # Of an event that was replaced between the two queries there may be evidence alone.
+            by_event.setdefault(evidence.event_id, []).append(evidence)
+    return by_event
 
 
 def revision_not_found(artifact_uid: str, revision_id: str | None) -> NotFound:

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from uuid import UUID
 
+from memory_core.artifacts.reading import find_revision
 from memory_core.events.reading import revision_not_found
 from memory_core.kernel.database import Session
 from memory_core.kernel.errors import NotFound
@@ -34,10 +35,10 @@ async def reextract(
     starts_over = answers is Answers.NEW
     request = asked_under(runtime.settings, "tool", priority=priority)
     async with runtime.database.transaction() as session:
-        revision = await session.one("get_revision", uid=artifact_uid, revision=revision_id)
+        revision = await find_revision(session, artifact_uid, revision_id)
         if revision is None:
             raise revision_not_found(artifact_uid, revision_id)
-        key = {"uid": revision["artifact_uid"], "revision": revision["revision_id"]}
+        key = {"uid": revision.artifact_uid, "revision": revision.revision_id}
         job = await session.row(JobDetails, "lock_job_of_revision", **key)
         if job is None:
             named = {"uids": [key["uid"]], "revisions": [key["revision"]]}
@@ -68,7 +69,11 @@ async def reextract_failed(runtime: Runtime, code: str | None, answers: Answers)
     """Enqueue every failed job again, or those that failed with this code. Returns how many."""
     async with runtime.database.transaction() as session:
         jobs = await session.rows(
-            JobSummary, "reset_failed_jobs", code=code, bypass_cache=answers is Answers.NEW, **asked("tool")
+            JobSummary,
+            "reset_failed_jobs",
+            code=code,
+            bypass_cache=answers is Answers.NEW,
+            **asked("tool"),
         )
         await _append(session, *jobs)
     return len(jobs)
@@ -105,7 +110,7 @@ async def job_status(
             JobDetails, "job_of_revision", uid=artifact_uid, revision=revision_id
         )
         if job is None:
-            if await session.one("get_revision", uid=artifact_uid, revision=revision_id) is None:
+            if await find_revision(session, artifact_uid, revision_id) is None:
                 raise revision_not_found(artifact_uid, revision_id)
             raise NotFound(
                 f"There is no job for artifact {artifact_uid!r}; event_reextract makes one.",

@@ -2,12 +2,12 @@
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Literal
+from typing import Literal
 from uuid import UUID
 
 from memory_core.events.reading import evidence_of
-from memory_core.kernel.database import Row
 from memory_core.runtime import Runtime
+from memory_core.search.event import Event, Evidence
 from memory_core.search.event_filters import EventFilters
 from memory_core.search.events import search_events
 
@@ -28,8 +28,8 @@ class Stakeholder:
     events: int
     first_time: datetime | None
     last_time: datetime | None
-    examples: list[Row]
-    evidence: dict[UUID, list[Row]]
+    examples: list[Event]
+    evidence: dict[UUID, list[Evidence]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +39,25 @@ class StakeholderPage:
     # Counts are of the events that were considered, out of all that match.
     events_considered: int = 0
     events_total: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class StakeholderRow:
+    name_key: str
+    name: str
+    events: int
+    first_time: datetime | None
+    last_time: datetime | None
+    total: int  # of people
+    roles: dict[str, int]
+    type: Literal["person", "org"] | None
+    example_ids: list[UUID]
+
+
+@dataclass(frozen=True, slots=True)
+class Aliases:
+    name_key: str
+    aliases: list[str]
 
 
 async def stakeholders(
@@ -52,50 +71,50 @@ async def stakeholders(
         found = await search_events(
             runtime, query, filters, limit=considered, include_evidence=False, farthest=_FARTHEST
         )
-        ids, total = [row["event_id"] for row in found.events], found.total
+        ids, total = [event.event_id for event in found.events], found.total
         if not ids:
             return StakeholderPage([])
     async with runtime.database.session() as session:
         parameters = {**filters.for_sql(None), "ids": ids, "considered": considered}
         if ids is None:
-            counted = await session.one("count_events", **filters.for_sql(None))
-            total = counted["total"] if counted else 0
-        rows = await session.all(
+            total = await session.value(int, "count_events", **filters.for_sql(None))
+        rows = await session.rows(
+            StakeholderRow,
             "stakeholders",
             limit=limit,
             examples=_EXAMPLES,
             **parameters,
         )
-        examples = await session.all(
-            "events_by_id", ids=[id_ for row in rows for id_ in row["example_ids"]]
+        examples = await session.rows(
+            Event, "events_by_id", ids=[id_ for row in rows for id_ in row.example_ids]
         )
         evidence = await evidence_of(session, examples)
-        aliases = await session.all("aliases_of", keys=[row["name_key"] for row in rows])
-    by_id = {row["event_id"]: row for row in examples}
-    known = {row["name_key"]: row["aliases"] for row in aliases}
+        aliases = await session.rows(Aliases, "aliases_of", keys=[row.name_key for row in rows])
+    by_id = {row.event_id: row for row in examples}
+    known = {row.name_key: row.aliases for row in aliases}
     return StakeholderPage(
         people=[_stakeholder(row, known, by_id, evidence) for row in rows],
-        total=rows[0]["total"] if rows else 0,
+        total=rows[0].total if rows else 0,
         events_considered=min(total, considered),
         events_total=total,
     )
 
 
 def _stakeholder(
-    row: Row,
-    aliases: dict[str, Any],
-    events: dict[UUID, Row],
-    evidence: dict[UUID, list[Row]],
+    row: StakeholderRow,
+    aliases: dict[str, list[str]],
+    events: dict[UUID, Event],
+    evidence: dict[UUID, list[Evidence]],
 ) -> Stakeholder:
-    examples = [events[id_] for id_ in row["example_ids"] if id_ in events]
+    examples = [events[id_] for id_ in row.example_ids if id_ in events]
     return Stakeholder(
-        name=row["name"],
-        type=row["type"],
-        aliases=aliases.get(row["name_key"], []),
-        roles=row["roles"],
-        events=row["events"],
-        first_time=row["first_time"],
-        last_time=row["last_time"],
+        name=row.name,
+        type=row.type,
+        aliases=aliases.get(row.name_key, []),
+        roles=row.roles,
+        events=row.events,
+        first_time=row.first_time,
+        last_time=row.last_time,
         examples=examples,
-        evidence={event["event_id"]: evidence[event["event_id"]] for event in examples},
+        evidence={event.event_id: evidence[event.event_id] for event in examples},
     )

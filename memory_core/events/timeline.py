@@ -5,8 +5,8 @@ from datetime import date, datetime
 from itertools import groupby
 from uuid import UUID
 
-from memory_core.kernel.database import Row
 from memory_core.runtime import Runtime
+from memory_core.search.event import Event, Evidence
 from memory_core.search.event_filters import EventFilters
 from memory_core.search.events import search_events
 from memory_core.search.names import Person
@@ -15,14 +15,14 @@ from memory_core.search.names import Person
 @dataclass(frozen=True, slots=True)
 class Day:
     day: date | None  # None: the text gives no time
-    events: list[Row]
+    events: list[Event]
 
 
 @dataclass(frozen=True, slots=True)
 class Timeline:
     days: list[Day]
     total: int
-    evidence: dict[UUID, list[Row]]
+    evidence: dict[UUID, list[Evidence]]
     candidates: list[Person]
 
 
@@ -36,17 +36,16 @@ async def timeline(
     return Timeline(days, page.total, page.evidence, page.candidates)
 
 
-def _time(row: Row) -> datetime | None:
+def _time(row: Event) -> datetime | None:
     """A promise stands where it is due, as searches for a time have it."""
-    time: datetime | None = row["due_time"] or row["event_time"]
-    return time
+    return row.due_time or row.event_time
 
 
-def _day(row: Row) -> date | None:
+def _day(row: Event) -> date | None:
     time = _time(row)
     return time.date() if time else None
 
 
-def _oldest_first(row: Row) -> tuple[bool, float, str]:
+def _oldest_first(row: Event) -> tuple[bool, float, str]:
     time = _time(row)
-    return time is None, time.timestamp() if time else 0.0, str(row["event_id"])
+    return time is None, time.timestamp() if time else 0.0, str(row.event_id)

@@ -117,9 +117,10 @@ def _fields_row(kind: type[R]) -> AsyncRowFactory[R]:
         result = cursor.pgresult
         assert result is not None
         columns = tuple([(result.fname(n) or b"").decode() for n in range(result.nfields)])
-        expected = kind.__match_args__  # type: ignore[attr-defined]
+        shape: Any = kind
+        expected = shape.__match_args__
         assert columns == expected, f"{kind.__name__} has {expected}, the query gives {columns}"
-        enums = _enums(kind)
+        enums = _enums(shape)
         if not enums:
             return lambda values: kind(*values)
         return lambda values: kind(
@@ -130,12 +131,12 @@ def _fields_row(kind: type[R]) -> AsyncRowFactory[R]:
 
 
 @cache
-def _enums(kind: type) -> dict[int, type[Enum]]:
+def _enums(kind: Any) -> dict[int, type[Enum]]:
     """Which fields are enums, by position: Postgres gives their values."""
     types = get_type_hints(kind)
     return {
         n: types[name]
-        for n, name in enumerate(kind.__match_args__)  # type: ignore[attr-defined]
+        for n, name in enumerate(kind.__match_args__)
         if isinstance(types[name], type) and issubclass(types[name], Enum)
     }
 

@@ -6,7 +6,7 @@ makes one ranking of them. Postgres has the last word on what exists.
 
 import asyncio
 import logging
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from heapq import merge
@@ -17,6 +17,7 @@ from memory_core.kernel.database import Row, Session
 from memory_core.kernel.errors import MEANING_AWAY
 from memory_core.runtime import Runtime
 from memory_core.search import event_matching
+from memory_core.search.event import Event, EventWithEvidence, Evidence
 from memory_core.search.event_filters import EventFilters
 from memory_core.search.event_matching import Matches
 from memory_core.search.event_meaning import Meaning
@@ -32,9 +33,9 @@ Sort = Literal["relevance", "time"]
 
 @dataclass(frozen=True, slots=True)
 class EventPage:
-    events: list[Row]
+    events: list[Event]
     total: int
-    evidence: dict[UUID, list[Row]] = field(default_factory=dict)
+    evidence: dict[UUID, list[Evidence]] = field(default_factory=dict)
     # Who else `actor` may mean. Where it means no one in particular, there are no events.
     candidates: list[Person] = field(default_factory=list)
 
@@ -197,8 +198,17 @@ async def _page(
     session: Session, ids: list[str], total: int, *, include_evidence: bool
 ) -> EventPage:
     """Events as they are shown: all in one query, with what proves them."""
-    query = "events_with_evidence" if include_evidence else "events_by_id"
-    rows = {str(row["event_id"]): row for row in await session.all(query, ids=ids)} if ids else {}
-    events = [rows[id_] for id_ in ids if id_ in rows]
-    evidence = {row["event_id"]: row.pop("evidence") for row in events if "evidence" in row}
-    return EventPage(events, total, evidence)
+    if not include_evidence:
+        events = await session.rows(Event, "events_by_id", ids=ids) if ids else []
+        return EventPage(_in_order(events, ids), total)
+    proved = await session.rows(EventWithEvidence, "events_with_evidence", ids=ids) if ids else []
+    evidence = {
+        event.event_id: [Evidence(event.event_id, **quote) for quote in event.evidence]
+        for event in proved
+    }
+    return EventPage(_in_order(proved, ids), total, evidence)
+
+
+def _in_order(events: Sequence[Event], ids: list[str]) -> list[Event]:
+    by_id = {str(event.event_id): event for event in events}
+    return [by_id[id_] for id_ in ids if id_ in by_id]

@@ -117,7 +117,7 @@ async def _delete(
 async def _run_out(session: Session, page: list[Candidate], now: datetime) -> list[Expired]:
     promises = [id_ for candidate in page for id_ in candidate.promises]
     judged = await judge(session, promises, now) if promises else []
-    by_id = {one.event["event_id"]: one for one in judged}
+    by_id = {one.event.event_id: one for one in judged}
     return [
         candidate
         for candidate in page
@@ -135,7 +135,7 @@ async def _is_resolved(
     for one in commitments:
         if one is None or one.fulfilled_by is None:
             return False
-        reports.add(one.fulfilled_by["artifact_uid"])
+        reports.add(one.fulfilled_by.artifact_uid)
     seen = await session.values(
         str, "reports_owner_sees", uid=candidate.artifact_uid, reports=sorted(reports)
     )

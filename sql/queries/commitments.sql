@@ -35,10 +35,10 @@ LIMIT %(limit)s;
 -- name: statements_by_id
 -- Promises and reports with all that they are compared by. Their words are not parsed again: those
 -- of the narrative have the weight A in the stored ones, those of the quotes C.
-SELECT m.event_id, m.artifact_uid, m.revision_id, m.category, m.event_time,
-       m.due_time, m.due_quote, m.due_start_char, m.due_end_char, m.narrative, m.subject_json,
-       m.actors_json, m.confidence, m.created_at, m.quotes,
-       r.title, r.artifact_type, r.source_system, coalesce(r.source_ts, r.ingested_at) AS said_at,
+SELECT m.event_id, m.artifact_uid, m.revision_id, m.category, m.event_time, m.due_time,
+       m.due_quote, m.due_start_char, m.due_end_char, m.narrative, m.subject_json, m.actors_json,
+       m.confidence, r.title, m.quotes,
+       coalesce(r.source_ts, r.ingested_at) AS said_at,
        (SELECT min(v.start_char) FROM event_evidence v WHERE v.event_id = m.event_id) AS place,
        ARRAY(SELECT a.name_key
        -- include: doers

@@ -1,10 +1,9 @@
 -- name: get_event
-SELECT e.event_id, e.artifact_uid, e.revision_id, e.category, e.event_time,
-       e.due_time, e.due_quote, e.due_start_char, e.due_end_char, e.narrative, e.subject_json,
-       e.actors_json, e.confidence, e.extraction_run_id, e.created_at, e.is_latest,
-       r.artifact_id, r.title, r.artifact_type, r.source_system,
-       x.extractor, x.model, x.extract_version, x.merge_version, x.requested_by,
-       x.run_id AS dagster_run_id, x.finished_at AS extracted_at
+SELECT e.event_id, e.artifact_uid, e.revision_id, e.category, e.event_time, e.due_time,
+       e.due_quote, e.due_start_char, e.due_end_char, e.narrative, e.subject_json, e.actors_json,
+       e.confidence, r.title, e.is_latest, e.extraction_run_id,
+       x.extractor, x.model, x.extract_version AS prompt_version, x.merge_version, x.requested_by,
+       x.run_id AS dagster_run_id, x.finished_at AS extracted_at, e.created_at
 FROM semantic_event e
 LEFT JOIN artifact_revision r USING (artifact_uid, revision_id)
 LEFT JOIN extraction x USING (artifact_uid, revision_id)
@@ -35,7 +34,7 @@ WHERE CASE WHEN o.payload IS NULL THEN o.finished_at > %(as_of)s
                      OR o.payload -> 'kept' ? a.event_id::text) END;
 
 -- name: evidence_in_context
--- The evidence of one event, each quote with so many characters of the text around it.
+-- The evidence of one event, each quote with `context` characters of the text on each side.
 SELECT v.evidence_id, v.quote, v.start_char, v.end_char, v.chunk_id, v.match_kind, r.artifact_id,
        CASE WHEN %(context)s > 0 THEN
            substr(t.content, greatest(v.start_char - %(context)s, 0) + 1,
@@ -49,16 +48,15 @@ WHERE v.event_id = %(event_id)s
 ORDER BY v.start_char, v.evidence_id;
 
 -- name: evidence_of_events
-SELECT v.event_id, v.evidence_id, v.quote, v.start_char, v.end_char, v.chunk_id, v.match_kind
+SELECT v.event_id, v.quote, v.start_char, v.end_char, v.chunk_id, v.match_kind
 FROM event_evidence v
 WHERE v.event_id = ANY(%(ids)s::uuid[])
 ORDER BY v.event_id, v.start_char, v.evidence_id;
 
 -- name: list_events_of_revision
-SELECT e.event_id, e.artifact_uid, e.revision_id, e.category, e.event_time,
-       e.due_time, e.due_quote, e.due_start_char, e.due_end_char, e.narrative, e.subject_json,
-       e.actors_json, e.confidence, e.created_at, r.title, r.artifact_type,
-       r.source_system
+SELECT e.event_id, e.artifact_uid, e.revision_id, e.category, e.event_time, e.due_time,
+       e.due_quote, e.due_start_char, e.due_end_char, e.narrative, e.subject_json, e.actors_json,
+       e.confidence, r.title
 FROM semantic_event e
 LEFT JOIN artifact_revision r USING (artifact_uid, revision_id)
 WHERE e.artifact_uid = %(uid)s AND e.revision_id = %(revision)s
@@ -67,23 +65,21 @@ ORDER BY e.event_time DESC NULLS LAST, e.created_at DESC, e.event_id;
 -- name: events_by_id
 -- What is shown of events. Which ones they are, Postgres has said before: ids that only an index
 -- beside it knows must have gone through `filter_events`.
-SELECT e.event_id, e.artifact_uid, e.revision_id, e.category, e.event_time,
-       e.due_time, e.due_quote, e.due_start_char, e.due_end_char, e.narrative, e.subject_json,
-       e.actors_json, e.confidence, e.created_at, r.title, r.artifact_type,
-       r.source_system
+SELECT e.event_id, e.artifact_uid, e.revision_id, e.category, e.event_time, e.due_time,
+       e.due_quote, e.due_start_char, e.due_end_char, e.narrative, e.subject_json, e.actors_json,
+       e.confidence, r.title
 FROM semantic_event e
 LEFT JOIN artifact_revision r USING (artifact_uid, revision_id)
 WHERE e.event_id = ANY(%(ids)s::uuid[]);
 
 -- name: events_with_evidence
 -- The same, each with its evidence.
-SELECT e.event_id, e.artifact_uid, e.revision_id, e.category, e.event_time,
-       e.due_time, e.due_quote, e.due_start_char, e.due_end_char, e.narrative, e.subject_json,
-       e.actors_json, e.confidence, e.created_at, r.title, r.artifact_type,
-       r.source_system,
+SELECT e.event_id, e.artifact_uid, e.revision_id, e.category, e.event_time, e.due_time,
+       e.due_quote, e.due_start_char, e.due_end_char, e.narrative, e.subject_json, e.actors_json,
+       e.confidence, r.title,
        (SELECT coalesce(jsonb_agg(jsonb_build_object(
-                   'evidence_id', v.evidence_id, 'quote', v.quote, 'start_char', v.start_char,
-                   'end_char', v.end_char, 'chunk_id', v.chunk_id, 'match_kind', v.match_kind)
+                   'quote', v.quote, 'start_char', v.start_char, 'end_char', v.end_char,
+                   'chunk_id', v.chunk_id, 'match_kind', v.match_kind)
                    ORDER BY v.start_char, v.evidence_id), '[]')
         FROM event_evidence v WHERE v.event_id = e.event_id) AS evidence
 FROM semantic_event e

@@ -190,7 +190,7 @@ async def test_whether_she_kept_a_promise(
     [then] = [
         one
         for one in in_april.commitments
-        if str(one.event["event_id"]) == item["promised"]["event_id"]
+        if str(one.event.event_id) == item["promised"]["event_id"]
     ]
 
     assert then.status == ("done" if fulfilment else "overdue")

@@ -83,7 +83,7 @@ async def found_by_meaning(runtime: Runtime, who: Principal) -> tuple[set[str], 
         )
     documents = {passage.artifact_id for passage in passages}
     assert {hit.id for hit in near} == documents
-    return documents, {row["memory_id"] for row, _ in remembered}
+    return documents, {memory.memory_id for memory, _ in remembered}
 
 
 async def own_entries(runtime: Runtime, who: Principal) -> tuple[str, str]:

@@ -153,7 +153,7 @@ async def statuses(runtime: Runtime, **arguments: Any) -> list[tuple[str, str]]:
         "actor": None, "due_from": None, "due_to": None, "status": None, "limit": 20, "now": NOW,
     }  # fmt: skip
     page = await list_commitments(runtime, **{**values, **arguments})
-    return [(item.status, item.event["narrative"]) for item in page.commitments]
+    return [(item.status, item.event.narrative) for item in page.commitments]
 
 
 @pytest.mark.usefixtures("promises")

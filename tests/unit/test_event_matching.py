@@ -1,27 +1,26 @@
 """Which events of two revisions tell of the same occurrence, also where there are thousands."""
 
-from uuid import UUID, uuid4
-
 import pytest
 
 from memory_core.events import diff
 from memory_core.events.diff import match
-from memory_core.events.reading import RevisionEvents
+from memory_core.events.reading import ProvedEvents
+from tests.stored_event import stored_event, stored_evidence
 
 
-def revision(*told: tuple[str, str]) -> RevisionEvents:
+def revision(*told: tuple[str, str]) -> ProvedEvents:
     """Of narratives and quotes."""
-    events, evidence = [], {}
-    for narrative, quote in told:
-        id_: UUID = uuid4()
-        events.append({"event_id": id_, "category": "Decision", "narrative": narrative})
-        evidence[id_] = [{"quote": quote}]
-    return RevisionEvents({}, events, evidence)
+    events = [stored_event(narrative) for narrative, _ in told]
+    evidence = {
+        event.event_id: [stored_evidence(event, quote)]
+        for event, (_, quote) in zip(events, told, strict=True)
+    }
+    return ProvedEvents(events, evidence)
 
 
-def narratives(before: RevisionEvents, after: RevisionEvents) -> set[tuple[str, str]]:
+def narratives(before: ProvedEvents, after: ProvedEvents) -> set[tuple[str, str]]:
     pairs, _, _ = match(before, after)
-    return {(old["narrative"], new["narrative"]) for old, new in pairs}
+    return {(old.narrative, new.narrative) for old, new in pairs}
 
 
 def test_the_same_quote_comes_before_the_likest_narrative() -> None:
@@ -52,7 +51,7 @@ def test_thousands_that_are_the_same_are_not_compared_with_each_other() -> None:
 
     pairs, removed, added = match(revision(*told), revision(*reversed(told)))
 
-    assert all(old["narrative"] == new["narrative"] for old, new in pairs)
+    assert all(old.narrative == new.narrative for old, new in pairs)
     assert (len(pairs), removed, added) == (4_000, [], [])
 
 

@@ -4,14 +4,16 @@ Stems are taken as Postgres would, as far as these sentences need it.
 """
 
 import re
+from dataclasses import replace
 from datetime import UTC, datetime
-from uuid import uuid4
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory_core.events.fulfilment import Promises, Statement, keeps, kept
+from memory_core.events.fulfilment import Promises, StatedEvent, Statement, keeps, kept
+from memory_core.kernel.database import columns
+from tests.stored_event import stored_event
 
 JANUARY = datetime(2026, 1, 5, 9, tzinfo=UTC)
 FEBRUARY = datetime(2026, 2, 5, 9, tzinfo=UTC)
@@ -27,21 +29,17 @@ def stems(text: str) -> list[str]:
 
 def statement(text: str, *, said_at: datetime = JANUARY, time: datetime | None = DUE,
               who: str = "alice chen", document: str = "rev_1") -> Statement:  # fmt: skip
+    event = replace(stored_event(text, category="Commitment"), revision_id=document, due_time=time)
     return Statement.of(
-        {
-            "event_id": uuid4(),
-            "artifact_uid": "uid_1",
-            "revision_id": document,
-            "place": 0,
-            "said_at": said_at,
-            "category": "Commitment",
-            "due_time": time,
-            "who": [who] if who else [],
-            "narrative": text,
-            "quotes": "",
-            "own_words": stems(text),
-            "told_words": stems(text),
-        }
+        StatedEvent(
+            **columns(event),
+            quotes="",
+            said_at=said_at,
+            place=0,
+            who=[who] if who else [],
+            own_words=stems(text),
+            told_words=stems(text),
+        )
     )
 
 

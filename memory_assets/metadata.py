@@ -47,12 +47,15 @@ def materialisation(
 
 def _document(extraction: Extraction) -> dict[str, Any]:
     revision = extraction.revision
-    shown = {"title": revision["title"] or "(untitled)", "source": revision["source_system"]}
-    if url := revision["source_url"]:
+    shown: dict[str, Any] = {
+        "title": revision.title or "(untitled)",
+        "source": revision.source_system,
+    }
+    if url := revision.source_url:
         # A link only where it leads to a page: the address came with the document.
         is_page = url.lower().startswith(("http://", "https://"))
         shown["source_url"] = dg.MetadataValue.url(url) if is_page else url
-    return shown | {"artifact_uid": revision["artifact_uid"], "revision": revision["revision_id"]}
+    return shown | {"artifact_uid": revision.artifact_uid, "revision": revision.revision_id}
 
 
 def _chunks(extraction: Extraction) -> dict[str, Any]:

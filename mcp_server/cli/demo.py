@@ -6,6 +6,8 @@ import shutil
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -20,7 +22,7 @@ from mcp_server.cli.configuration import read_settings
 from mcp_server.cli.safe_text import counted
 from mcp_server.failures import error_in
 from memory_core.kernel import ids, tls
-from memory_core.kernel.database import Database, Row
+from memory_core.kernel.database import Database
 from memory_core.kernel.errors import MemoryFault, StackFault
 from memory_core.kernel.shipped_files import shipped
 from memory_core.kernel.short_ids import short
@@ -33,6 +35,22 @@ _SHOWN_PER_CATEGORY = 3
 _POLL_SECONDS = 0.25
 # Of the best passage so much that it answers the question, of the others a glimpse.
 _PASSAGE_CHARS = (800, 240, 240)
+
+
+@dataclass(frozen=True, slots=True)
+class ShownEvent:
+    category: str
+    event_time: datetime | None
+    narrative: str
+    quote: str
+    title: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class FinishedRun:
+    run_id: str
+    revisions: int
+    events: int
 
 
 def run() -> None:
@@ -115,20 +133,20 @@ class Demo:
         await database.open()
         try:
             async with database.session() as session:
-                events = await session.all("latest_events")
-                runs = await session.all("extraction_runs")
+                events = await session.rows(ShownEvent, "latest_events")
+                runs = await session.rows(FinishedRun, "extraction_runs")
         finally:
             await database.close()
         for row in runs:
             self._console.print(
-                f"[green]✓[/] run {state.dagster_url}/runs/{row['run_id']}: "
-                f"{counted(row['events'], 'event')} from {counted(row['revisions'], 'revision')}"
+                f"[green]✓[/] run {state.dagster_url}/runs/{row.run_id}: "
+                f"{counted(row.events, 'event')} from {counted(row.revisions, 'revision')}"
             )
         self._heading(f"4. {len(events)} events of the latest revisions, each with its proof")
-        for category, members in groupby(events, key=lambda row: row["category"]):
+        for category, members in groupby(events, key=lambda row: row.category):
             self._show_category(category, list(members))
 
-    def _show_category(self, category: str, rows: list[Row]) -> None:
+    def _show_category(self, category: str, rows: list[ShownEvent]) -> None:
         table = Table(
             "when",
             "what",
@@ -144,10 +162,10 @@ class Demo:
         for column, ratio in zip(table.columns[1:], (5, 5, 3), strict=True):
             column.ratio = ratio
         for row in rows[:_SHOWN_PER_CATEGORY]:
-            when = row["event_time"].date().isoformat() if row["event_time"] else ""
-            quote = " ".join(row["quote"].split())
+            when = row.event_time.date().isoformat() if row.event_time else ""
+            quote = " ".join(row.quote.split())
             table.add_row(
-                when, escape(row["narrative"]), f"“{escape(quote)}”", escape(row["title"] or "")
+                when, escape(row.narrative), f"“{escape(quote)}”", escape(row.title or "")
             )
         self._console.print(table)
         more = len(rows) - _SHOWN_PER_CATEGORY

@@ -30,6 +30,13 @@ _KEEP_PAUSE_SECONDS = 0.5
 
 
 @dataclass(frozen=True, slots=True)
+class CachedAnswer:
+    number: int  # which of the keys it is for, from 1 on
+    answer: str  # JSON, kept as one text
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class Key:
     chunk_hash: str
     context_hash: str
@@ -124,11 +131,11 @@ class AnswerCache:
 
     async def _get_all(self, keys: Sequence[Key]) -> list[tuple[Answer, datetime] | None]:
         async with self._database.session() as session:
-            rows = await session.all("get_answers", **_columns(keys))
-        known = {row["number"]: row for row in rows}
+            rows = await session.rows(CachedAnswer, "get_answers", **_columns(keys))
+        known = {row.number: row for row in rows}
         # Parsed for each caller on its own: a caller may change its answer.
         return [
-            (json.loads(row["answer"]), row["created_at"]) if row else None
+            (json.loads(row.answer), row.created_at) if row else None
             for row in (known.get(number) for number in range(1, len(keys) + 1))
         ]
 

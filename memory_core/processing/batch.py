@@ -88,9 +88,8 @@ def _ended(outcomes: Sequence[Outcome]) -> Iterator[tuple[Job, str | None]]:
 async def _tenant(runtime: Runtime, job: Job) -> UUID:
     with principal.system(_WHY):
         async with runtime.database.session() as session:
-            row = await session.one("tenant_of_job", job_id=job.job_id)
-    tenant: UUID = DEFAULT_TENANT if row is None else row["tenant_id"]
-    return tenant
+            tenant = await session.maybe(UUID, "tenant_of_job", job_id=job.job_id)
+    return tenant or DEFAULT_TENANT
 
 
 class _Room:

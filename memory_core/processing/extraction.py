@@ -5,10 +5,20 @@ from dataclasses import dataclass, field
 
 from memory_core.extraction.ledger import Ledger, ModelCall
 from memory_core.extraction.model import CanonicalEvent, ChunkEvent, Entity, Rejected
-from memory_core.kernel.database import Row
 from memory_core.log.change import Position
 from memory_core.queue.jobs import Job
 from memory_core.text.chunk import Chunk
+
+
+@dataclass(frozen=True, slots=True)
+class ExtractedRevision:
+    artifact_uid: str
+    revision_id: str
+    title: str | None
+    source_system: str
+    source_url: str | None
+    is_chunked: bool
+    content: str  # empty once all is proved
 
 
 @dataclass(slots=True)
@@ -16,7 +26,7 @@ class Extraction:
     """One revision on its way from text to stored events."""
 
     job: Job
-    revision: Row
+    revision: ExtractedRevision
     ledger: Ledger
     extract_version: str  # of the prompt or the rules that the proposals are from
     model: str

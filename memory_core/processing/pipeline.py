@@ -7,18 +7,20 @@ import asyncio
 import logging
 import time
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from datetime import datetime
 
+from memory_core.artifacts.reading import ChunkRecord
 from memory_core.extraction.canonical import canonicalise
 from memory_core.extraction.engine import Engine
 from memory_core.extraction.grounds import Context
 from memory_core.extraction.ledger import Ledger, taken, write
 from memory_core.extraction.model import DocumentContext, Proposal
 from memory_core.extraction.proof import part_by_confidence, prove
-from memory_core.kernel.database import Database, Row, Session
+from memory_core.kernel.database import Database, Session
 from memory_core.kernel.errors import ErrorCode, MemoryFault
 from memory_core.processing import storing
-from memory_core.processing.extraction import Extraction, Observer
+from memory_core.processing.extraction import ExtractedRevision, Extraction, Observer
 from memory_core.processing.stages import (
     CANONICAL_EVENTS,
     CHUNK_EXTRACTIONS,
@@ -57,6 +59,25 @@ async def extract_revision(
     return extraction
 
 
+@dataclass(frozen=True, slots=True)
+class ExtractedWith:
+    extractor: str
+    model: str
+    extract_version: str
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkContext:
+    """What the revision said of itself in which a chunk first stood."""
+
+    chunk_index: int
+    artifact_type: str
+    title: str | None
+    author: str | None
+    participants: list[str]
+    source_ts: datetime | None
+
+
 async def rehearse(runtime: Runtime, engine: Engine, job: Job) -> Extraction:
     """What `extract_revision` would store, and nothing is stored but answers in the cache and the
     calls, under the job's id."""
@@ -70,7 +91,7 @@ async def rehearse(runtime: Runtime, engine: Engine, job: Job) -> Extraction:
 
 async def _open(
     runtime: Runtime, engine: Engine, job: Job
-) -> tuple[Extraction, list[Row], dict[int, DocumentContext]]:
+) -> tuple[Extraction, list[ChunkRecord], dict[int, DocumentContext]]:
     """The revision, its chunks, and the context each is asked with."""
     async with engine.at_postgres, runtime.database.session() as session:
         extraction = Extraction(
@@ -80,7 +101,9 @@ async def _open(
             extract_version=engine.extractor.version,
             model=engine.extractor.model,
         )
-        rows = await session.all("list_chunks", uid=job.artifact_uid, revision=job.revision_id)
+        rows = await session.rows(
+            ChunkRecord, "list_chunks", uid=job.artifact_uid, revision=job.revision_id
+        )
         return extraction, rows, await _contexts(session, job)
 
 
@@ -88,7 +111,7 @@ async def _propose(
     runtime: Runtime,
     engine: Engine,
     extraction: Extraction,
-    rows: Sequence[Row],
+    rows: Sequence[ChunkRecord],
     contexts: dict[int, DocumentContext],
     observe: Observer,
 ) -> None:
@@ -113,30 +136,35 @@ async def _propose(
         )
 
 
-async def _load(session: Session, job: Job) -> Row:
-    row = await session.one("revision_to_extract", uid=job.artifact_uid, revision=job.revision_id)
-    if row is None:
+async def _load(session: Session, job: Job) -> ExtractedRevision:
+    revision = await session.row(
+        ExtractedRevision,
+        "revision_to_extract",
+        uid=job.artifact_uid,
+        revision=job.revision_id,
+    )
+    if revision is None:
         raise MemoryFault(
             f"The text of {job.artifact_uid} {job.revision_id} is gone. Ingest the same content "
             "from the same source again: that stores the text and starts this job over.",
             code=ErrorCode.ARTIFACT_NOT_FOUND,
         )
-    return row
+    return revision
 
 
-def _chunk(extraction: Extraction, rows: Sequence[Row]) -> None:
+def _chunk(extraction: Extraction, rows: Sequence[ChunkRecord]) -> None:
     """The chunks as they were cut at ingest: later settings do not move old boundaries."""
     revision = extraction.revision
-    extraction.characters = len(revision["content"])
+    extraction.characters = len(revision.content)
     for row in rows:
         chunk = Chunk(
-            index=row["chunk_index"],
-            start_char=row["start_char"],
-            end_char=row["end_char"],
-            text=revision["content"][row["start_char"] : row["end_char"]],
-            token_count=row["token_count"],
+            index=row.chunk_index,
+            start_char=row.start_char,
+            end_char=row.end_char,
+            text=revision.content[row.start_char : row.end_char],
+            token_count=row.token_count,
         )
-        extraction.chunks.append((chunk, row["chunk_id"] if revision["is_chunked"] else None))
+        extraction.chunks.append((chunk, row.chunk_id if revision.is_chunked else None))
 
 
 async def _recall(
@@ -146,10 +174,12 @@ async def _recall(
     and all still known."""
     job, extractor = extraction.job, engine.extractor
     async with engine.at_postgres, runtime.database.session() as session:
-        made = await session.one("extraction_of", uid=job.artifact_uid, revision=job.revision_id)
-    if made is None or made["extractor"] != extractor.name:
+        made = await session.row(
+            ExtractedWith, "extraction_of", uid=job.artifact_uid, revision=job.revision_id
+        )
+    if made is None or made.extractor != extractor.name:
         return None
-    version, model = made["extract_version"], made["model"]
+    version, model = made.extract_version, made.model
     if (version, model) == (extractor.version, extractor.model):
         return None
     proposals: list[Proposal] = []
@@ -221,19 +251,21 @@ async def _prove(
 
 def _forget_text(extraction: Extraction) -> None:
     """All is proved by now, and what became of the document is kept until its run ends."""
-    del extraction.revision["content"]
+    extraction.revision = replace(extraction.revision, content="")
     extraction.chunks = [(replace(chunk, text=""), id_) for chunk, id_ in extraction.chunks]
 
 
 async def _contexts(session: Session, job: Job) -> dict[int, DocumentContext]:
-    rows = await session.all("first_contexts", uid=job.artifact_uid, revision=job.revision_id)
+    rows = await session.rows(
+        ChunkContext, "first_contexts", uid=job.artifact_uid, revision=job.revision_id
+    )
     return {
-        row["chunk_index"]: DocumentContext(
-            artifact_type=row["artifact_type"],
-            title=row["title"],
-            author=row["author"],
-            participants=tuple(row["participants"]),
-            date=row["source_ts"],
+        row.chunk_index: DocumentContext(
+            artifact_type=row.artifact_type,
+            title=row.title,
+            author=row.author,
+            participants=tuple(row.participants),
+            date=row.source_ts,
         )
         for row in rows
     }

@@ -27,14 +27,14 @@ async def replace_events(database: Database, engine: Engine, extraction: Extract
             # us meanwhile.
             await session.run("lock_artifact", uid=job.artifact_uid)
             await jobs.hold(session, job)
-            rows = await session.all("delete_events_of_revision", **_revision(extraction))
+            old = await session.values(UUID, "delete_events_of_revision", **_revision(extraction))
             ids = await _insert_events(session, extraction)
             await _insert_evidence(session, extraction, ids)
             await _replace_entities(session, extraction)
             await _record(session, engine, extraction)
             await write(session, calls)
             await jobs.complete(session, job)
-            change = _replaced(extraction, {row["event_id"] for row in rows}, set(ids))
+            change = _replaced(extraction, set(old), set(ids))
             [extraction.position] = await append(session, [change], by=_origin(extraction))
     return ids
 
@@ -67,7 +67,7 @@ async def _insert_events(session: Session, extraction: Extraction) -> list[UUID]
         "insert_events",
         **_revision(extraction),
         job_id=job.job_id,
-        title=extraction.revision["title"] or "",
+        title=extraction.revision.title or "",
         ids=ids,
         categories=[event.category.value for event in events],
         times=[event.event_time for event in events],

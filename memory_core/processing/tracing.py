@@ -7,6 +7,7 @@ so that each of them can name it, and it is exported by the attempt that ends th
 import hashlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 from memory_core.extraction.ledger import asking_about
 from memory_core.kernel.database import Database
@@ -40,16 +41,24 @@ def of_chunk(index: int) -> Iterator[None]:
         yield
 
 
+@dataclass(frozen=True, slots=True)
+class AskingSpan:
+    """The span of the call that made a job; None where it is not known any more."""
+
+    trace_id: str
+    span_id: str | None
+
+
 async def export_jobs(database: Database, ended: Sequence[tuple[Job, str | None]]) -> None:
     """The spans of jobs that have ended, from their requests until now; each with its error."""
     traced = [(job, error) for job, error in ended if job.trace_id]
     if not exporting.is_on() or not traced:
         return
     async with database.session() as session:
-        rows = await session.all(
-            "spans_that_asked", trace_ids=list({job.trace_id for job, _ in traced})
+        rows = await session.rows(
+            AskingSpan, "spans_that_asked", trace_ids=list({job.trace_id for job, _ in traced})
         )
-    asked = {row["trace_id"]: row["span_id"] for row in rows if row["span_id"]}
+    asked: dict[str | None, str | None] = {row.trace_id: row.span_id for row in rows}
     for job, error in traced:
         _export(job, error, asked.get(job.trace_id))
 

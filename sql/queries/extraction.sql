@@ -59,9 +59,8 @@ SELECT pg_advisory_unlock(hashtext('mcp-memory model calls'), %(slot)s) AS was_h
 SELECT tenant_id FROM event_jobs WHERE job_id = %(job_id)s;
 
 -- name: revision_to_extract
-SELECT r.artifact_uid, r.revision_id, r.artifact_id, r.artifact_type, r.title, r.author,
-       r.participants, r.source_ts, r.source_system, r.source_url, r.is_chunked, r.is_latest,
-       r.partition_key, t.content
+SELECT r.artifact_uid, r.revision_id, r.title, r.source_system, r.source_url, r.is_chunked,
+       t.content
 FROM artifact_revision r
 JOIN revision_text t USING (artifact_uid, revision_id)
 WHERE r.artifact_uid = %(uid)s AND r.revision_id = %(revision)s;
@@ -144,8 +143,7 @@ SET job_id = excluded.job_id, generation = excluded.generation, run_id = exclude
 
 -- name: latest_events
 -- Events of latest revisions with their first quote, by category and time: the demo's table.
-SELECT e.category, coalesce(e.due_time, e.event_time) AS event_time, e.narrative, e.confidence,
-       v.quote, r.title, r.artifact_type
+SELECT e.category, coalesce(e.due_time, e.event_time) AS event_time, e.narrative, v.quote, r.title
 FROM semantic_event e
 JOIN artifact_revision r USING (artifact_uid, revision_id)
 CROSS JOIN LATERAL (
@@ -161,5 +159,5 @@ WHERE artifact_uid = %(uid)s AND revision_id = %(revision)s;
 
 -- name: extraction_runs
 -- The Dagster runs behind the events that are there now.
-SELECT run_id, count(*) AS revisions, sum(events) AS events, min(extractor) AS extractor
+SELECT run_id, count(*) AS revisions, sum(events)::bigint AS events
 FROM extraction GROUP BY run_id ORDER BY min(finished_at);

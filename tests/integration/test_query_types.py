@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from datetime import datetime
+from enum import StrEnum
 from pathlib import Path
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 from uuid import UUID
@@ -37,8 +38,9 @@ _TYPES: dict[str, tuple[object, ...]] = {
     "float8": (float,),
     "uuid": (UUID,),
     "bytea": (bytes,),
+    "timestamp": (datetime,),
     "timestamptz": (datetime,),
-    "jsonb": (dict, list, Any),
+    "jsonb": (dict, list, str, Any),
 }
 
 
@@ -148,6 +150,8 @@ def _fits(hint: object, type_: str) -> bool:
     hint = _without_none(hint)
     if type_.endswith("[]"):
         return get_origin(hint) is list and _fits(get_args(hint)[0], type_.removesuffix("[]"))
+    if isinstance(hint, type) and issubclass(hint, StrEnum):
+        return type_ in {"text", "varchar"}
     if get_origin(hint) is Literal:
         return {type(choice) for choice in get_args(hint)} == set(_TYPES[type_])
     return (get_origin(hint) or hint) in _TYPES[type_]

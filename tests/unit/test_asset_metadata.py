@@ -1,6 +1,7 @@
 """What a person sees of a revision on the page of an asset."""
 
 import re
+from dataclasses import replace
 from typing import Any
 from uuid import uuid4
 
@@ -19,7 +20,7 @@ from memory_core.extraction.model import (
     SubjectType,
 )
 from memory_core.kernel.prices import Price
-from memory_core.processing.extraction import Extraction
+from memory_core.processing.extraction import ExtractedRevision, Extraction
 from memory_core.processing.stages import (
     CANONICAL_EVENTS,
     CHUNK_EXTRACTIONS,
@@ -53,13 +54,15 @@ def extraction(narrative: str = "Alice launched it.", **changes: Any) -> Extract
         answers=Answers.KNOWN,
         run_id="run",
     )
-    revision = {
-        "title": "Minutes",
-        "source_system": "notes",
-        "source_url": "https://notes.example/1",
-        "artifact_uid": "uid_1",
-        "revision_id": "rev_1",
-    }
+    revision = ExtractedRevision(
+        artifact_uid="uid_1",
+        revision_id="rev_1",
+        title="Minutes",
+        source_system="notes",
+        source_url="https://notes.example/1",
+        is_chunked=True,
+        content="",
+    )
     calls = [
         ModelCall("extract", "m", "ok", 12.0, prompt_tokens=100, completion_tokens=10),
         ModelCall("extract", "m", "OPENAI_TIMEOUT", 30.0),
@@ -145,7 +148,7 @@ def test_what_the_events_took_is_told_once() -> None:
 
 
 def test_a_document_needs_neither_title_nor_url() -> None:
-    revision = {**extraction().revision, "title": None, "source_url": None}
+    revision = replace(extraction().revision, title=None, source_url=None)
     metadata = shown(STORED_EVENTS, extraction(revision=revision))
 
     assert metadata["title"] == "(untitled)"
@@ -249,7 +252,7 @@ def test_a_cost_is_shown_only_where_every_price_is_known() -> None:
 
 def test_what_is_no_address_of_a_page_is_no_link() -> None:
     for url in ("javascript:alert(1)", "data:text/html,x", "file:///etc/passwd"):
-        made = extraction(revision={**extraction().revision, "source_url": url})
+        made = extraction(revision=replace(extraction().revision, source_url=url))
         value = materialised(STORED_EVENTS, made).metadata["source_url"]
         assert isinstance(value, dg.TextMetadataValue)
 

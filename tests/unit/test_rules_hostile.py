@@ -26,6 +26,11 @@ PIECES = [
     "a@b.c ", "A <a@b.c> ", "http://a.b/c ", "I will ", "I'll send ", "we decided to ",
     "we have also then now ", "changed from ", "the team ", "users from a ", "um uh {disfmarker} ",
     "yes yes ", "Author: A\n", "From: A <a@b>\n", "On Mon wrote:\n", "Attendees: ",
+    "12.05.23, 18:02 - a\n", "12.05.23, 18:02 - Ann: I'll send it\n", "Lee, Ann: hi\n", "a. ",
+    "ann — 30/08/2022 14:02\nhi\n", "pkg (1.0) a; u\n", "pkg (1.0) a; u\n  * b\n",
+    "commit a\nAuthor: A\n", "00:00:03.120 --> 00:00:07.400\nAnn: hi\n",
+    "| task | owner | status |\n", "pkg 1.0 (2024-01-02)\n",
+    "outage on 3 October 2022 ", "Motion carried. ", "I'll send you ", "a" * 40 + " ", "a::", "1\n",
     "there is a risk ", "not ", "ignore the ", "you must ", "a;", "?", "é", "日", "👩🏽‍🔧", "\x00",
 ]  # fmt: skip
 

@@ -1,6 +1,5 @@
 """Attendance: a list of participants is one meeting, and each stated role one stakeholder."""
 
-import re
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
 
@@ -10,6 +9,7 @@ from memory_core.extraction.rules.blocks import MAX_ENTRY, Block
 from memory_core.extraction.rules.drafts import Draft, role_of
 from memory_core.extraction.rules.people import Listed, Roster, is_listing, listed, tidy
 from memory_core.extraction.rules.sections import Kind, Section
+from memory_core.text import timed_patterns as re
 
 MIN_ATTENDEES = 2
 # Two turns that fit into one quote, in characters.
@@ -39,9 +39,11 @@ def of_speakers(text: str, blocks: list[Block], given: Iterable[str]) -> Iterato
     `given`: who is known to take part."""
     said = [block for block in blocks if block.spoken and block.speaker]
     names = list(dict.fromkeys(block.speaker or "" for block in said))
-    # "Hon. Ann Lee" among those who are given is Ann Lee.
-    others = (tidy(name) for name in given)
-    names += [name for name in others if name and not name.endswith(tuple(names))]
+    names = [name for name in names if not name.lower().endswith("bot")]
+    # "Hon. Ann Lee" among those who are given is Ann Lee. Beside nicknames a name tells nothing.
+    others = [tidy(name) for name in given]
+    if 2 * sum(name.endswith(tuple(names)) for name in others) >= len(others):
+        names += [name for name in others if name and not name.endswith(tuple(names))]
     names = names[:_MOST_SPEAKERS]
     for one, other in pairwise(said):
         start = text.rfind("\n", 0, one.start) + 1

@@ -1,6 +1,5 @@
 """Blocks: paragraphs, list items and turns, each with its section, speaker and day."""
 
-import re
 from dataclasses import dataclass, field, replace
 from datetime import date
 from email.utils import parsedate_to_datetime
@@ -23,6 +22,7 @@ from memory_core.extraction.rules.lines import Line
 from memory_core.extraction.rules.manner import AUTHORED, TALK
 from memory_core.extraction.rules.people import Roster
 from memory_core.extraction.rules.sections import Kind, Section
+from memory_core.text import timed_patterns as re
 
 _DATE_LINE = re.compile(
     r"\**(?:(?:meeting )?date|when)\**\s?:\**\s{1,4}(?P<labelled>.{4,60})|(?P<bare>[^\n]{6,90})$",
@@ -129,6 +129,8 @@ class _Reader:
         self.anchor = Anchor(self.document_day, stated=False)
         # Days of headings that have their year: what a heading without one stands near.
         self.dated = [d for h in self.headings.values() if (d := dates.leading_day(h.title))]
+        if len(set(self.dated)) > 1:
+            self.anchor = Anchor()  # a text that grew over time has no day of its own
         self.author = context.author if context.artifact_type in AUTHORED else None
         if self.author:
             self.author = people.tidy(self.author)
@@ -190,7 +192,7 @@ class _Reader:
             self._flush()
         elif i in self.headings:
             self._heading(self.headings[i])
-        elif i in self.turns:
+        elif i in self.turns and not (line.bullet and self._section().kind is Kind.ACTION):
             self._turn(line, self.turns[i])
         elif self._day_line(line):
             self._flush()
@@ -277,6 +279,8 @@ class _Reader:
         day = dates.leading_day(title)
         if day is not None:
             return Anchor(day, stated=True)
+        if sections.release_of(title):
+            return Anchor()  # an older release than the document
         near = self.dated[0] if self.dated else None
         partial, day = dates.leading_partial(title, self.document_day, near)
         # A dated passage must not be read against the date of the whole document.

@@ -1,12 +1,12 @@
 """A cue, and the pieces that cues of several categories share."""
 
-import re
 from dataclasses import dataclass
 from functools import cache
 
 from memory_core.extraction.model import Category
 from memory_core.extraction.rules import verbs
 from memory_core.extraction.rules.patterns import NAMES, words
+from memory_core.text import timed_patterns as re
 
 GROUP = (
     r"(?i:we|(?:the|our)\s(?:[\w\-]+\s){0,2}(?:team|group|committee|board|council|meeting|"
@@ -41,7 +41,7 @@ class Cue:
     confidence: float
     source: str
     # What stands behind the subject. Looked for first, because subjects are everywhere.
-    tail: re.Pattern[str]
+    tail: re.Pattern
     # The named subject must be a person: "Ann will send", not "Cache will send".
     person: bool = False
     # Only from somebody's mouth or pen: meaningless without a speaker or author.
@@ -64,7 +64,7 @@ class Cue:
     first_person: bool = False
 
     @property
-    def pattern(self) -> re.Pattern[str]:
+    def pattern(self) -> re.Pattern:
         """The whole phrase. Compiled when a tail has matched: most texts need few of them."""
         return _compiled(self.source)
 

@@ -196,9 +196,11 @@ CUES: tuple[Cue, ...] = (
         rf"off)\b(?! down\b|[^,.;]{{0,20}} that\b)"),
     execution(CLEAR, "talk_only",
         rf"^(?:\W{{0,3}})(?i:(?:just|finally|successfully|already|also)\s)?"
-        rf"(?i:{DONE_STRONG}|rolled out|rolled back)\b(?! (?i:by|in|on|with|as|for|when)\b)"),
+        rf"(?i:{DONE_STRONG}|rolled out|rolled back):? (?!(?i:by|in|on|with|as|for|when|and|but)\b)"
+        r"(?=[\w`'\"(#])"),
     execution(CLEAR, "talk_only",
-        rf"(?i:\b(?:is|are|has|have|was|were|got){_NOW}(?: been)? (?:now )?(?:{DONE_STRONG}|rolled "
+        rf"(?i:\b(?:(?:has|have|was|were|got){_NOW}(?: been)?|(?:is|are) (?:now|finally|already)|"
+        rf"is(?= (?:deployed|merged)\b)) (?:now )?(?:{DONE_STRONG}|rolled "
         r"out|rolled back))\b(?! (?i:by default|as|with|when|via|using|through)\b)"),
     execution(CLEAR, "talk_only",
         r"(?i:(?:\bis|\bare|\bwent|'s)(?: now| finally| already)? (?:in production|on "
@@ -212,7 +214,7 @@ CUES: tuple[Cue, ...] = (
     risk(CLEAR, "talk_only",
         r"(?i:\b(?:is|are) (?:still|already|now) (?:missing|late|delayed|unresolved|unsigned))\b"),
     risk(EXPLICIT, "person modal speech",
-        rf"{ANYONE}{AUX}(?:'m|'re| (?i:am|is|are|was|were))(?: (?i:still|also|really|"
+        rf"{ANYONE}{AUX}(?:'m|'re| (?i:am|is|are|was|were))(?: (?i:still|also|[a-z]+ly|"
         rf"very|a bit|quite|most)){{0,2}} (?i:concerned|worried|afraid|nervous|uneasy) "
         r"(?i:about|that)\b(?! (?i:is|was)\b)"),
     risk(EXPLICIT, "person modal",
@@ -244,8 +246,8 @@ CUES: tuple[Cue, ...] = (
         r"failed|broken|timing out)\b)"),
     # Feedback: what users, customers and reviewers say.
     feedback(EXPLICIT, "negative speech",
-        rf"(?P<aud>{_AUDIENCE})(?: (?i:also|have|has|often|really|mostly|all|both|"
-        rf"still|already|us)){{0,2}} {_OPINED}\b"),
+        rf"(?<!single )(?<!no )(?P<aud>{_AUDIENCE})(?: (?i:also|have|has|often|really|mostly|all|"
+        rf"both|still|already|us)){{0,2}} {_OPINED}\b"),
     feedback(CLEAR, "talk_only speech",
         r"(?i:\b(?:the|my|our|most) [a-z]{3,20}s(?: really| all)? (?:love|hate|complain|"
         r"struggle)\b)"),

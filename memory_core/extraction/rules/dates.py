@@ -7,9 +7,10 @@ for work. Numeric dates are read only when day and month cannot be confused.
 """
 
 import calendar
-import re
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
+
+from memory_core.text import timed_patterns as re
 
 _MONTHS = {name[:3].lower(): number for number, name in enumerate(calendar.month_name) if number}
 _DAYS = {name[:3].lower(): number for number, name in enumerate(calendar.day_name)}
@@ -55,6 +56,12 @@ _LONG_AGO = re.compile(
     r"\b(?:last (?:week|month|year|quarter|time|night)|ago|earlier|previously|originally|formerly|"
     r"initially|historically|used to|in the past|back (?:in|then)|once|since|had been|"
     r"the other day|a while back|recently|over the (?:last|past))\b",
+    re.IGNORECASE,
+)
+# "Outage on 3 October": what a heading is about, unless people met on that day.
+_TELLS_OF = re.compile(
+    r"(?<!meeting )(?<!call )(?<!held )(?<!session )(?<!changed )(?<!decided )"
+    r"(?<!updated )\b(?:on|until|by|before|after)\s$",
     re.IGNORECASE,
 )
 _HALF_A_YEAR = 6
@@ -155,7 +162,9 @@ def _is_word(match: re.Match[str]) -> bool:
 def leading_day(text: str) -> date | None:
     """The full date that a short line or a heading carries; None when its year is not there."""
     found = find(text, Anchor())
-    return found.when.date() if found is not None and found.exact else None
+    if found is None or not found.exact or _TELLS_OF.search(text, 0, found.start):
+        return None
+    return found.when.date()
 
 
 def leading_partial(
@@ -164,7 +173,11 @@ def leading_partial(
     """Whether a heading is a date without a year, and that day: the one closest to the anchor, else
     to `near`, a day of the same text."""
     match = _DATE.search(text)
-    if match is None or not (match["m1"] or match["m2"]):
+    if (
+        match is None
+        or not (match["m1"] or match["m2"])
+        or _TELLS_OF.search(text, 0, match.start())
+    ):
         return False, None
     nearest = anchor or near
     resolved = _resolve(match, nearest, future=False) if nearest else None

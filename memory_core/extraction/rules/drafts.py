@@ -1,9 +1,9 @@
 """Drafts: what a passage says, before it is worded as an event."""
 
-import re
 from dataclasses import dataclass, field
 
 from memory_core.extraction.model import ActorRole, Category
+from memory_core.text import timed_patterns as re
 
 _REVIEWS = re.compile(r"\b(?:review|approv|audit|sign[- ]?off|veto)", re.IGNORECASE)
 _OWNS = re.compile(r"\b(?:own|lead|manag|chair|head|responsib|accountab|maintain)", re.IGNORECASE)

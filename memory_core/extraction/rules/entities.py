@@ -1,11 +1,10 @@
 """Entities: the people, organisations and projects that a text names."""
 
-import re
-
 from memory_core.extraction.model import Entity, EntityType, ProposedEvent
 from memory_core.extraction.rules.patterns import DEPARTMENT, NAME_WORD, word_set
 from memory_core.extraction.rules.people import Roster
 from memory_core.extraction.rules.vocabulary import words
+from memory_core.text import timed_patterns as re
 
 _ORG = re.compile(
     rf"(?<![\w-])(?:{NAME_WORD} ){{1,3}}(?:Inc|Ltd|LLC|GmbH|Corp|AG|PLC|BV|SAS|Foundation|"

@@ -1,6 +1,5 @@
 """Entries: sentences that are events because of a label before them or the section they are in."""
 
-import re
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -19,6 +18,7 @@ from memory_core.extraction.rules.patterns import words
 from memory_core.extraction.rules.people import Roster, is_name, listed
 from memory_core.extraction.rules.sections import Kind
 from memory_core.extraction.rules.sentences import Sentence
+from memory_core.text import timed_patterns as re
 
 MIN_ITEM_WORDS = 2
 # How far into an entry its owner is looked for.
@@ -28,11 +28,11 @@ MIN_RISK_WORDS = 3
 MIN_TASK_WORDS = 6
 
 _EMPTY_ITEM = re.compile(
-    r"\W*(?:none\b.*|n/?a|tbd|tba|nothing|no|todo|nil|not applicable|no (?:open |new |known |"
-    r"further )?"
-    r"(?:action|decision|risk|issue|concern|blocker|change|update)s?\b.*|to be (?:decided|"
-    r"determined|"
-    r"confirmed|discussed)|skipped|cancell?ed|see (?:above|below).*|link|notes?|recording)\W*$",
+    r"\W*(?:none(?: (?:yet|so far|known|reported|today|this).*)?|n/?a|tbd|tba|nothing|no|"
+    r"todo|nil|not applicable|no (?:open |new |known |further )?"
+    r"(?:action|decision|risk|issue|concern|blocker|change|update)s?\b.*|"
+    r"to be (?:decided|determined|confirmed|discussed)|skipped|cancell?ed|"
+    r"see (?:above|below).*|link|notes?|recording)\W*$",
     re.IGNORECASE,
 )
 _UNDECIDED = re.compile(
@@ -51,12 +51,16 @@ _RESOLVES = re.compile(
     r"option)\b",
     re.IGNORECASE,
 )
-_SETS_A_RULE = re.compile(r"\b(?:will|shall|should|must|is to|are to|no longer|instead of)\b", re.I)
+_SETS_A_RULE = re.compile(
+    r"\b(?:will|shall|should|must|is to|are to|no longer|instead of)\b", re.IGNORECASE
+)
 _ACCEPTED = re.compile(
-    r"\W*(?P<word>accepted|approved|adopted|active|final|implemented|rejected|withdrawn|"
-    r"declined)\b(?! by default)",
+    r"\W*(?:accepted|approved|adopted|rejected|withdrawn|declined)\b(?! by default)",
     re.IGNORECASE,
 )
+# What the status of a proposal means; a report or a plan is final or active in another sense.
+_IN_FORCE = re.compile(r"\W*(?:active|final|implemented)\b", re.IGNORECASE)
+_PROPOSAL = re.compile(r"(?:PEP|RFC|KEP|ADR)\b")
 _SUPERSEDED = re.compile(
     r"\W*(?:partly |partially )?(?P<word>superseded|superceded|deprecated|amended|replaced)\b",
     re.IGNORECASE,
@@ -149,7 +153,16 @@ class Entries:
 
     def _role(self, sentence: Sentence, role: str, value: int) -> Iterator[Draft]:
         begin, end = sentence.span(value, len(sentence.words))
-        for person in listed(self.text[begin:end]):
+        people = listed(self.text[begin:end])
+        line = self.text.rfind("\n", 0, sentence.start)
+        if self.text.startswith("commit ", self.text.rfind("\n", 0, max(line, 0)) + 1):
+            return  # of one change among those of a log
+        # "Maintainers: adding myself" tells of something.
+        if not people or people[0].name not in self.text[begin:end].partition(" and ")[0]:
+            return
+        for person in people:
+            if not is_name(person.name):
+                continue
             name = self.roster.resolve(person.name)
             at = self.text.find(person.name, begin, end)
             key = (at, at + len(person.name)) if at >= 0 else (begin, end)
@@ -159,7 +172,7 @@ class Entries:
             )  # fmt: skip
 
     def _status(self, sentence: Sentence, value: int) -> Draft | None:
-        category = status_category(sentence.words[value:])
+        category = status_category(sentence.words[value:], self.text)
         if category is None:
             return None
         span = sentence.span(0, len(sentence.words))
@@ -303,7 +316,7 @@ class Entries:
         elif category is Category.CHANGE and (credited := _CREDITED.search(raw)):
             actors = ((credited["who"], ActorRole.OWNER),)
             about = body = raw[: credited.start()]
-        elif category is Category.EXECUTION and begin:
+        elif category is Category.EXECUTION and (begin or block.box):
             given = self._assigned(_DONE_MARK.sub("", raw), block, who, start)
             actors = tuple((name, ActorRole.OWNER) for name in given.owners)
             body = _DONE_MARK.sub("", raw)
@@ -311,7 +324,9 @@ class Entries:
             owners = named_owner(self.text[start : block.end][:MAX_ENTRY], self.roster)
             actors = tuple((name, ActorRole.OWNER) for name in owners)
         elif category is Category.DECISION and block.spoken and block.speaker:
-            actors = ((block.speaker, ActorRole.OWNER),)
+            # Of the lines below a turn, scribes write some.
+            own = sentence.start == block.start
+            actors = ((block.speaker, ActorRole.OWNER),) if own else ()
         elif category is Category.FEEDBACK and block.spoken and block.speaker:
             actors = ((block.speaker, ActorRole.CONTRIBUTOR),)
         return Draft(category, sure, sentence.start, end, (start, end), actors, style, body, about)
@@ -332,9 +347,9 @@ class Entries:
         return given
 
 
-def status_category(status: str) -> Category | None:
+def status_category(status: str, text: str) -> Category | None:
     """What the status of a document tells: one that is only proposed tells nothing."""
-    if _ACCEPTED.match(status):
+    if _ACCEPTED.match(status) or (_IN_FORCE.match(status) and _PROPOSAL.match(text)):
         return Category.DECISION
     return Category.CHANGE if _SUPERSEDED.match(status) else None
 

@@ -1,6 +1,5 @@
 """Events: drafts worded, dated, quoted and rid of duplicates."""
 
-import re
 from collections.abc import Iterable
 from datetime import datetime
 
@@ -12,8 +11,9 @@ from memory_core.extraction.rules.drafts import Draft
 from memory_core.extraction.rules.manner import Manner
 from memory_core.extraction.rules.markup import mask, plain
 from memory_core.extraction.rules.people import Roster
-from memory_core.extraction.rules.sections import Section, clean_title
+from memory_core.extraction.rules.sections import Kind, Section, clean_title, release_of
 from memory_core.extraction.rules.vocabulary import phrases
+from memory_core.text import timed_patterns as re
 
 _PREFIX = {
     Category.QUALITY_RISK: "Risk",
@@ -21,6 +21,10 @@ _PREFIX = {
     Category.EXECUTION: "Done",
     Category.CHANGE: "Change",
 }
+# Headings of changes that are not those of a release.
+_PLAIN = ("change", "changes", "changed", "what changed", "scope changes", "plan changes")
+_UNTOLD = ("change", "what", "notable", "full", "release", "new in")
+_ORNAMENT = re.compile(r"^[^\w]+")
 # A role or a status is told as it stands; a day is not said of it.
 _TIMELESS = ("role", "listed_role")
 # Role labels that cannot follow "is the".
@@ -32,6 +36,7 @@ _STOP = re.compile(r"[.!?]\s+")
 _REACH = 400
 # A task of fewer words is told with the item that it stands below.
 _SHORT = 8
+_SENTENCE = 4
 _UNFINISHED = re.compile(
     r"\b(?:will|would|be|to|the|an?|of|and|or|about|with|because|if|and then)[^\w…]?$|"
     r"\[\w+\.$|\w-\.$",
@@ -75,6 +80,11 @@ class Writer:
                 sure = max(sure - confidence.STEP, confidence.WEAK)
         elif promised_below and len(told.split()) < _SHORT:
             told, _ = self._in_context(told, section, block, draft.start)
+        elif block is not None and block.bullet and self._answers(draft, told):
+            before = self.text[block.start : draft.start].strip()
+            told = (
+                narrative.followed(_STOP.split(before.rstrip(".!?"))[-1], told) if before else told
+            )
         return ProposedEvent(
             category=draft.category,
             subject=self._subject(draft, section),
@@ -86,6 +96,12 @@ class Writer:
             due=self._due(draft, anchor),
         )
 
+    def _answers(self, draft: Draft, told: str) -> bool:
+        """ "Nobody deletes the files. Ann to ask Legal": it needs the sentence before it."""
+        decided = draft.style == "decision" and draft.key[0] > draft.start
+        asked = draft.category is Category.COMMITMENT and draft.style == "promise"
+        return decided or (asked and len(told.split()) < _SHORT)
+
     def _in_context(
         self, told: str, section: Section, block: Block | None, start: int
     ) -> tuple[str, bool]:
@@ -94,6 +110,10 @@ class Writer:
             before = self.text[max(block.start, start - _REACH) : start].strip()
             if before and not block.spoken:
                 return narrative.followed(_STOP.split(before.rstrip(".!?"))[-1], told), True
+        if block and not block.spoken and block.start < start and len(told.split()) < _SENTENCE:
+            stop = _STOP.search(self.text, block.start, min(start, block.start + _REACH))
+            opening = self.text[block.start : stop.start() if stop else block.start].rstrip(".!?")
+            return narrative.followed(opening, told) if opening else told, bool(opening)
         if block is not None and block.parent is not None:
             above = self.text[slice(*block.parent)]
             return (
@@ -146,13 +166,15 @@ class Writer:
 
     def _prefix(self, draft: Draft, section: Section) -> str:
         """An entry of a release or of a document's history is told with what it belongs to."""
-        if draft.category in (Category.CHANGE, Category.EXECUTION):
-            name = self.given or self.title
-            if section.release:
-                inside = name and section.release not in name
-                return f"{name}, {section.release}" if inside else name or section.release
-            if name and draft.category is Category.EXECUTION and self.manner.describes:
-                return name
+        name = self.given or self.title
+        if section.kind is Kind.CHANGE and (section.release or section.title.lower() not in _PLAIN):
+            of = [name, section.release if section.release not in (name or "") else ""]
+            kind = _ORNAMENT.sub("", section.title)
+            said = kind.lower().startswith((*_UNTOLD, draft.body.lower().lstrip("*_- ")[:3]))
+            kind = "" if said or release_of(section.title) else kind
+            return ", ".join(part for part in (*of, kind) if part)
+        if name and draft.category is Category.EXECUTION and self.manner.describes:
+            return name
         return _PREFIX[draft.category]
 
     def _subject(self, draft: Draft, section: Section) -> Subject:

@@ -4,7 +4,7 @@ import asyncio
 from datetime import datetime
 
 from memory_core.extraction.ledger import Ledger
-from memory_core.extraction.model import DocumentContext, Proposal, ProposedEvent
+from memory_core.extraction.model import DocumentContext, Proposal, ProposedEvent, Rejected
 from memory_core.extraction.rules import (
     attendance,
     blocks,
@@ -23,6 +23,9 @@ from memory_core.text.chunk import Chunk
 # Raise the number with every change that can alter a proposal: extractions are cached under it.
 VERSION = "6-rules"
 _MAX_LINK = 300
+# With more sentences that took too long than this, the text is given up.
+_PATIENCE = 5
+_SHOWN = 120
 
 
 class RulesExtractor:
@@ -52,16 +55,26 @@ class RulesExtractor:
 
 def propose(text: str, context: DocumentContext, *, opens: bool = True) -> Proposal:
     """Events and entities of one text; offsets are code points of `text`. `opens`: the document
-    begins with it."""
-    layout = blocks.read(text, context)
-    masked = mask(text)
-    found = distinct(_events(text, masked, layout, context, opens))
-    return Proposal(found, entities.find(text, masked, layout.roster, found))
+    begins with it. What took too long to read is left out and reported."""
+    skipped: list[Rejected] = []
+    try:
+        layout = blocks.read(text, context)
+        masked = mask(text)
+        found = distinct(_events(text, masked, layout, context, opens, skipped))
+        named = entities.find(text, masked, layout.roster, found)
+    except TimeoutError:
+        return Proposal(rejections=(_skipped(text),))
+    return Proposal(found, named, tuple(skipped))
+
+
+def _skipped(passage: str) -> Rejected:
+    return Rejected("RULE_TIMED_OUT", f"took too long to read: {passage[:_SHOWN]!r}")
 
 
 def _events(
-    text: str, masked: str, layout: Layout, context: DocumentContext, opens: bool
-) -> list[ProposedEvent]:
+    text: str, masked: str, layout: Layout, context: DocumentContext, opens: bool,
+    skipped: list[Rejected],
+) -> list[ProposedEvent]:  # fmt: skip
     told = manner.of(context, layout.headings)
     writer = Writer(text, layout.roster, told, context.title, layout.title)
     finder = Finder(text, layout.roster, told)
@@ -72,8 +85,13 @@ def _events(
         if any(guards.addresses_model(sentence.words) for sentence in read):
             continue
         for i, sentence in enumerate(read):
-            for draft in finder.find(sentence, block, first=i == 0):
-                events.append(writer.event(draft, block.section, block.anchor, block))
+            try:
+                for draft in finder.find(sentence, block, first=i == 0):
+                    events.append(writer.event(draft, block.section, block.anchor, block))
+            except TimeoutError:
+                skipped.append(_skipped(sentence.words))
+                if len(skipped) > _PATIENCE:
+                    raise
     for table in layout.tables:
         for draft in tables.find(text, table, layout.roster):
             events.append(writer.event(draft, table.section, table.anchor, None))

@@ -1,6 +1,6 @@
 """What must not become an event: questions, negations, hypotheses, instructions to a model."""
 
-import re
+from memory_core.text import timed_patterns as re
 
 _QUESTION = re.compile(r"\?[\s\"'”’)\]*_🙂😀🙏]{0,6}$")
 # Chats often leave the question mark out.
@@ -80,6 +80,7 @@ _ORDERS = re.compile(
 )
 
 
+_TAKEN_BACK = re.compile(r"(?: \w+){0,2} (?:not|won't|never)\b")
 _PLACEHOLDER = re.compile(
     r"\bX{2,}\b|\b(?:TBD|TBA|FIXME)\b|\?{3}|_{4}|\bLorem ipsum\b|\{\{|\$\{|"
     r"[\[<](?:(?:your|insert|the|a|full|first)[ _-])?(?:name|date|owner|title|person|who|assignee|"
@@ -143,4 +144,4 @@ def denies_risk(sentence: str) -> bool:
 
 def taken_back(sentence: str, end: int) -> bool:
     """ "I will personally won't": a negation right behind the verb."""
-    return re.match(r"(?: \w+){0,2} (?:not|won't|never)\b", sentence[end : end + 40]) is not None
+    return _TAKEN_BACK.match(sentence, end, end + 40) is not None

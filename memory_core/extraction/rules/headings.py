@@ -1,15 +1,21 @@
 """Where headings are: Markdown, setext, RST, plain labels and labels that are list items."""
 
-import re
 from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
 
 from memory_core.extraction.rules import sections
 from memory_core.extraction.rules.lines import Line
 from memory_core.extraction.rules.sections import Kind
+from memory_core.text import timed_patterns as re
 
 _ATX = re.compile(r"[ \t]{0,3}(?P<marks>#{1,6})[ \t]+(?P<title>[^\n]{1,300})")
 _UNDERLINE = re.compile(r"[ \t]{0,3}(?P<mark>[=\-~^\"'+#*.:_])(?P=mark){2,}[ \t]*$")
 _BOLD = re.compile(r"[ \t]*(?:\*\*|__)(?P<title>[^*_\n]{2,80})(?:\*\*|__)[ \t]*:?[ \t]*$")
+_PACKAGE = re.compile(
+    r"(?P<name>[a-z0-9][a-z0-9+.\-]{1,60}) \((?P<version>\S{1,60})\) [^;\n]{1,80};"
+)
+_SIGNED = re.compile(r" -- [^<>\n]{1,80} <[^<>\n]{1,100}>  (?P<day>[^\n]{10,40})$")
+_MOST_CHANGES = 400
 _LABEL_LEVEL = 9
 _UNDERLINE_LEVELS = {"=": 1, "-": 2, "~": 3, "^": 4}
 
@@ -34,7 +40,12 @@ def find(text: str, lines: list[Line], skip: set[int]) -> tuple[dict[int, Headin
         if _UNDERLINE.match(text, line.start, line.end):
             rules.add(i)
             continue
-        heading = _atx(text, line) or _underlined(text, lines, i, skip) or _label(text, lines, i)
+        heading = (
+            _atx(text, line)
+            or _packaged(text, lines, i)
+            or _underlined(text, lines, i, skip)
+            or _label(text, lines, i)
+        )
         if heading is not None:
             found[i] = heading
     return found, rules
@@ -46,6 +57,23 @@ def _atx(text: str, line: Line) -> Heading | None:
         return None
     title = sections.clean_title(match["title"])
     return Heading(title, sections.kind_of(title), len(match["marks"]))
+
+
+def _packaged(text: str, lines: list[Line], i: int) -> Heading | None:
+    """A release of a Debian package. Its day stands below its changes."""
+    match = _PACKAGE.match(text, lines[i].start, lines[i].end)
+    if match is None:
+        return None
+    for line in lines[i + 1 : i + _MOST_CHANGES]:
+        if _PACKAGE.match(text, line.start, line.end):
+            break
+        if signed := _SIGNED.match(text, line.start, line.end):
+            try:
+                day = parsedate_to_datetime(signed["day"]).date()
+            except ValueError:
+                break
+            return Heading(f"{match['name']} {match['version']} ({day})", Kind.CHANGE, 1)
+    return Heading(match["version"], Kind.CHANGE, 1)
 
 
 def _underlined(text: str, lines: list[Line], i: int, skip: set[int]) -> Heading | None:

@@ -1,6 +1,5 @@
 """Hits: sentences that are events because of the phrases they hold."""
 
-import re
 from itertools import islice
 
 from memory_core.extraction.model import ActorRole, Category
@@ -13,6 +12,7 @@ from memory_core.extraction.rules.manner import Manner
 from memory_core.extraction.rules.patterns import DEPARTMENT, DEPARTMENTS, NAME, word_set
 from memory_core.extraction.rules.people import Roster, names_in
 from memory_core.extraction.rules.sentences import Sentence
+from memory_core.text import timed_patterns as re
 
 # Two events of one sentence must both be this sure.
 SECOND_EVENT = confidence.CLEAR
@@ -22,7 +22,7 @@ MAX_TRIES = 4
 # The join between two clauses that may each be an event.
 _JOIN = re.compile(r";|, (?:and|but|so|while|which|then)\b| - |\. | and (?=[A-Z]| has )")
 _GROUP_WORD = re.compile(
-    r"(?i:(?:the|our) )?(?:[\w\-]+ ){0,2}"
+    r"(?i:(?:the|our) )?(?:[\w\-]+ ){1,2}"
     r"(?i:team|group|committee|board|council|community|engineers|developers|maintainers)$"
 )
 _DEPARTMENT = re.compile(rf"\b{DEPARTMENT}\b")
@@ -42,7 +42,8 @@ _PROMISE = word_set(verbs.PROMISE)
 _TAKES_ON = re.compile(
     r"(?:take (?:care|over|ownership|on|up|the action|notes|point|a (?:closer |good )?look)|"
     r"find out|get back to|get in touch|set up|put together|bring it up|pick (?:it|this|that) up|"
-    r"talk (?:to|with) [A-Z]\w+|check with|make sure|run the|ask [A-Z]\w+|get the|"
+    r"talk (?:to|with) [A-Z]\w+|check with|make sure|run the|get the|"
+    r"ask (?:(?:the |our )?\w+ (?:about|for|to)|[A-Z]\w+)|"
     r"pass (?:it|this|that) on|"
     r"tell [A-Z]\w+|call [A-Z]\w+|move the|add (?:the|a|it to)|present the|"
     r"make (?:the|a|copies|some)|put (?:it|this|that|them|the [\w ]{3,30}) (?:in|on|into|up)|"
@@ -65,20 +66,28 @@ _ADDRESSEE = 80
 _CHAIR = re.compile(r"\b(?:manager|chair|lead|moderator|host|facilitator)\b", re.IGNORECASE)
 # An object of two words that does not start with a pronoun.
 _OBJECT = re.compile(
-    r"(?: (?:up|out|into|on|with|to))? (?!(?:it|that|this|them|you|him|her|some)\b)[\w'\-]+ \w+"
+    r"(?: (?:up|out|into|on|with|to))?(?: you)? (?!(?:it|that|this|them|you|him|her|some)\b)"
+    r"[\w'\-]+ \w+"
 )
 # Words that say what an event is about: not pronouns, not the small words between them.
 _CONTENT = re.compile(
     r"\b(?!(?:that|this|these|those|them|they|their|there|then|than|the|and|but|for|from|with|into|"
     r"you|your|him|her|his|its|our|has|have|had|was|were|are|will|would|can|not|yet|too|all|any|"
     r"some|something|anything|thing|things|stuff|one|just|also|well|yeah|okay|right|know|get|got|"
-    r"done|now|today|out|off|back|down|again|here|what|when|how|who|which|about|xx+)\b)"
+    r"done|now|today|tonight|tomorrow|morning|afternoon|soon|later|asap|out|off|back|down|again|"
+    r"here|what|when|how|who|which|about|btw|please|xx+)\b)"
     r"[^\W\d_][\w\-]{2,}|\d{2,}",
     re.IGNORECASE,
 )
 # A subject or object that only the text before explains.
-_POINTS_BACK = re.compile(r"\W*(?:it|that|this|these|those|them|they|so|there)\b", re.IGNORECASE)
-_POINTS_WITHIN = re.compile(r" (?:it|this|that|them|these|those) \w+$", re.IGNORECASE)
+_POINTS_BACK = re.compile(
+    r"\W*(?:(?:yes|yeah|ok|okay|well|no|and|but|at|into|on|with|to|after|for)\W+)?"
+    r"(?:it|that|this|these|those|them|they|so|there)\b",
+    re.IGNORECASE,
+)
+_POINTS_WITHIN = re.compile(
+    r" (?:it|this|that|them|these|those) \w+$|\bthe other (?:one|two)\b", re.IGNORECASE
+)
 _EXPLETIVE = re.compile(
     r"\W*(?:it (?:was|has been|is) (?:\w+ly )?(?:decided|agreed|resolved)|"
     r"there (?:is|was|are|were))\b",
@@ -152,8 +161,12 @@ class Hits:
             ):
                 continue
             dated = dates.mentions(said)
-            if (cue.dated and not dated) or (cue.promise and not _is_work(match, block.spoken)):
+            if (cue.dated and not dated) or (
+                cue.promise and not _is_work(match, self.manner.speech)
+            ):
                 continue
+            if match.group().split()[0].isupper() and who_is_missing(match):
+                continue  # "FIXED 32-bit value" names a type
             if cue.listed and not self._is_assigned(match["who"], block, dated):
                 continue
             if cue.category is Category.QUALITY_RISK and guards.denies_risk(said):
@@ -238,12 +251,13 @@ class Hits:
         points_back = (
             (_POINTS_BACK.match(after if who else said) and not _EXPLETIVE.match(said))
             or _POINTS_WITHIN.search(match.group())
+            or said.endswith(("the other one.", "the other one"))
             or said.startswith("(")
         )
         if told == 0 or (points_back and told < 3):
             sure = min(sure, confidence.WEAK if told < 2 else confidence.LIKELY)
         elif points_back:
-            sure -= confidence.STEP
+            sure = min(sure, confidence.LIKELY) if who else sure - confidence.STEP
         if said.endswith(":"):
             sure = min(sure, confidence.LIKELY)
         if who in ("I", "i") and block.speaker is None:
@@ -319,6 +333,11 @@ def _departments(who: str) -> list[str]:
     return [name[0].upper() + name[1:] for name in dict.fromkeys(names)]
 
 
+def who_is_missing(match: re.Match[str]) -> bool:
+    first = match.group().split()[0]
+    return match.groupdict().get("who") is None and first.isalpha() and len(first) > 2
+
+
 def _is_bare(cue: Cue, match: re.Match[str]) -> bool:
     """ "We decided that." says that something was decided, not what."""
     if cue.category not in (Category.DECISION, Category.CHANGE):
@@ -338,7 +357,8 @@ def _is_speakers(cue: Cue, match: re.Match[str], spoken: bool) -> bool:
 
 def _clause_of(match: re.Match[str]) -> int:
     """Where the clause of a promise begins: at its subject."""
-    return match.start("who") if match.groupdict().get("who") else match.start()
+    start: int = match.start("who") if match.groupdict().get("who") else match.start()
+    return start
 
 
 def _is_work(match: re.Match[str], spoken: bool) -> bool:

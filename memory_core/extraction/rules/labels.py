@@ -1,11 +1,11 @@
 """Labels in front of a sentence: "Decision: ...", "AI(@bob): ...", "Owner: ..."."""
 
-import re
 from dataclasses import dataclass
 
 from memory_core.extraction.model import ActorRole, Category
 from memory_core.extraction.rules.patterns import HANDLE, NAME, word_set
 from memory_core.extraction.rules.vocabulary import phrases, words
+from memory_core.text import timed_patterns as re
 
 _EVENT_LABELS = (
     Category.DECISION, Category.COMMITMENT, Category.EXECUTION, Category.QUALITY_RISK,
@@ -26,7 +26,7 @@ _ALL = {*_EVENTS, *ROLE_LABELS, *ATTENDEE_LABELS, *_PLAIN_LABELS, "status", "act
 _NUMBER = r"(?:#|(?:no|nr)\.?\s?)?[0-9]{1,3}(?:\.[0-9]{1,2})?"
 _NUMBERED = re.compile(rf"(?P<label>.+?)\s{{0,2}}{_NUMBER}", re.IGNORECASE)
 _EVENT_PREFIX = re.compile(
-    r"(?:[^\w#]{0,6}(?P<bot>#)?)(?P<label>(?:"
+    r"(?:(?:[^\w#]|\ufe0f){0,6}(?P<bot>#)?)(?P<label>(?:"
     + "|".join(sorted(map(re.escape, _EVENTS), key=len, reverse=True))
     + rf")s?)(?:\s{{0,2}}{_NUMBER})?"
     rf"\s{{0,2}}(?:[(\[]\s?(?P<who>{NAME}|{HANDLE}|[a-z][\w\-]{{1,30}})\s?[)\]]|(?P<at>{HANDLE}))?"

@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass
 
-import regex as re
+from memory_core.text import timed_patterns as re
 
 _BULLET = re.compile(
-    r"[ \t]{0,40}(?:[-*+•‣◦–]|\\[-*]|\d{1,3}[.)]|[a-zA-Z]\))[ \t]{1,10}"
+    r"[ \t]{0,40}(?:[-*+•‣◦–]|\\[-*]|\d{1,3}[.)]|[a-zA-Z]\)|[a-z]\.)[ \t]{1,10}"
     r"(?:\\?\[(?P<box>[ xX✓])\\?\][ \t]{1,5})?"
 )
 

@@ -1,10 +1,10 @@
 """Mail: header blocks, and what a writer only quotes."""
 
-import re
 from dataclasses import dataclass
 
 from memory_core.extraction.rules.lines import Line
 from memory_core.text import quotation
+from memory_core.text import timed_patterns as re
 
 _HEADER = re.compile(
     r"[ \t]{0,4}\*{0,2}(?P<key>From|To|Cc|Bcc|Date|Sent|Subject|Reply-To|Message-ID|In-Reply-To|"

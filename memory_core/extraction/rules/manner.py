@@ -1,11 +1,11 @@
 """The manner of a text: whether it reports, describes or is spoken."""
 
-import re
 from dataclasses import dataclass
 
 from memory_core.extraction.model import DocumentContext
 from memory_core.extraction.rules.headings import Heading
 from memory_core.extraction.rules.vocabulary import phrases
+from memory_core.text import timed_patterns as re
 
 TALK = ("chat", "transcript")
 # A first-person sentence in these is the author's own unless a turn says otherwise.

@@ -1,7 +1,8 @@
 """Markdown and RST marks: hidden for matching, removed for reading."""
 
-import re
 from collections.abc import Callable
+
+from memory_core.text import timed_patterns as re
 
 # Nothing that a cue may rest on lies inside these. Repeats are bounded, so a line of opening
 # brackets costs linear time.
@@ -12,6 +13,7 @@ _STRUCK = re.compile(r"~~[^~\n]{1,300}~~")
 _TAG = re.compile(r"</?[a-zA-Z][^<>\n]{0,80}>")
 _ROLE = re.compile(r":[a-z]{2,20}:(?=`)")
 _EMPHASIS = re.compile(r"\*{1,3}|(?<!\w)_{1,3}(?=\w)|(?<=[\w.!?])_{1,3}(?!\w)|\\")
+_MARKS = re.compile(r"(?<!\w)_{1,3}(?=\w)|(?<=[\w.!?])_{1,3}(?!\w)|\*{1,3}|`{1,3}|\\")
 # Quoted speech of three words or more. A single quoted word is a term, not somebody's sentence.
 _SPEECH = re.compile(r'"[^"\n]{0,40} [^"\n]{0,40} [^"\n]{0,400}"|“[^“”\n]{0,400}”')
 
@@ -33,11 +35,11 @@ def _words_only(match: re.Match[str]) -> str:
 
 def _mute(match: re.Match[str]) -> str:
     """Keep the shape of words, so that the sentence around a quotation can still be read."""
-    inner = match.group()
-    return inner[0] + re.sub(r"\S", "x", inner[1:-1]) + inner[-1]
+    inner: str = match.group()
+    return inner[0] + "".join("x" if c.isalnum() else c for c in inner[1:-1]) + inner[-1]
 
 
-_STEPS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], str]], ...] = (
+_STEPS: tuple[tuple[re.Pattern, Callable[[re.Match[str]], str]], ...] = (
     (_CODE, _fill),
     (_LINK, _words_only),
     (_URL, _fill),
@@ -62,5 +64,4 @@ def plain(text: str) -> str:
     text = _LINK.sub(r"\1", text)
     text = _ROLE.sub("", text)
     text = _TAG.sub("", text)
-    text = re.sub(r"(?<!\w)_{1,3}(?=\w)|(?<=[\w.!?])_{1,3}(?!\w)|\*{1,3}|`{1,3}|\\", "", text)
-    return " ".join(text.split())
+    return " ".join(_MARKS.sub("", text).split())

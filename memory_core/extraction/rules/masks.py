@@ -6,9 +6,8 @@ it is a sentence somebody wrote about what happened.
 
 from collections.abc import Iterable
 
-import regex as re
-
 from memory_core.extraction.rules.lines import Line
+from memory_core.text import timed_patterns as re
 
 _FENCE = re.compile(
     r"[ \t]{0,12}(?:[-*+][ \t]+)?(?P<mark>`{3,}|~{3,})[ \t]*(?P<info>[^`\n]{0,60})$"
@@ -31,7 +30,8 @@ _DIRECTIVE = re.compile(r"[ \t]*\.\. [\w\-]{1,40}::")
 _MACHINE = re.compile(
     r"(?:\$ |>>> |\.\.\. |@@ |\+\+\+ |--- a/|diff --git|"
     r"From \S{3,80}@\S{3,80} \w{3} \w{3} |Traceback \(|[ \t]+at [\w.$]{3,80}\(|"
-    r"\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}:\d{2}\S{0,8} (?:DEBUG|INFO|WARN|ERROR)|#!|//|/\*)"
+    r"\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}:\d{2}\S{0,8} (?:DEBUG|INFO|WARN|ERROR)|#!|//|/\*|"
+    r"\s{0,8}(?:\.\. )?[\w\-]{2,30}::|[\d:.,]{8,12} --> |\d{1,5}$|WEBVTT)"
 )
 _CODE_INDENT = 4
 
@@ -47,6 +47,7 @@ def hidden(text: str, lines: list[Line]) -> set[int]:
         or _TOC_ENTRY.match(text, line.body, line.end)
         or _LINK_DEFINITION.match(text, line.start, line.end)
         or _MACHINE.match(text, line.start, line.end)
+        or (line.bullet and _MACHINE.match(text, line.body, line.end))
     }
     return skip
 

@@ -1,11 +1,10 @@
 """Narratives: one sentence in the third person that stands on its own."""
 
-import re
-
 from memory_core.extraction.rules import speech, verbs
 from memory_core.extraction.rules.markup import plain
 from memory_core.extraction.rules.patterns import words
 from memory_core.extraction.rules.people import Roster
+from memory_core.text import timed_patterns as re
 
 MAX_NARRATIVE = 300
 # As much of a heading or of the item above as is put before a line that says little alone.
@@ -23,7 +22,7 @@ _OPENER = re.compile(
 _ADDRESSED = re.compile(r"^@?[A-Za-z_][\w\-|^`\[\]]{1,30}[:,]\s+(?=\S)")
 # Emoji, flags and bullets in front of the words.
 _ORNAMENT = re.compile(r"^[^\w\"'“‘(\[#@$€£~+-]+")
-_IMPERATIVE = re.compile(rf"^{words(verbs.IMPERATIVE)}(?![\w\-])", re.IGNORECASE)
+_IMPERATIVE = re.compile(rf"^{words(verbs.IMPERATIVE)}(?= \S)", re.IGNORECASE)
 _TRAILING_MARK = re.compile(r"[\s,;:\-–—|]+$")
 _EMPTY_PARENS = re.compile(r"\s*[(\[]\s*[,;:]?\s*[)\]]")
 _DATE_FIRST = re.compile(r"^\(?(?:\d{4}[-/]\d{1,2}[-/]\d{1,2})\)?\s?[:\-–]?\s+")
@@ -35,7 +34,7 @@ _PRESENT = words(
 )
 
 
-def _table(*pairs: tuple[str, str]) -> tuple[tuple[re.Pattern[str], str], ...]:
+def _table(*pairs: tuple[str, str]) -> tuple[tuple[re.Pattern, str], ...]:
     return tuple((re.compile(rf"\b{pattern}\b"), told) for pattern, told in pairs)
 
 
@@ -64,6 +63,11 @@ _PLURAL = _table(
 # Chats leave the subject out: "will look at it".
 _ELIDED = re.compile(r"^(?:will|can|going with) \w", re.IGNORECASE)
 _SECOND_PERSON = re.compile(r"\byour?\b", re.IGNORECASE)
+# Whom a promise is made to, told by another.
+_WILL = re.compile(r"[Ii](?: ?['’]ll| will)\b")
+_YOU = re.compile(r"\byou(?: guys| all)?\b(?!['’])(?! (?:will|can|have|are|know|need|want|would))")
+_YOU_WILL = re.compile(r"\b[Yy]ou(?: ?['’]re| are) (?:gonna|going to)|\b[Yy]ou(?: ?['’]ll| will)")
+_DECIDES = re.compile(r"\b(?:decided|agreed|decision|resolved|approved|chose)\b", re.IGNORECASE)
 _SUBJECT_I = re.compile(r"^[Ii]\b")
 # Lines that say nothing without what stands above them.
 _SAYS_LITTLE = re.compile(
@@ -72,6 +76,7 @@ _SAYS_LITTLE = re.compile(
     r"(?:decided|agreed))",
     re.IGNORECASE,
 )
+_REPORTS = re.compile(rf"(?:{words(verbs.DONE)}|{words(verbs.CHANGED)})\b", re.IGNORECASE)
 _POINTS_BACK = re.compile(r"(?:this|that|these|those|they|it|both|some)\b", re.IGNORECASE)
 _FEW_WORDS = 4
 
@@ -89,15 +94,17 @@ def sentence(raw: str, speaker: str | None, spoken: bool, roster: Roster) -> str
             f"{speaker} said to {to}" if to and _SECOND_PERSON.search(text) else f"{speaker} said"
         )
         return finish(f"{said}: {text}", roster)
+    if not spoken and _REPORTS.match(text):
+        return finish(f"{speaker}: {_replace(_PLURAL, text, speaker)}", roster)
+    text = _YOU.sub("them", text) if _WILL.match(text) else text
     return finish(_replace(_PLURAL, _first_person(text, speaker), speaker), roster)
 
 
 def named(raw: str, pronoun: str, name: str) -> str:
     """With the person's name in place of "she", or of "you" who is to do something."""
     if pronoun.lower() == "you":
-        future = r"\b[Yy]ou(?: ?['’]re| are) (?:gonna|going to)|\b[Yy]ou(?: ?['’]ll| will)"
-        return re.sub(future, lambda _: f"{name} will", raw, count=1)
-    return re.sub(rf"\b{pronoun}\b", lambda _: name, raw, count=1)
+        return f"{name} will".join(_YOU_WILL.split(raw, 1))
+    return name.join(re.compile(rf"\b{pronoun}\b").split(raw, 1))
 
 
 def _opened(raw: str, spoken: bool, roster: Roster) -> tuple[str, str]:
@@ -132,7 +139,7 @@ def promise(owners: str | None, raw: str, speaker: str | None, roster: Roster) -
     text = _replace(_MINE, _first_person(text, speaker or owners), "")
     if _IMPERATIVE.match(text):
         return finish(f"{owners} will {_lower(text)}", roster)
-    if re.match(r"(?:will|to)\s", text):
+    if text.startswith(("will ", "to ")):
         return finish(f"{owners} will {text.split(None, 1)[1]}", roster)
     verb = "are" if " and " in owners else "is"
     return finish(f"{owners} {verb} responsible for: {text}", roster)
@@ -148,7 +155,7 @@ def decision(raw: str, roster: Roster) -> str:
     text = _replace(_PLURAL, text, "")
     if _IMPERATIVE.match(text):
         return finish(f"It was decided to {_lower(text)}")
-    if re.search(r"\b(?:decided|agreed|decision|resolved|approved|chose)\b", text, re.IGNORECASE):
+    if _DECIDES.search(text):
         return finish(text)
     return finish(f"Decision: {text}")
 
@@ -190,7 +197,9 @@ def finish(text: str, roster: Roster | None = None) -> str:
     if text.startswith(("http://", "https://")):
         return text
     first = text.partition(" ")[0]
-    return text if roster and first in roster.names else text[:1].upper() + text[1:]
+    if any(c.isdigit() for c in first):
+        return text
+    return text if roster and first.rstrip(",:") in roster.names else text[:1].upper() + text[1:]
 
 
 def join(names: list[str]) -> str:
@@ -204,7 +213,7 @@ def _lower(text: str) -> str:
     return text if first.isupper() and len(first) > 1 else text[0].lower() + text[1:]
 
 
-def _replace(table: tuple[tuple[re.Pattern[str], str], ...], text: str, name: str) -> str:
+def _replace(table: tuple[tuple[re.Pattern, str], ...], text: str, name: str) -> str:
     for pattern, replacement in table:
         text = pattern.sub(replacement.replace("{n}", name.replace("\\", "")), text)
     return text
@@ -214,5 +223,5 @@ def _expand(text: str, roster: Roster) -> str:
     """Initials that the document explains become the name they stand for."""
     for alias, name in roster.aliases.items():
         if alias.isupper() and alias in text:
-            text = re.sub(rf"(?<![\w(]){re.escape(alias)}(?![\w)])", name, text)
+            text = name.join(re.compile(rf"(?<![\w(]){re.escape(alias)}(?![\w)])").split(text))
     return text

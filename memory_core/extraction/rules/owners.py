@@ -1,6 +1,5 @@
 """Owners of a task, from the ways in which lists assign them."""
 
-import re
 from dataclasses import dataclass
 
 from memory_core.extraction.rules import labels, verbs, vocabulary
@@ -13,6 +12,7 @@ from memory_core.extraction.rules.people import (
     names_in,
     tidy,
 )
+from memory_core.text import timed_patterns as re
 
 # A word in lower case, or one with digits or low lines: "OBI1", "Dr_Willis".
 _LOWER = r"(?:[a-z][\w\-]{2,30}|(?=[A-Za-z]\w{0,30}[\d_])[A-Za-z][\w\-]{1,30})"

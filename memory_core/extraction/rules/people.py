@@ -4,13 +4,13 @@ Two names are the same person only where the document says so ("Alice Chen (AC)"
 address beside a name). A shared first name never merges anybody.
 """
 
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from memory_core.extraction.rules.patterns import HANDLE, NAME, NAME_WORD, UPPER, word_set
 from memory_core.extraction.rules.patterns import words as alternatives
 from memory_core.extraction.rules.vocabulary import words
+from memory_core.text import timed_patterns as re
 
 _FULL_NAME = rf"{NAME_WORD}(?: (?:(?:van|von|de|da|del|der|la|bin|al) )?{NAME_WORD}){{1,2}}"
 _ADDRESS = re.compile(r"<(?P<mail>[\w.+\-]{1,64}@[\w.\-]{1,100})>")
@@ -24,6 +24,7 @@ _NAME_ONLY = re.compile(rf"{NAME}")
 # A lower-case word, or one that no language has: with digits or low lines.
 _HANDLE_ONLY = re.compile(r"@?(?:[a-z][\w\-]{1,30}|(?=\w{0,30}[\d_])[A-Za-z][\w\-.]{1,30})")
 
+_CAMEL = ("Mc", "Mac", "O'", "De", "Di", "La", "Le", "Van")
 NOT_NAMES = word_set(words("people", "not_names"))
 # What makes a capitalised word at the start of a sentence a person.
 _FIRST_NAMES = word_set(words("people", "first_names"))
@@ -104,7 +105,7 @@ def _looks_technical(part: str) -> bool:
     if len(letters) > 1 and letters.isupper():
         return True
     inner = letters[1:].replace("'", "").replace("-", "")
-    camel = any(c.isupper() for c in inner) and not re.match(r"(?:Mc|Mac|O'|De|Di|La|Le|Van)", part)
+    camel = any(c.isupper() for c in inner) and not part.startswith(_CAMEL)
     return camel and "-" not in part
 
 
@@ -235,6 +236,7 @@ def listed(entry: str) -> list[Listed]:
 # "damien grisonnet", "Yu yi": in a list of people names need no capitals.
 _LOWER_NAME = re.compile(r"[^\W\d_][\w\-'.]{1,20}(?: [^\W\d_][\w\-'.]{0,20}){1,2}")
 _LONGEST_ENTRY = 4
+_APART = str.maketrans(",/", "  ")
 
 
 def _is_lower_name(name: str) -> bool:
@@ -249,4 +251,5 @@ def is_listing(entry: str) -> bool:
 
 def _protect(entry: str) -> str:
     """Commas inside parentheses do not separate people."""
-    return _ASIDE.sub(lambda m: m.group().replace(",", " ").replace("/", " "), entry)
+    protected: str = _ASIDE.sub(lambda m: m.group().translate(_APART), entry)
+    return protected

@@ -1,8 +1,7 @@
 """Quotes: the exact words of the text, at most 25 of them."""
 
-import re
-
 from memory_core.extraction.model import MAX_QUOTE_WORDS, ProposedQuote
+from memory_core.text import timed_patterns as re
 
 _WORD = re.compile(r"\S+")
 # Marks that belong to the markup or the clause before, not to what is quoted.

@@ -1,11 +1,11 @@
 """Headings and what they promise about the lines below them."""
 
-import re
 from dataclasses import dataclass
 from enum import Enum, auto
 
 from memory_core.extraction.rules.markup import plain
 from memory_core.extraction.rules.vocabulary import phrases
+from memory_core.text import timed_patterns as re
 
 
 class Kind(Enum):
@@ -45,7 +45,9 @@ _KINDS = {
     for title in phrases("headings", kind.name.lower())
 }
 
-_NUMBERING = re.compile(r"(?:[0-9IVXivx]{1,4}(?:\.[0-9]{1,3}){0,4}[.):]?|[A-Z][.)]|§)\s+(?=\S)")
+_NUMBERING = re.compile(
+    r"(?:[0-9IVXivx]{1,4}(?:\.[0-9]{1,3}){0,4}[.):]|[0-9]{1,4}(?:\.[0-9]{1,3}){1,4}|[A-Z][.)]|§)\s+(?=\S)"
+)
 _FILLER = re.compile(
     r"^(?:key|main|major|our|new|current|summary of|the|list of|top|meeting|project|recent|other|"
     r"general|identified|potential)\s+"
@@ -68,15 +70,17 @@ def clean_title(raw: str) -> str:
 
 # Lists of what would have to be done: it is neither promised nor done.
 _CRITERIA = re.compile(r"\b(?:checklist|criteria|questionnaire|template|sign-?off)\b")
+_DATED = r"\s?[-–—:(,]?\s?[\[(]?\d{4}-\d{2}-\d{2}[)\]]?|\s?[-–—(,]\s?\w+ \d{1,2},? \d{4}\)?"
 # "1.4.0 (2024-03-05)", "Version 2", "[0.9.1] - 2024-03-05": what is listed below was released.
 _RELEASE = re.compile(
     r"(?:version |release |v\.? ?)?\[?v?\d{1,4}\.\d{1,4}(?:\.\d{1,4}){0,2}[\w.\-]{0,12}\]?"
-    r"(?:\s?[-–—:(,]?\s?[\[(]?\d{4}-\d{2}-\d{2}[)\]]?|\s?[-–—(,]\s?\w+ \d{1,2},? \d{4}\)?)?|"
-    r"(?:version|release) \d{1,4}"
+    rf"(?:{_DATED})?|(?:version|release) \d{{1,4}}|"
+    # "libfoo 1:2.4~rc1-3 (2022-03-05)"
+    rf"[a-z][\w+.\-]{{1,60}} v?\d[\w.\-+~:]{{0,60}}(?:{_DATED})"
 )
 
 
-_VERSION = re.compile(r"v?\d[\w.\-]*")
+_VERSION = re.compile(r"(?:[A-Za-z][\w+.\-]+ )?v?\d[\w.\-+~:]*")
 
 
 def release_of(title: str) -> str | None:
@@ -84,7 +88,7 @@ def release_of(title: str) -> str | None:
     if _RELEASE.fullmatch(title.lower().strip()) is None:
         return None
     found = _VERSION.search(title)
-    return found.group() if found else None
+    return found.group().removeprefix("Version ").removeprefix("Release ") if found else None
 
 
 def kind_of(title: str) -> Kind:

@@ -1,10 +1,10 @@
 """Sentences with exact offsets, none longer than a fixed bound."""
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from memory_core.extraction.rules import speech
+from memory_core.text import timed_patterns as re
 
 # Every cue looks at one sentence, so this bounds the cost of any match.
 MAX_SENTENCE = 600

@@ -3,7 +3,7 @@
 Transcripts keep what a reader leaves out. It is skipped for cues and narratives; quotes keep it.
 """
 
-import re
+from memory_core.text import timed_patterns as re
 
 _FILLER = re.compile(
     r"\{[^{}\s]{1,30}\}|\[(?:laughter|laughs|crosstalk|inaudible|pause|unclear|applause|noise)\]|"

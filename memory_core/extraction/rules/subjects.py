@@ -1,12 +1,11 @@
 """Subjects: what an event is about."""
 
-import re
-
 from memory_core.extraction.model import Subject, SubjectType
 from memory_core.extraction.rules import sections, verbs
 from memory_core.extraction.rules.markup import plain
 from memory_core.extraction.rules.patterns import words
 from memory_core.extraction.rules.sections import Kind
+from memory_core.text import timed_patterns as re
 
 _MAX_WORDS = 6
 _MAX_CHARS = 80

@@ -1,6 +1,5 @@
 """Tables that assign: people and roles, tasks with owners and dates, risks, decisions."""
 
-import re
 from collections.abc import Iterator
 
 from memory_core.extraction.model import ActorRole, Category
@@ -11,10 +10,11 @@ from memory_core.extraction.rules.entries import status_category
 from memory_core.extraction.rules.markup import plain
 from memory_core.extraction.rules.people import Roster, listed
 from memory_core.extraction.rules.vocabulary import phrases
+from memory_core.text import timed_patterns as re
 
 _RULE = re.compile(r":?-{1,}:?$")
 # What the head of a column says about its cells.
-_KINDS = ("person", "owner", "role", "task", "when", "risk", "decision")
+_KINDS = ("person", "owner", "role", "task", "when", "status", "risk", "decision")
 _COLUMNS = {head: kind for kind in _KINDS for head in phrases("columns", kind)}
 _MAX_ROWS = 500
 _IS_DONE = re.compile(r"\W*(?:done|complete|closed|shipped|✅)", re.IGNORECASE)
@@ -28,7 +28,7 @@ def find(text: str, table: Table, roster: Roster) -> Iterator[Draft]:
         return
     heads = [plain(text[a:b]).lower() for a, b in rows[0]]
     head = ["role" if words.startswith("role ") else _COLUMNS.get(words) for words in heads]
-    if any(head):
+    if any(kind and kind != "status" for kind in head):
         for row in rows[1:]:
             yield from _row(text, head, row, roster)
     elif max(len(row) for row in rows) == 2:
@@ -51,7 +51,20 @@ def _row(text: str, head: list[str | None], row: Cells, roster: Roster) -> Itera
     actors = tuple((name, ActorRole.OWNER) for name in owners)
     span = (row[0][0], max(end for _, end in row))
     when = text[slice(*cells.get("when", (0, 0)))]
-    if "task" in cells and (owners or when) and not _IS_DONE.match(when):
+    status = text[slice(*cells.get("status", (0, 0)))]
+    if "task" in cells and (_IS_DONE.match(when) or _IS_DONE.match(status)):
+        body = f"{text[slice(*cells['task'])]} (done)"
+        yield Draft(
+            Category.EXECUTION,
+            confidence.SECTION,
+            *span,
+            cells["task"],
+            actors,
+            "entry",
+            body,
+            body,
+        )
+    elif "task" in cells and (owners or when):
         body = text[slice(*cells["task"])]
         told = f"{body}, by {when}" if when else body
         yield Draft(
@@ -81,7 +94,7 @@ def _field(text: str, row: Cells, roster: Roster) -> Iterator[Draft]:
     label, value = plain(text[slice(*row[0])]), text[slice(*row[1])]
     span = (row[0][0], row[1][1])
     if label.lower() == "status":
-        if category := status_category(value):
+        if category := status_category(value, text):
             yield Draft(category, confidence.SECTION, *span, span, style="status", body=value)
     elif role := labels.role_label(label + ":"):
         for person in listed(plain(value)):

@@ -1,6 +1,5 @@
 """Speaker turns: who says a line, in minutes, chats and transcripts."""
 
-import re
 from collections import Counter
 from dataclasses import dataclass
 
@@ -8,19 +7,25 @@ from memory_core.extraction.rules import labels
 from memory_core.extraction.rules.lines import Line
 from memory_core.extraction.rules.patterns import LETTER
 from memory_core.extraction.rules.people import Roster, is_name, tidy
+from memory_core.text import timed_patterns as re
 
 _CLOCK = r"\d{1,2}:\d{2}(?::\d{2}(?:[.,]\d{1,3})?)?(?:\s?[AaPp]\.?[Mm]\.?)?"
 _DAY = r"(?P<day>\d{4}-\d{2}-\d{2}|\d{1,2}[./]\d{1,2}[./]\d{2,4})"
 _STAMP = rf"(?:{_DAY}[,T ]{{1,2}}\s?)?{_CLOCK}(?:Z|[+-]\d{{2}}:?\d{{2}})?"
 _NICK = r"[A-Za-z_\[\]\\`^{}|][\w\-\[\]\\`^{}|.]{0,30}"
-_WHO = rf"(?P<who>[@+~]?{LETTER}[^:\[\]<>()\n!?;,]{{0,40}}?)"
+_WHO = (
+    rf"(?P<who>[@+~]?{LETTER}[^:\[\]<>()\n!?;,]{{0,40}}?|"
+    rf"{LETTER}[\w'\-]{{1,30}}, {LETTER}[\w'\-]{{1,30}})"
+)
 
 # In order of certainty; all are anchored at the words of a line.
 _CLOCKED = rf"[\[(]?{_STAMP}[\])]?(?:\s?-)?\s{{1,3}}"
 _STAMPED_IRC = re.compile(rf"{_CLOCKED}<[ @+%~&]?(?P<who>{_NICK})>(?:\s|$)")
 _STAMPED = re.compile(rf"{_CLOCKED}\*{{0,2}}{_WHO}\*{{0,2}}:\*{{0,2}}(?:\s|$)")
 _TIMED = re.compile(rf"\*{{0,2}}{_WHO}\*{{0,2}}\s{{1,3}}[(\[]{_STAMP}[)\]]\*{{0,2}}\s?(?::|$)")
-_ALONE = re.compile(rf"\*{{0,2}}{_WHO}\*{{0,2}}\s{{1,4}}{_CLOCK}\s*$")
+_ALONE = re.compile(
+    rf"\*{{0,2}}{_WHO}\*{{0,2}}(?:\s[-–—])?\s{{1,4}}(?:{_DAY},? |\w{{5,9}} at )?{_CLOCK}\s*$"
+)
 _IRC = re.compile(rf"<[ @+%~&]?(?P<who>{_NICK})>\s")
 _BOLD = re.compile(rf"\*\*{_WHO}(?::\*\*|\*\*\s?:)(?:\s|$)")
 # "[ann] I'd be happy to review": minutes that say who brought something up.
@@ -28,6 +33,8 @@ _BRACKETED = re.compile(r"\\?\[(?P<who>@?[^\W\d_][\w .\-]{1,30})\\?\]:?\s")
 _PLAIN = re.compile(rf"{_WHO}(?:\s?\([^()\n]{{1,60}}\))?:(?:\s|$)")
 # What a chat program says itself: "=== ann is now known as bob", "* ann waves".
 _NOISE = re.compile(rf"(?:{_CLOCKED})?(?:===|\*\*\*|-!-|-->|<--|[*•])\s")
+# "12.05.23, 18:02 - Ann created the group", in a log whose messages have a clock.
+_CLOCK_ONLY = re.compile(rf"{_CLOCKED}\S")
 
 _CERTAIN = (_STAMPED_IRC, _STAMPED, _TIMED, _ALONE)
 _HONORIFIC = re.compile(
@@ -55,7 +62,7 @@ def find(
     margin: int | None = None
     certain: dict[int, Turn] = {}
     possible: dict[int, Turn] = {}
-    is_log = False
+    is_log = stamped = False
     for i, line in enumerate(lines):
         if i in skip or line.blank:
             continue
@@ -66,6 +73,7 @@ def find(
             certain[i] = turn
             margin = line.indent
             is_log = is_log or logged
+            stamped = stamped or _CLOCK_ONLY.match(text, line.start, line.end) is not None
         elif (turn := _possible(text, line)) is not None:
             possible[i] = turn
     recurring = _recurring(possible)
@@ -74,7 +82,8 @@ def find(
             turn.speaker, talk and not lines[i].bullet, turn.speaker in recurring, roster
         ):
             certain[i] = turn
-    noise = {i for i, n in enumerate(lines) if is_log and _NOISE.match(text, n.start, n.end)}
+    marks = ([_NOISE] if is_log else []) + ([_CLOCK_ONLY] if talk and stamped else [])
+    noise = {i for i, n in enumerate(lines) if any(m.match(text, n.start, n.end) for m in marks)}
     return dict(sorted(certain.items())), noise - certain.keys()
 
 
@@ -87,7 +96,8 @@ def _takes_turns(who: str, talk: bool, recurs: bool, roster: Roster) -> bool:
     # A participant may be given with a title: "Hon. Ann Lee".
     if talk and (is_name(who) or len(who) == 1 or any(n.endswith(who) for n in roster.names)):
         return True
-    return recurs if talk else is_name(who) and (recurs or roster.knows(who))
+    # "parser: fixed a crash" in a list of changes is no speaker.
+    return recurs if talk else is_name(who) and (roster.knows(who) or (recurs and who[0].isupper()))
 
 
 def _certain(text: str, line: Line, talk: bool) -> tuple[Turn | None, bool]:
@@ -114,7 +124,8 @@ def _possible(text: str, line: Line) -> Turn | None:
 
 
 def _speaker(raw: str) -> str | None:
-    who = _HONORIFIC.sub("", tidy(raw), count=1)
+    last, comma, first = tidy(raw).partition(", ")
+    who = _HONORIFIC.sub("", f"{first} {last}" if comma else last, count=1)
     return who if who and len(who.split()) <= _MAX_WORDS else None
 
 

@@ -20,7 +20,7 @@ from memory_core.search.event import Event, Evidence
 _SAME_OCCURRENCE = 78.0
 _SAME_OCCURRENCE_BY_QUOTE = 92.0
 # Of one category in one revision; more than that are told apart by what is the same in both alone.
-_COMPARED_EVENTS = 3_000
+COMPARED_EVENTS = 3_000
 # Of one event with those that quote the same.
 _COMPARED_BY_QUOTE = 100
 # Of each kind: added, removed, changed, kept.
@@ -218,8 +218,8 @@ class _Matching:
 
     def pair_alike(self, category: str) -> None:
         for step in (self._by_quote, self._by_narrative, self._by_near_quote):
-            old = self.left(self.before, category)[:_COMPARED_EVENTS]
-            new = self.left(self.after, category)[:_COMPARED_EVENTS]
+            old = self.left(self.before, category)[:COMPARED_EVENTS]
+            new = self.left(self.after, category)[:COMPARED_EVENTS]
             if not old or not new:
                 return
             self._pair(step(old, new))
@@ -257,7 +257,7 @@ class _Matching:
     ) -> Iterable[tuple[float, Event, Event]]:
         first = [(quote, row) for row in old for quote in _quotes(row, self.before)]
         second = [(quote, row) for row in new for quote in _quotes(row, self.after)]
-        first, second = first[:_COMPARED_EVENTS], second[:_COMPARED_EVENTS]
+        first, second = first[:COMPARED_EVENTS], second[:COMPARED_EVENTS]
         if not first or not second:
             return
         scores = process.cdist(

@@ -228,8 +228,35 @@ def test_a_new_merge_prompt_makes_partitions_stale_and_a_backfill_fresh_without_
 def test_a_new_extraction_prompt_is_tried_then_asks_once_about_each_chunk_whatever_is_killed(
     deployment: Deployment, corpus: list[Json]
 ) -> None:
-    provider = deployment.provider
     partition = deployment.partition(corpus[-1])
+    _raise_the_extraction_prompt(deployment, partition)
+    plan = deployment.command("plan")
+    tried = _try_the_prompt(deployment, plan)
+    newest, held = _start_and_hold_the_first_run(deployment, corpus)
+    _fresh_work_goes_first(deployment)
+    _kill_the_second_run_before_it_stores(deployment, newest, held)
+
+    eventually(
+        lambda: deployment.made_with() == {"2/2": REVISIONS + 1},
+        within=PATIENCE,
+        what="all renewed",
+    )
+    _each_question_was_asked_once(deployment, plan)
+    deployment.finish()
+    assert deployment.progress() == {"DONE": REVISIONS}
+    eventually(
+        lambda: [deployment.stale(stage, partition) for stage in STAGES] == [("FRESH", [])] * 5,
+        what="fresh partitions",
+    )
+    _the_schedule_has_nothing_more_to_do(deployment)
+
+    # What a page tells of a document goes when the document does.
+    deployment.delete(tried)
+    assert not any(tried in page for page in _trials(deployment).values())
+    assert len(_trials(deployment)) < 2
+
+
+def _raise_the_extraction_prompt(deployment: Deployment, partition: str) -> None:
     deployment.raise_prompt(extract=2)
     eventually(
         lambda: all(
@@ -238,10 +265,11 @@ def test_a_new_extraction_prompt_is_tried_then_asks_once_about_each_chunk_whatev
         ),
         what="stale extractions and events",
     )
-    provider.reset()
+    deployment.provider.reset()
 
-    # --- a trial first: from the command line, and from Dagster -------------------------------
-    plan = deployment.command("plan")
+
+def _try_the_prompt(deployment: Deployment, plan: Json) -> str:
+    """From the command line, and from Dagster. Returns the uid of a document that was tried."""
     assert plan["revisions"] == REVISIONS
     assert plan["cached_chunks"] == 0
     assert plan["distinct_chunks"] < plan["chunks"], "revisions share chunks"
@@ -253,18 +281,25 @@ def test_a_new_extraction_prompt_is_tried_then_asks_once_about_each_chunk_whatev
     assert all("| kept |" in page and "# Trial" in page for page in _trials(deployment).values())
     assert run_id in _trials(deployment)
     assert deployment.made_with() == {"1/2": REVISIONS}, "nothing was replaced"
-    [uid] = [row["artifact_uid"] for row in tried["revisions"][:1]]
+    uid: str = tried["revisions"][0]["artifact_uid"]
     assert any(uid in page for page in _trials(deployment).values())
+    return uid
 
-    # --- the backfill is held up in its first run: fresh work passes it -----------------------
+
+def _start_and_hold_the_first_run(deployment: Deployment, corpus: list[Json]) -> tuple[Json, Held]:
+    """Returns the document whose answer is held back, and what holds it."""
     newest, title = _newest_untried(deployment, corpus)
     held = Held(only=told(title))
-    provider.enqueue(held)
+    deployment.provider.enqueue(held)
     trials = len(deployment.chunk_calls())
     started = deployment.command("start")
     assert started["plan"]["cached_chunks"] == trials > 0, "trials are not paid for twice"
     assert started["note"] == f"asked for {REVISIONS} revisions"
     deployment.wait_for(newest, "PROCESSING")
+    return newest, held
+
+
+def _fresh_work_goes_first(deployment: Deployment) -> None:
     fresh = deployment.ingest("Decision: fresh work goes first.", title="Fresh")
     deployment.wait_done(fresh)
     assert deployment.progress()["PENDING"] > 0, "the rest of the backfill is still to come"
@@ -273,8 +308,10 @@ def test_a_new_extraction_prompt_is_tried_then_asks_once_about_each_chunk_whatev
     tags = {tag["key"]: tag["value"] for tag in queued["tags"]}
     assert tags["dagster/priority"] == "-10"
 
-    # --- the second run is killed when answers are paid for and nothing of them is stored -----
-    # The first run has nothing left but the held one: it would not end while nobody can store.
+
+def _kill_the_second_run_before_it_stores(deployment: Deployment, newest: Json, held: Held) -> None:
+    """Its answers are paid for, and nothing of them is stored."""
+    # The first run has nothing left but the held one: it would not end while no run can store.
     eventually(
         lambda: deployment.progress()["PROCESSING"] == 1,
         within=PATIENCE,
@@ -287,26 +324,19 @@ def test_a_new_extraction_prompt_is_tried_then_asks_once_about_each_chunk_whatev
         _, alive = psutil.wait_procs(deployment.kill_runs(), timeout=PATIENCE)
         assert not alive
 
-    eventually(
-        lambda: deployment.made_with() == {"2/2": REVISIONS + 1},
-        within=PATIENCE,
-        what="all renewed",
-    )
+
+def _each_question_was_asked_once(deployment: Deployment, plan: Json) -> None:
     questions = [
         json.dumps(call.body["messages"][1:])
         for call in deployment.chunk_calls()
         if "fresh work goes first" not in last_user_message(call.body)
     ]
     assert len(questions) == len(set(questions)) == plan["chunk_calls"]
-    assert len(provider.chats) - 1 == pytest.approx(plan["calls"], rel=0.1)
-    deployment.finish()
-    assert deployment.progress() == {"DONE": REVISIONS}
-    eventually(
-        lambda: [deployment.stale(stage, partition) for stage in STAGES] == [("FRESH", [])] * 5,
-        what="fresh partitions",
-    )
+    assert len(deployment.provider.chats) - 1 == pytest.approx(plan["calls"], rel=0.1)
 
-    # --- the schedule looks every minute, and has nothing more to do --------------------------
+
+def _the_schedule_has_nothing_more_to_do(deployment: Deployment) -> None:
+    """It looks every minute."""
     assert deployment.next_tick()["skipReason"] == "no backfill is running"
     state = deployment.stack.graphql(_TICKS, schedule=SCHEDULE)["scheduleOrError"]["scheduleState"]
     assert state["status"] == "RUNNING"
@@ -318,11 +348,6 @@ def test_a_new_extraction_prompt_is_tried_then_asks_once_about_each_chunk_whatev
         if tick["status"] == "FAILURE" and tick["timestamp"] > deployment.deployed_at
     ]
     assert all("DagsterUserCodeUnreachableError" in failure for failure in failures), failures
-
-    # --- what a page tells of a document goes when the document does --------------------------
-    deployment.delete(uid)
-    assert not any(uid in page for page in _trials(deployment).values())
-    assert len(_trials(deployment)) < 2
 
 
 def _newest_untried(deployment: Deployment, corpus: list[Json]) -> tuple[Json, str]:

@@ -2,16 +2,13 @@
 
 import asyncio
 from collections.abc import Iterator
-from typing import Any
 from uuid import uuid4
 
 import psycopg
 import pytest
 
-from memory_core.artifacts import ingest as ingest_module
 from memory_core.kernel import queries
 from memory_core.kernel.settings import Settings
-from memory_core.processing import storing
 from memory_core.runtime import Runtime
 from memory_core.upkeep import integrity
 from tests.indexing import assert_exact
@@ -30,29 +27,15 @@ def pipeline(runtime: Runtime) -> Pipeline:
 
 @pytest.fixture
 def other(services: Settings) -> Iterator[psycopg.Connection]:
-    """Somebody else's transaction."""
+    """A transaction of another process."""
     with psycopg.connect(services.dsn) as connection:
         yield connection
         connection.rollback()
 
 
-class HeldIngest:
-    """An ingest that has written everything and takes its time to commit, until it may go on."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.reached, self.go_on = asyncio.Event(), asyncio.Event()
-        append = ingest_module._append
-
-        async def held(*arguments: Any) -> Any:
-            self.reached.set()
-            await self.go_on.wait()
-            return await append(*arguments)
-
-        monkeypatch.setattr(ingest_module, "_append", held)
-
-
-def waiting(sql: psycopg.Connection) -> bool:
-    return bool(sql.execute("SELECT 1 FROM pg_locks WHERE NOT granted").fetchall())
+def waiting(sql: psycopg.Connection, number: int = 1) -> bool:
+    """So many transactions wait for others."""
+    return len(sql.execute("SELECT 1 FROM pg_locks WHERE NOT granted").fetchall()) >= number
 
 
 def out_of_step(sql: psycopg.Connection) -> int:
@@ -63,8 +46,8 @@ def out_of_step(sql: psycopg.Connection) -> int:
 async def test_an_extraction_that_ends_while_its_revision_is_superseded(
     pipeline: Pipeline,
     sql: psycopg.Connection,
+    other: psycopg.Connection,
     tools: ToolClient,
-    monkeypatch: pytest.MonkeyPatch,
     again: bool,
 ) -> None:
     """Also when it replaces events, for which both sides want the same rows."""
@@ -72,15 +55,16 @@ async def test_an_extraction_that_ends_while_its_revision_is_superseded(
     keys = await pipeline.keys()
     if again:
         await pipeline.extract()
-    index = HeldIngest(monkeypatch)
+    # The ingest has written everything, and cannot append to the log.
+    other.execute("LOCK TABLE log.aggregates IN SHARE MODE")
     ingesting = asyncio.create_task(pipeline.remember(SECOND))
-    await index.reached.wait()
+    await until(lambda: waiting(sql))
 
     extracting = asyncio.create_task(
         pipeline.extract("run-2", keys=keys, asked_by="ui" if again else None)
     )
-    await until(lambda: extracting.done() or waiting(sql))
-    index.go_on.set()
+    await until(lambda: extracting.done() or waiting(sql, 2))
+    other.rollback()
     second, [outcome] = await ingesting, await extracting
 
     assert second.status == "revised"
@@ -95,25 +79,19 @@ async def test_an_extraction_that_ends_while_its_revision_is_superseded(
 
 
 async def test_a_revision_that_is_superseded_while_its_events_are_replaced(
-    pipeline: Pipeline, sql: psycopg.Connection, monkeypatch: pytest.MonkeyPatch
+    pipeline: Pipeline, sql: psycopg.Connection, other: psycopg.Connection
 ) -> None:
-    """The old events are deleted, the new ones not yet there: neither may end in a deadlock."""
+    """The old events are deleted, the new ones not committed: neither may end in a deadlock."""
     await pipeline.remember(FIRST)
     await pipeline.extract()
     keys = await pipeline.keys()
-    deleted, go_on, insert = asyncio.Event(), asyncio.Event(), storing._insert_events
-
-    async def held(*arguments: Any) -> Any:
-        deleted.set()
-        await go_on.wait()
-        return await insert(*arguments)
-
-    monkeypatch.setattr(storing, "_insert_events", held)
+    # The new events cannot enter the names of their actors.
+    other.execute("LOCK TABLE actor_name IN SHARE MODE")
     extracting = asyncio.create_task(pipeline.extract("run-2", keys=keys, asked_by="ui"))
-    await deleted.wait()
+    await until(lambda: waiting(sql))
     ingesting = asyncio.create_task(pipeline.remember(SECOND))
-    await until(lambda: ingesting.done() or waiting(sql))
-    go_on.set()
+    await until(lambda: ingesting.done() or waiting(sql, 2))
+    other.rollback()
     [outcome] = await extracting
     await ingesting
 
@@ -121,7 +99,7 @@ async def test_a_revision_that_is_superseded_while_its_events_are_replaced(
     assert sql.execute("SELECT DISTINCT is_latest FROM semantic_event").fetchall() == [(False,)]
 
 
-async def test_whoever_writes_events_waits_for_what_becomes_of_their_revision(
+async def test_a_writer_of_events_waits_for_what_becomes_of_their_revision(
     pipeline: Pipeline, sql: psycopg.Connection, other: psycopg.Connection
 ) -> None:
     """The table itself sees to it, without any lock that a writer might forget to take."""

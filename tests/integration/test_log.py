@@ -1,6 +1,7 @@
 """The log: appended with the change it tells of, read in order and without gaps."""
 
 import asyncio
+import itertools
 import random
 from uuid import UUID, uuid4
 
@@ -172,60 +173,69 @@ async def test_readers_miss_nothing_however_transactions_overlap(
 ) -> None:
     """Random transactions on real connections, some rolled back; a reader pages meanwhile."""
     chance = random.Random(seed)
-    committed: set[Position] = set()
-    seen: list[Change] = []
     done = asyncio.Event()
 
-    async def write(plan: list[tuple[list[str], int, bool]]) -> None:
-        async with await psycopg.AsyncConnection.connect(
-            settings.dsn, row_factory=dict_row
-        ) as connection:
-            session = Session(connection)
-            for uids, turns, keeps in plan:
-                positions = []
-                # Each appends alone: a transaction gets its id long before its last lock.
-                for uid in sorted(uids):
-                    positions += await append(session, [revised(uid)])
-                    for _ in range(turns):
-                        await asyncio.sleep(0)
-                if keeps:
-                    await connection.commit()
-                    committed.update(positions)
-                else:
-                    await connection.rollback()
-
-    async def follow() -> None:
-        position = START
-        while True:
-            finished = done.is_set()
-            async with database.session() as session:
-                page = await reading.read(session, position, chance.randint(1, 7))
-            seen.extend(page)
-            if page:
-                position = page[-1].position
-            elif finished:
-                return
-            await asyncio.sleep(0)
-
-    plans = [
-        [
-            (
-                chance.sample([f"uid_{n}" for n in range(6)], chance.randint(1, 3)),
-                chance.randint(0, 20),
-                chance.random() < 0.8,
-            )
-            for _ in range(12)
-        ]
-        for _ in range(6)
-    ]
-    reader = asyncio.create_task(follow())
-    await asyncio.gather(*[write(plan) for plan in plans])
+    reader = asyncio.create_task(follow(database, chance, done))
+    written = await asyncio.gather(
+        *[write(settings.dsn, transactions(chance, 12)) for _ in range(6)]
+    )
     done.set()
-    await reader
+    seen = await reader
 
-    assert [change.position for change in seen] == sorted(committed)
+    assert [change.position for change in seen] == sorted(itertools.chain(*written))
     versions: dict[UUID, list[int]] = {}
     for change in seen:
         versions.setdefault(change.aggregate_id, []).append(change.version)
-    for found in versions.values():
-        assert found == list(range(1, len(found) + 1))
+    for of_one in versions.values():
+        assert of_one == list(range(1, len(of_one) + 1))
+
+
+# The aggregates it changes, how often it lets others go first after each, whether it commits.
+Transaction = tuple[list[str], int, bool]
+
+
+def transactions(chance: random.Random, number: int) -> list[Transaction]:
+    return [
+        (
+            chance.sample([f"uid_{n}" for n in range(6)], chance.randint(1, 3)),
+            chance.randint(0, 20),
+            chance.random() < 0.8,
+        )
+        for _ in range(number)
+    ]
+
+
+async def write(dsn: str, plan: list[Transaction]) -> list[Position]:
+    """The positions that were committed."""
+    committed: list[Position] = []
+    async with await psycopg.AsyncConnection.connect(dsn, row_factory=dict_row) as connection:
+        session = Session(connection)
+        for uids, turns, keeps in plan:
+            positions = []
+            # Each appends alone: a transaction gets its id long before its last lock.
+            for uid in sorted(uids):
+                positions += await append(session, [revised(uid)])
+                for _ in range(turns):
+                    await asyncio.sleep(0)
+            if keeps:
+                await connection.commit()
+                committed += positions
+            else:
+                await connection.rollback()
+    return committed
+
+
+async def follow(database: Database, chance: random.Random, done: asyncio.Event) -> list[Change]:
+    """Everything that a reader sees, in pages of any size, until writers are done."""
+    seen: list[Change] = []
+    position = START
+    while True:
+        finished = done.is_set()
+        async with database.session() as session:
+            page = await reading.read(session, position, chance.randint(1, 7))
+        seen.extend(page)
+        if page:
+            position = page[-1].position
+        elif finished:
+            return seen
+        await asyncio.sleep(0)

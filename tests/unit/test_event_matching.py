@@ -56,7 +56,7 @@ def test_thousands_that_are_the_same_are_not_compared_with_each_other() -> None:
 
 
 def test_of_thousands_that_differ_so_many_are_compared(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(diff, "_COMPARED_EVENTS", 2)
+    monkeypatch.setattr(diff, "COMPARED_EVENTS", 2)
     before = revision(*((f"Number {n} was moved.", f"q{n}") for n in range(3)))
     after = revision(*((f"Number {n} was moved!", f"r{n}") for n in range(3)))
 

@@ -22,7 +22,6 @@ import struct
 import threading
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Literal, Self
@@ -32,9 +31,18 @@ from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
-from starlette.types import Receive, Scope, Send
 
-Body = dict[str, Any]
+from tests.provider_protocol import (
+    Body,
+    Dropped,
+    asks_to_merge,
+    completion,
+    error,
+    schema_refused,
+    tokens,
+    wants_schema,
+)
+
 Json = dict[str, Any]
 MAX_QUOTE_WORDS = 25
 # How far the default extraction's offsets are off: a model's offsets are hints at best.
@@ -73,7 +81,7 @@ class RateLimit(Fault):
 
     async def respond(self, provider: "ScriptedProvider", body: Body) -> Response:
         headers = {} if self.retry_after is None else {"Retry-After": f"{self.retry_after:g}"}
-        return _error(429, "Rate limit reached for requests.", "rate_limit_exceeded", headers)
+        return error(429, "Rate limit reached for requests.", "rate_limit_exceeded", headers)
 
 
 @dataclass(frozen=True)
@@ -104,7 +112,7 @@ class ServerError(Fault):
     status: int = 500
 
     async def respond(self, provider: "ScriptedProvider", body: Body) -> Response:
-        return _error(self.status, "The server had an error.", "server_error")
+        return error(self.status, "The server had an error.", "server_error")
 
 
 @dataclass(frozen=True)
@@ -113,13 +121,13 @@ class AuthError(Fault):
 
     async def respond(self, provider: "ScriptedProvider", body: Body) -> Response:
         key = provider.calls[-1].authorization.removeprefix("Bearer ")
-        return _error(401, f"Incorrect API key provided: {key}.", "invalid_api_key")
+        return error(401, f"Incorrect API key provided: {key}.", "invalid_api_key")
 
 
 @dataclass(frozen=True)
 class UnknownModel(Fault):
     async def respond(self, provider: "ScriptedProvider", body: Body) -> Response:
-        return _error(404, f"The model {body.get('model')!r} does not exist.", "model_not_found")
+        return error(404, f"The model {body.get('model')!r} does not exist.", "model_not_found")
 
 
 @dataclass(frozen=True)
@@ -127,10 +135,10 @@ class RefusesSchema(Fault):
     """As servers that know only `json_object`. `ScriptedProvider.refuses_schema` is for good."""
 
     def applies(self, body: Body) -> bool:
-        return _wants_schema(body) and super().applies(body)
+        return wants_schema(body) and super().applies(body)
 
     async def respond(self, provider: "ScriptedProvider", body: Body) -> Response:
-        return _schema_refused()
+        return schema_refused()
 
 
 @dataclass(frozen=True)
@@ -139,7 +147,7 @@ class Truncated(Fault):
 
     async def respond(self, provider: "ScriptedProvider", body: Body) -> Response:
         text = json.dumps(provider.answer(body))
-        return _completion(body, text[: len(text) // 2], finish_reason="length")
+        return completion(body, text[: len(text) // 2], finish_reason="length")
 
 
 @dataclass(frozen=True)
@@ -147,7 +155,7 @@ class InvalidJson(Fault):
     text: str = '{"events": [{"category": '
 
     async def respond(self, provider: "ScriptedProvider", body: Body) -> Response:
-        return _completion(body, self.text)
+        return completion(body, self.text)
 
 
 @dataclass(frozen=True)
@@ -155,7 +163,7 @@ class Refusal(Fault):
     text: str = "I cannot help with that."
 
     async def respond(self, provider: "ScriptedProvider", body: Body) -> Response:
-        return _completion(body, None, refusal=self.text)
+        return completion(body, None, refusal=self.text)
 
 
 @dataclass(frozen=True)
@@ -165,7 +173,7 @@ class Answer(Fault):
     answer: Json = field(default_factory=dict)
 
     async def respond(self, provider: "ScriptedProvider", body: Body) -> Response:
-        return _completion(body, json.dumps(self.answer))
+        return completion(body, json.dumps(self.answer))
 
 
 @dataclass(frozen=True)
@@ -193,7 +201,7 @@ class DropConnection(Fault):
     """The connection closes in the middle of the answer."""
 
     async def respond(self, provider: "ScriptedProvider", body: Body) -> Response:
-        return _Dropped()
+        return Dropped()
 
 
 Extract = Callable[[str, Body], Json]
@@ -248,7 +256,7 @@ class ScriptedProvider:
     def answer(self, body: Body) -> Json:
         """What the model says to this request when it behaves."""
         message = last_user_message(body)
-        if _asks_to_merge(body, message):
+        if asks_to_merge(body, message):
             return self.on_merge(json.loads(message), body)
         return self.on_extract(message, body)
 
@@ -290,9 +298,9 @@ class ScriptedProvider:
         return await self._handle("embedding", request, _embeddings)
 
     def _complete(self, body: Body) -> Response:
-        if self.refuses_schema and _wants_schema(body):
-            return _schema_refused()
-        return _completion(body, json.dumps(self.answer(body), ensure_ascii=False))
+        if self.refuses_schema and wants_schema(body):
+            return schema_refused()
+        return completion(body, json.dumps(self.answer(body), ensure_ascii=False))
 
     async def _handle(
         self,
@@ -389,8 +397,8 @@ def _embeddings(body: Body) -> Response:
         {"object": "embedding", "index": index, "embedding": _packed(v) if as_base64 else v}
         for index, v in enumerate(vectors)
     ]
-    tokens = sum(_tokens(text) for text in texts)
-    usage = {"prompt_tokens": tokens, "total_tokens": tokens}
+    used = sum(tokens(text) for text in texts)
+    usage = {"prompt_tokens": used, "total_tokens": used}
     return JSONResponse(
         {"object": "list", "model": body.get("model"), "data": data, "usage": usage}
     )
@@ -415,81 +423,6 @@ def _direction(word: str) -> tuple[tuple[int, float], ...]:
 
 def _packed(vector: list[float]) -> str:
     return base64.b64encode(struct.pack(f"<{len(vector)}f", *vector)).decode()
-
-
-# --- the shapes of the protocol --------------------------------------------------------------
-
-
-def _completion(
-    body: Body, text: str | None, *, finish_reason: str = "stop", refusal: str | None = None
-) -> Response:
-    asked = sum(_tokens(str(message["content"])) for message in body["messages"])
-    answered = _tokens(text or refusal or "")
-    return JSONResponse(
-        {
-            "id": "chatcmpl-scripted",
-            "object": "chat.completion",
-            "created": int(time.time()),
-            "model": body.get("model"),
-            "choices": [
-                {
-                    "index": 0,
-                    "finish_reason": finish_reason,
-                    "message": {"role": "assistant", "content": text, "refusal": refusal},
-                }
-            ],
-            "usage": {
-                "prompt_tokens": asked,
-                "completion_tokens": answered,
-                "total_tokens": asked + answered,
-            },
-        }
-    )
-
-
-def _error(
-    status: int, message: str, code: str, headers: dict[str, str] | None = None
-) -> JSONResponse:
-    error = {"message": message, "type": "error", "param": None, "code": code}
-    return JSONResponse({"error": error}, status_code=status, headers=headers)
-
-
-def _schema_refused() -> Response:
-    return _error(
-        400,
-        "Invalid parameter: 'response_format' of type 'json_schema' is not supported.",
-        "invalid_request_error",
-    )
-
-
-class _Dropped(Response):
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        headers = [(b"content-type", b"application/json"), (b"content-length", b"1000")]
-        await send({"type": "http.response.start", "status": 200, "headers": headers})
-        # Returning before the declared length is sent makes the server close the connection.
-        await send({"type": "http.response.body", "body": b'{"object"', "more_body": True})
-
-
-def _schema_name(body: Body) -> str | None:
-    wanted = body.get("response_format") or {}
-    return wanted.get("json_schema", {}).get("name")
-
-
-def _wants_schema(body: Body) -> bool:
-    return (body.get("response_format") or {}).get("type") == "json_schema"
-
-
-def _asks_to_merge(body: Body, message: str) -> bool:
-    if (name := _schema_name(body)) is not None:
-        return name == "event_merge"
-    # Without a schema the question is told by its form: candidates come as JSON.
-    with suppress(ValueError):
-        return isinstance(json.loads(message), dict | list)
-    return False
-
-
-def _tokens(text: str) -> int:
-    return max(1, len(text) // 4)
 
 
 def main() -> None:

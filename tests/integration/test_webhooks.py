@@ -25,6 +25,7 @@ from memory_core.webhooks.delivering import KEPT_DELIVERIES, SCHEDULE, Webhooks
 from memory_core.webhooks.sending import Sender
 from memory_core.webhooks.subscriptions import Subscription
 from tests.pipeline_client import Pipeline
+from tests.webhook_outbox import ended, make_due, put_off, waiting
 from tests.webhook_receiver import Answer, Received, Receiver
 
 SECONDS = 30.0
@@ -73,33 +74,6 @@ async def until(condition: Callable[[], Any]) -> None:
             if met:
                 return
             await asyncio.sleep(0.01)
-
-
-def waiting(sql: psycopg.Connection) -> int:
-    row = sql.execute("SELECT count(*) FROM log.event_outbox").fetchone()
-    assert row is not None
-    return int(row[0])
-
-
-def ended(sql: psycopg.Connection) -> list[tuple[str, int, str | None]]:
-    return sql.execute(
-        "SELECT outcome, attempts, error FROM log.webhook_deliveries ORDER BY id"
-    ).fetchall()
-
-
-def put_off(sql: psycopg.Connection) -> tuple[int, float, str]:
-    """Attempts, seconds until the next one, and why."""
-    row = sql.execute(
-        "SELECT retry_count, extract(epoch FROM next_attempt_at - now())::float8, last_error "
-        "FROM log.event_outbox WHERE leased_by IS NULL AND last_error IS NOT NULL"
-    ).fetchone()
-    return row if row is not None else (0, 0.0, "")
-
-
-def make_due(sql: psycopg.Connection) -> None:
-    sql.execute("UPDATE log.event_outbox SET next_attempt_at = now() WHERE leased_by IS NULL")
-    sql.execute("UPDATE log.webhook_subscriptions SET not_before = NULL")
-    sql.execute("NOTIFY memory_log")
 
 
 class TestDelivery:

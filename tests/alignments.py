@@ -1,0 +1,43 @@
+"""What an alignment must be, wherever a test makes one."""
+
+import random
+import string
+
+from memory_core.extraction.alignment import (
+    Alignment,
+    Rejection,
+    RejectionReason,
+    SourceText,
+)
+
+
+def located(text: str, quote: str, **ties: tuple[int, int]) -> Alignment:
+    found = SourceText(text).locate(quote, **ties)
+    assert isinstance(found, Alignment), found
+    assert text[found.start_char : found.end_char] == found.quote
+    return found
+
+
+def rejected(text: str, quote: str) -> RejectionReason:
+    found = SourceText(text).locate(quote)
+    assert isinstance(found, Rejection), found
+    assert found.detail
+    return found.reason
+
+
+SPELLINGS = (
+    string.ascii_lowercase,
+    "абвгдежзиклмнопрст",
+    "äöüßéèñçøåœ",
+    "अआइईउकखगचजट",
+    "אבגדהוזחט",
+)
+
+
+def salad(rng: random.Random, count: int) -> list[str]:
+    """Made-up words of several scripts; none is a number, a negation or twice the same."""
+    words: dict[str, None] = {}
+    while len(words) < count:
+        letters = rng.choices(SPELLINGS, weights=[8, 2, 2, 1, 1])[0]
+        words["".join(rng.choices(letters, k=rng.randint(4, 9)))] = None
+    return list(words)

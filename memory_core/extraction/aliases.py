@@ -4,11 +4,13 @@ import re
 
 from memory_core.extraction.alignment.words import find_words, fold_words
 
-# What may stand between two names that a text equates: "Alice Chen (AC)", "Alice Chen, aka Al".
+# What may stand between two names that a text equates: "Alice Chen (AC)", "Alice Chen, aka Al". A
+# slash or a bar stands between two people as well, and one person may have called another.
 _EQUATING = re.compile(
-    r"\s*[(<\[=/|]\s*[\"'“‘@<]*|"
+    r"\s*[(<\[=]\s*[\"'“‘@<]*|"
     r"[\s,(\"'“”‘’]*(?:is\s+)?(?:also\s+|formerly\s+|better\s+)?"
-    r"(?:aka|a\.k\.a\.?|alias|née|known\s+as|goes\s+by|called|nicknamed)[\s:,\"'“‘@]*",
+    r"(?:aka|a\.k\.a\.?|alias|née|known\s+as|goes\s+by|nicknamed)[\s:,\"'“‘@]*|"
+    r"[\s,(]*(?:(?:is|was)\s+(?:also\s+)?|also\s+)called[\s:,\"'“‘@]*",
     re.IGNORECASE,
 )
 _LONGEST_BETWEEN = 40

@@ -2,9 +2,11 @@
 
 A name stands word for word in the passage or in the document's title, author or participants, and
 is stored as it stands there. A narrative is the extractor's own wording: it is kept when its words
-are mostly those of the passage and context and it adds no name, number or negation to them.
+are mostly those of the passage and context, it adds no name, number or negation to them, drops no
+negation of its quote, says the opposite of no word of theirs, and leaves people in their order.
 """
 
+import unicodedata
 from collections.abc import Iterable
 from datetime import datetime
 from functools import cached_property
@@ -24,7 +26,7 @@ _STEM = 5
 # How an occurrence is told in the third person. They say nothing that the quote would have to.
 _TELLING = listed("""
     accepted according achieved added agreed agrees announced approved asked assigned author
-    because cause changed commits committed communicated completed concern confirmed created
+    because cause change changed commits committed communicated completed concern confirmed created
     decided decides decision discussed document done during expressed feedback finished future
     given handed identified indicated informed intends issue made meeting mentioned message met
     moved noted participant participants passage plan planned plans problem promised promises
@@ -33,8 +35,30 @@ _TELLING = listed("""
     that's thinks told took undertook update updated user users volunteered wants was were
     writer wrote
 """)
+# Of a word on one side that only the narrative has, and one on the other that the text has, the
+# narrative tells the opposite. By their beginnings.
+_OPPOSITES = tuple(
+    (listed(one), listed(other))
+    for one, other in (
+        (
+            "accep adopt agree appro commi confi promi volun",
+            "cance decli deny denie oppos refus rejec veto",
+        ),
+        ("add added exten incre raise raisi", "cut decre drop dropp lower reduc remov short"),
+        ("begin began open opene start", "close end ended stop stopp"),
+        ("enabl keep kept", "aband delet disab drop dropp remov retir"),
+        ("pass passe succe won win", "fail faile lose lost"),
+        ("after", "befor"),
+        ("above over more", "below under less fewer"),
+        ("early earli", "late later delay"),
+    )
+)  # fmt: skip
+# More words are a sentence, not a name.
+_LONGEST_NAME = 6
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
 _BLANK_LINE = re.compile(r"\n\s*\n")
+# Marks that belong to words of some scripts, and to signs.
+_JOINERS = "\u200c\u200d"
 # Words of the quote that stand for a subject which the text does not have.
 _SUBJECT_WORDS = 8
 
@@ -93,8 +117,16 @@ class Grounds:
                 return f"{before.strip()} {standing}"
         return None
 
+    def actor(self, claimed: str) -> str | None:
+        """A name that can be an actor's: no pronoun, no sentence."""
+        words = words_of(claimed)
+        letter = len(claimed) == 1 and claimed != "I"  # how some transcripts name speakers
+        if len(words) > _LONGEST_NAME or (STOPWORDS.issuperset(words) and not letter):
+            return None
+        return self.name(claimed)
+
     def actors(self, claimed: Iterable[Actor]) -> tuple[Actor, ...]:
-        named = ((self.name(actor.ref), actor.role) for actor in claimed)
+        named = ((self.actor(actor.ref), actor.role) for actor in claimed)
         return tuple(Actor(name, role) for name, role in named if name is not None)
 
     def subject(self, claimed: Subject, quote: str) -> Subject:
@@ -114,10 +146,10 @@ class Grounds:
     def entity(self, claimed: Entity) -> Entity | None:
         """With those of its aliases that stand in the text and are the name's, by their form or
         because the text says so."""
-        name = self.name(claimed.name)
+        name = self.actor(claimed.name)
         if name is None:
             return None
-        aliases = (self.name(alias) for alias in claimed.aliases)
+        aliases = (self.actor(alias) for alias in claimed.aliases)
         own = [a for a in aliases if a and a != name and self._is_alias(a, name)]
         return Entity(name, claimed.type, tuple(dict.fromkeys(own)))
 
@@ -126,21 +158,34 @@ class Grounds:
             equates(source.text, name, alias) for source in (self._passage, *self._context.sources)
         )
 
-    def narrative(self, told: str, *times: datetime | None) -> str | None:
+    def narrative(self, told: str, quote: str, *times: datetime | None) -> str | None:
         """None where it tells of something else than the text. `times`: those of the event."""
+        told = " ".join(_without_controls(told).split())
         dates = _words_of_dates(self._context.date, *times)
         for sentence in _SENTENCE_END.split(told):
             if not self._is_told(sentence, dates):
                 return None
-        return told if told.isprintable() else " ".join(told.split())
+        words = words_of(told)
+        if _denies(words_of(quote)) and not _denies(words):
+            return None
+        if self._says_the_opposite(words) or _in_another_order(told, quote):
+            return None
+        return told
+
+    def _says_the_opposite(self, words: list[str]) -> bool:
+        added = {word[:_STEM] for word in words if not self._knows(word)}
+        return any(
+            (added & one and self._stems & other) or (added & other and self._stems & one)
+            for one, other in _OPPOSITES
+        )
 
     def _is_told(self, sentence: str, dates: set[str]) -> bool:
         written = find_words(sentence, 0, len(sentence))
         content = known = 0
-        for place, word in enumerate(written):
+        for word in written:
             [folded] = words_of(word) or [""]
             has = folded in dates or self._knows(folded)
-            if not has and self._must_stand(word, folded, opens=place == 0):
+            if not has and self._must_stand(word, folded):
                 return False
             if folded and folded not in STOPWORDS and folded not in _TELLING:
                 content += len(folded)
@@ -158,11 +203,31 @@ class Grounds:
         return {said for word in self._words if (said := burden(word))}
 
     @staticmethod
-    def _must_stand(word: str, folded: str, *, opens: bool) -> bool:
-        """Names, numbers and negations are never a matter of wording."""
+    def _must_stand(word: str, folded: str) -> bool:
+        """Names, numbers and negations are never a matter of wording. The capital of a first word
+        may be a name's."""
         if folded in STOPWORDS or folded in _TELLING:
             return False
-        return bool(burden(folded)) or (word[0].isupper() and not opens)
+        return bool(burden(folded)) or word[0].isupper()
+
+
+def _without_controls(text: str) -> str:
+    """Without what changes the direction of writing, or cannot be seen."""
+    return "".join(c for c in text if c in _JOINERS or unicodedata.category(c) != "Cf")
+
+
+def _denies(words: list[str]) -> bool:
+    return any(burden(word) == "not" for word in words)
+
+
+def _in_another_order(told: str, quote: str) -> bool:
+    """ "Bob pays Ann" where the quote has "Ann pays Bob". With "by" it may say the same."""
+    if any(mark in f"{told}{quote}" for mark in ":|"):
+        return False  # a heading or a table, whose order tells nothing
+    names = [word for word in find_words(told, 0, len(told)) if word[0].isupper()]
+    places = [quote.find(name) for name in dict.fromkeys(names)]
+    found = [place for place in places if place >= 0]
+    return found != sorted(found) and " by " not in told
 
 
 def _words_of_dates(*dates: datetime | None) -> set[str]:

@@ -67,9 +67,9 @@ def prove(
             said = f"{event.due.time:%Y-%m-%d}, {event.due.quote}"
             rejected.append(_left_out("DUE_NOT_IN_TEXT", said, chunk))
         times = (event.event_time, event.due.time if event.due and due else None)
-        narrative = grounds.narrative(event.narrative, *times)
+        narrative = grounds.narrative(event.narrative, found.quote, *times)
         if len(actors) < len(event.actors):
-            strangers = [a.ref for a in event.actors if grounds.name(a.ref) is None]
+            strangers = [a.ref for a in event.actors if grounds.actor(a.ref) is None]
             rejected.append(_left_out("ACTOR_NOT_IN_TEXT", ", ".join(strangers), chunk))
         if narrative is None:
             rejected.append(_left_out("NARRATIVE_NOT_IN_TEXT", event.narrative, chunk))

@@ -90,6 +90,26 @@ async def test_no_document_moves_what_another_tells_of_a_name(
     assert people == {"Zoe": 1, "Mallory Evil": 1}
 
 
+async def test_aliases_of_two_documents_make_no_chain(garden: Garden, tools: ToolClient) -> None:
+    one = await garden.document(
+        Event("Mallory Evil paid the bill.", actors=("Mallory Evil",)), source_id="one"
+    )
+    two = await garden.document(
+        Event("Annie wrote the plan.", actors=("Annie",)),
+        Event("Ann Lee signed it.", actors=("Ann Lee",)),
+        source_id="two",
+    )
+    garden.alias(one, "Mallory Evil", "Annie")
+    garden.alias(two, "Annie", "Nan")
+
+    found = await tools("event_search", actor="Nan")
+    acting = {actor["ref"] for event in found["events"] for actor in event["actors"]}
+
+    assert acting <= {"Annie"}
+    whole = await tools("event_search", actor="Annie")
+    assert {a["ref"] for event in whole["events"] for a in event["actors"]} <= {"Annie"}
+
+
 async def test_a_full_name_is_never_taken_for_another(garden: Garden, tools: ToolClient) -> None:
     says_so = await garden.document(ALICE, source_id="attack")
     garden.alias(says_so, "Alice Chen", "Bob Stone")

@@ -11,9 +11,8 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppres
 from typing import Any
 
 import psycopg
-from psycopg.rows import dict_row
 
-from memory_core.kernel.database import Row, Session, postgres_faults
+from memory_core.kernel.database import Session, postgres_faults
 from memory_core.kernel.errors import PostgresUnavailable
 from memory_core.kernel.waiting import is_set_within
 
@@ -35,7 +34,7 @@ class SharedSlots:
         self._looking = asyncio.Lock()  # one of us at a time waits for a slot of another run
         self._asking = asyncio.Lock()  # one statement at a time
         self._given_back = asyncio.Event()
-        self._connection: psycopg.AsyncConnection[Row] | None = None
+        self._connection: psycopg.AsyncConnection | None = None
 
     @asynccontextmanager
     async def one(self) -> AsyncIterator[None]:
@@ -77,19 +76,20 @@ class SharedSlots:
         async with self._asking:
             was_connected = self._connection is not None
             try:
-                row = await self._ask_first_free()
+                slot = await self._ask_first_free()
             except PostgresUnavailable:
                 if not was_connected:
                     raise
-                row = await self._ask_first_free()  # the server may have been restarted
-            if row is None:
-                return None
-            slot: int = row["slot"]
-            self._taken.add(slot)
+                slot = await self._ask_first_free()  # the server may have been restarted
+            if slot is not None:
+                self._taken.add(slot)
             return slot
 
-    async def _ask_first_free(self) -> Row | None:
-        return await self._one("take_call_slot", most=self._most, taken=list(self._taken))
+    async def _ask_first_free(self) -> int | None:
+        async with self._session() as session:
+            return await session.maybe(
+                int, "take_call_slot", most=self._most, taken=list(self._taken)
+            )
 
     async def _give_back(self, slot: int) -> None:
         async with self._asking:
@@ -97,20 +97,19 @@ class SharedSlots:
                 self._taken.discard(slot)
                 # Without its connection the slot is free already, and the call has its answer.
                 with suppress(PostgresUnavailable):
-                    await self._one("give_back_call_slot", slot=slot)
+                    async with self._session() as session:
+                        await session.run("give_back_call_slot", slot=slot)
         self._given_back.set()
 
-    async def _one(self, query: str, **parameters: object) -> Row | None:
+    @asynccontextmanager
+    async def _session(self) -> AsyncIterator[Session]:
         with postgres_faults():
             try:
                 if self._connection is None:
                     self._connection = await psycopg.AsyncConnection.connect(
-                        self._dsn,
-                        autocommit=True,
-                        connect_timeout=_CONNECT_SECONDS,
-                        row_factory=dict_row,
+                        self._dsn, autocommit=True, connect_timeout=_CONNECT_SECONDS
                     )
-                return await Session(self._connection).one(query, **parameters)
+                yield Session(self._connection)
             except psycopg.Error:
                 # Its locks are gone with it, or go now.
                 lost, self._connection = self._connection, None

@@ -33,7 +33,7 @@ _PAGE = 256
 class Session:
     """A connection in use, addressed by names of queries."""
 
-    def __init__(self, connection: psycopg.AsyncConnection[Row]) -> None:
+    def __init__(self, connection: psycopg.AsyncConnection[Any]) -> None:
         self.connection = connection
         self.appended = False  # to the log, in this transaction
 
@@ -48,9 +48,8 @@ class Session:
     async def expect(self, query: str, /, **parameters: Any) -> int:
         """How many rows Postgres thinks that an explained query has, in a fraction of a
         millisecond."""
-        row = await self.one(query, **parameters)
-        assert row is not None
-        rows: int = row["QUERY PLAN"][0]["Plan"]["Plan Rows"]
+        [explained] = await self.value(list, query, **parameters)
+        rows: int = explained["Plan"]["Plan Rows"]
         return rows
 
     async def rows(self, kind: type[R], query: str, /, **parameters: Any) -> list[R]:

@@ -373,8 +373,9 @@ WITH unpacked AS MATERIALIZED (
 SELECT u.chunk_id, u.artifact_uid, u.chunk_index, coalesce(s.score, 0) AS score
 FROM unpacked u
 CROSS JOIN LATERAL (
-    SELECT sum(l.weight * o.often * (%(k1)s + 1)
-               / (o.often + %(k1)s * (1 - %(b)s + %(b)s * u.length / %(average_length)s))) AS score
+    SELECT sum(l.weight * o.often * (%(k1)s::float8 + 1)
+               / (o.often + %(k1)s::float8 * (1 - %(b)s::float8
+                  + %(b)s::float8 * u.length / %(average_length)s::float8))) AS score
     FROM unnest(%(lexemes)s::tsquery[], %(weights)s::float8[]) AS l (lexeme, weight)
     CROSS JOIN LATERAL (
         SELECT width_bucket(ts_rank('{1,1,1,1}', u.words, l.lexeme)::float8,

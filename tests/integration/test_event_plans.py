@@ -26,6 +26,7 @@ from memory_core.events.stakeholders import stakeholders
 from memory_core.events.timeline import timeline
 from memory_core.kernel import migrations, queries
 from memory_core.kernel.settings import Settings
+from memory_core.queue.listing import RecentJob
 from memory_core.runtime import Runtime
 from memory_core.search import event_matching, passage_meaning
 from memory_core.search.event_filters import EventFilters
@@ -464,7 +465,7 @@ async def test_one_job(
 async def test_the_jobs_that_failed(million: Runtime, looking: psycopg.Connection) -> None:
     async def work() -> None:
         async with million.database.session() as session:
-            await session.all("list_jobs", status="FAILED", limit=PAGE)
+            await session.rows(RecentJob, "list_jobs", status="FAILED", limit=PAGE)
 
     explained = await explain(looking, work)
 

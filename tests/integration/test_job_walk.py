@@ -7,12 +7,14 @@ from typing import Any
 
 import pytest
 
+from memory_assets.unclaimed import PartitionState
 from memory_core.kernel.database import Database
 from memory_core.kernel.errors import Conflict, ErrorCode, MemoryFault
 from memory_core.queue import jobs
 from memory_core.queue.asking import asked
 from memory_core.queue.cancel import cancel
 from memory_core.queue.jobs import Job, JobCanceled, LeaseLost
+from memory_core.queue.listing import JobDetails
 from tests.integration.job_queue import RATE_LIMIT, Queue
 
 JOBS = 40
@@ -92,7 +94,7 @@ class Walker:
     async def force(self) -> None:
         async with self._database.transaction() as session:
             id_ = await self._any()
-            await session.one(
+            await session.run(
                 "reset_job", job_id=id_, max_attempts=4, bypass_cache=True, **asked("tool")
             )
 
@@ -104,11 +106,13 @@ class Walker:
 
     async def _any(self) -> Any:
         async with self._database.session() as session:
-            rows = await session.all("state_of_partitions", keys=[self._random.choice(self._keys)])
-            uid = rows[0]["artifact_uid"]
-            job = await session.one("job_of_revision", uid=uid, revision=None)
-        assert job is not None
-        return job["job_id"]
+            [state] = await session.rows(
+                PartitionState, "state_of_partitions", keys=[self._random.choice(self._keys)]
+            )
+            job = await session.only(
+                JobDetails, "job_of_revision", uid=state.artifact_uid, revision=None
+            )
+        return job.job_id
 
     async def expire(self) -> None:
         await self._by_hand(

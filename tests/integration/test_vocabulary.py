@@ -82,7 +82,7 @@ async def test_two_sessions_do_not_fold_the_same_rows(
 ) -> None:
     await note(tools, "otter river")
     async with runtime.database.transaction() as one:
-        await one.one("try_lock_vocabulary")
+        await one.value(bool, "try_lock_vocabulary")
         async with runtime.database.session() as other:
             assert await vocabulary.fold(other) == 0
     async with runtime.database.session() as other:

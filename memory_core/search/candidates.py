@@ -89,7 +89,7 @@ async def promising_chunks(
     """The chunks of the rarest words; where these are few, of the common ones too."""
     rare = _rare(rarest, statistics)
     expected = sum(statistics.frequencies.get(lexeme, 0.0) for lexeme in rare)
-    common = [] if expected >= _SCORED else list(rarest[len(rare) :][:_COMMON])
+    common = list(rarest[len(rare) :][:_COMMON])
     # Where rare words lead to few chunks, all of these are scored.
     strong = [*(rare if expected > _SCORED else ()), *common]
     return await session.all(

@@ -5,6 +5,7 @@ Each score by words is divided by the highest of its kind, so that they can be a
 taken as it is.
 """
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
@@ -28,6 +29,9 @@ class Weights:
     # Inside one document, chunks that answer lie together: what the next one adds, and the one
     # after that.
     neighbours: tuple[float, ...] = (0.3, 0.1)
+    # Between documents, what the logarithm of their number of chunks takes away: the best of many
+    # chunks scores high by chance.
+    chances: float = 0.0125
     # How much the length of a chunk matters: BM25's b.
     length: float = bm25.B
     # Whether windows keep to the turns of a transcript or chat.
@@ -97,7 +101,7 @@ class Ranking:
 
     def best(self, per_chunk: int = _WINDOWS_OF_A_CHUNK) -> list[Found]:
         """Of each candidate its best windows that do not overlap."""
-        lifts = self._lifts() if self._inside_one else [0.0] * len(self._candidates)
+        lifts = self._lifts() if self._inside_one else self._chances()
         found = []
         for item, lift in zip(self._candidates, lifts, strict=True):
             for window in self._apart(item, per_chunk):
@@ -138,6 +142,10 @@ class Ranking:
             if all(window.end <= other.start or window.start >= other.end for other in chosen):
                 chosen.append(window)
         return chosen
+
+    def _chances(self) -> list[float]:
+        share = self._weights.chances
+        return [-share * math.log(item.row.get("chunk_count") or 1) for item in self._candidates]
 
     def _lifts(self) -> list[float]:
         """What the chunks before and after add to each chunk of one document."""

@@ -124,6 +124,31 @@ def real_statistics(sql: psycopg.Connection) -> object:
     ).fetchone()
 
 
+@pytest.mark.parametrize("seed", range(3))
+async def test_an_unrelated_document_changes_scores_by_its_statistics_alone_until_it_is_deleted(
+    tools: ToolClient, runtime: Runtime, sql: psycopg.Connection, seed: int
+) -> None:
+    dice = random.Random(100 + seed)
+    texts = corpus(dice)
+    for number, text in enumerate(texts):
+        await note(tools, text, source_id=str(number))
+    query = dice.sample(WORDS, 3)
+    before = await told(runtime, sql, query)
+    unrelated = "invoice monday " * dice.choice([1, 50, 400])
+
+    other = await note(tools, unrelated, source_id="other")
+    during = await told(runtime, sql, query)
+    await tools("artifact_delete", artifact_uid=other["artifact_uid"])
+    after = await told(runtime, sql, query)
+
+    # Its number and length are all that the formula sees of it.
+    wanted = expected([*texts, unrelated], query)
+    assert during.keys() == before.keys()
+    for text, score in during.items():
+        assert score == pytest.approx(wanted[text], abs=1e-6)
+    assert after == before
+
+
 async def test_an_unrelated_document_does_not_reorder_others(tools: ToolClient) -> None:
     for number, text in enumerate(["otter otter river", "otter river garden", "otter badger"]):
         await note(tools, text, source_id=str(number))

@@ -97,7 +97,7 @@ class Server:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class ConfigEdit:
     file: Path
     before: str | None  # None: there is no such file
     after: str
@@ -111,7 +111,7 @@ class Unreadable(InvalidInput):
     """The file is not plain JSON of the expected shape: a person has to change it."""
 
 
-def connect(client: Client, file: Path, name: str, server: Server) -> Change:
+def connect(client: Client, file: Path, name: str, server: Server) -> ConfigEdit:
     """The file with the memory in it. Another server of that name is not replaced."""
     before, content = _read(client, file)
     servers = content.setdefault(client.key, {})
@@ -122,28 +122,28 @@ def connect(client: Client, file: Path, name: str, server: Server) -> Change:
             "with --name, or remove that server first."
         )
     if known == wanted and before is not None:
-        return Change(file, before, before)
+        return ConfigEdit(file, before, before)
     servers[name] = wanted
-    return Change(file, before, _written(content, before))
+    return ConfigEdit(file, before, _written(content, before))
 
 
-def disconnect(client: Client, file: Path, name: str, server: Server) -> Change:
+def disconnect(client: Client, file: Path, name: str, server: Server) -> ConfigEdit:
     """The file without the memory."""
     before, content = _read(client, file)
     servers = content.get(client.key, {})
     known = servers.get(name)
     if before is None or known is None:
-        return Change(file, before, before or "")
+        return ConfigEdit(file, before, before or "")
     if not _is_ours(known, server):
         raise Conflict(
             f"The server {name!r} in {file} is not this memory: it was left as it is. --name says "
             "which one is meant."
         )
     del servers[name]
-    return Change(file, before, _copy_of(content, file) or _written(content, before))
+    return ConfigEdit(file, before, _copy_of(content, file) or _written(content, before))
 
 
-def write(change: Change) -> Path | None:
+def write(change: ConfigEdit) -> Path | None:
     """Replace the file in one step. Returns the copy of what was there."""
     target = change.file.resolve()  # a link stays a link
     target.parent.mkdir(parents=True, exist_ok=True)

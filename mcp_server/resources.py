@@ -10,7 +10,7 @@ from mcp_server.failures import protocol_error
 from mcp_server.tool import MemoryServer
 from memory_core.artifacts import reading
 from memory_core.events import reading as events
-from memory_core.events.reading import EvidenceInContext
+from memory_core.events.reading import QuoteInContext
 from memory_core.events.timeline import timeline
 from memory_core.kernel import ids
 from memory_core.kernel.errors import InvalidInput, MemoryFault
@@ -129,7 +129,7 @@ async def _event(runtime: Runtime, event_id: str) -> str:
     return "\n".join(lines)
 
 
-def _quoted(item: EvidenceInContext) -> str:
+def _quoted(item: QuoteInContext) -> str:
     """In one paragraph: a line of its own would end the quotation."""
     before, after = item.text_before or "", item.text_after or ""
     return "> …" + _SPACE.sub(" ", f"{before}**{item.quote}**{after}") + "…"

@@ -9,7 +9,7 @@ from typing import Any
 from memory_core.artifacts import reading
 from memory_core.importing import git_history, prune
 from memory_core.importing.given_paths import admit
-from memory_core.importing.report import OUTCOMES, Entry, Report
+from memory_core.importing.report import OUTCOMES, Report, ReportEntry
 from memory_core.importing.roots import Place, Registry
 from memory_core.importing.run import Import, Options, survey
 from memory_core.runtime import Runtime
@@ -32,7 +32,7 @@ class Importer:
 
     async def with_gone(
         self, *paths: Path, source: str | None = None, **options: Any
-    ) -> tuple[Report, list[Entry]]:
+    ) -> tuple[Report, list[ReportEntry]]:
         """Also what `--prune` would delete."""
         registry = Registry(self.data_dir)
         places = await admit(
@@ -43,7 +43,7 @@ class Importer:
 
     async def sync(
         self, places: list[Place], registry: Registry, **options: Any
-    ) -> tuple[Report, list[Entry]]:
+    ) -> tuple[Report, list[ReportEntry]]:
         """As a watch does it, with places that may be narrowed."""
         found = survey(places, registry, self.data_dir)
         done = Import(self._runtime(), Options(**options), self.stop)

@@ -81,18 +81,18 @@ def _calls(module: str, node: ast.AST, annotations: dict[str, str]) -> Iterator[
     if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
         arguments = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
         told = {one.arg: ast.unparse(one.annotation) for one in arguments if one.annotation}
-        # What is assigned anew may have another type than it came with.
-        changed = {name.id for name in ast.walk(node) if _is_assigned(name)}
+        # What is assigned in the function may have another type than it came with.
+        changed = {
+            name.id
+            for name in ast.walk(node)
+            if isinstance(name, ast.Name) and isinstance(name.ctx, ast.Store)
+        }
         annotations = {**annotations, **told}
         annotations = {name: told for name, told in annotations.items() if name not in changed}
     elif isinstance(node, ast.Call) and (call := _call(module, node, annotations)) is not None:
         yield call
     for child in ast.iter_child_nodes(node):
         yield from _calls(module, child, annotations)
-
-
-def _is_assigned(node: ast.AST) -> bool:
-    return isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
 
 
 def _call(module: str, node: ast.Call, annotations: dict[str, str]) -> Call | None:

@@ -14,7 +14,7 @@ from mcp_server import clients
 from mcp_server.cli import tables
 from mcp_server.cli.configuration import read_settings
 from mcp_server.cli.safe_text import as_json as json_text
-from mcp_server.clients import CLIENTS, Change, Client, Place, Server, Unreadable
+from mcp_server.clients import CLIENTS, Client, ConfigEdit, Place, Server, Unreadable
 from memory_core.access import keys
 from memory_core.kernel.errors import InvalidInput
 from memory_core.kernel.settings import Settings, default_data_dir
@@ -123,7 +123,7 @@ def program() -> tuple[str, ...]:
 
 
 def _tell(
-    client: Client, change: Change, backup: Path | None, *, dry_run: bool, undo: bool
+    client: Client, change: ConfigEdit, backup: Path | None, *, dry_run: bool, undo: bool
 ) -> None:
     out = tables.console()
     if not change.is_needed:
@@ -180,7 +180,7 @@ def _tell_inspector(server: Server, *, undo: bool, as_json: bool) -> None:
 
 
 def _as_json(
-    client: Client, change: Change, backup: Path | None, server: Server, *, dry_run: bool
+    client: Client, change: ConfigEdit, backup: Path | None, server: Server, *, dry_run: bool
 ) -> dict[str, Any]:
     return {
         "client": client.name,

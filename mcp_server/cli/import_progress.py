@@ -11,7 +11,7 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeRe
 from rich.table import Table
 
 from mcp_server.cli.extraction_progress import Progress as Extraction
-from memory_core.importing.report import OUTCOMES, Entry, Report
+from memory_core.importing.report import OUTCOMES, Report, ReportEntry
 from memory_core.text.printable import single_line
 
 _STYLES = {
@@ -107,7 +107,7 @@ def line(report: Report) -> None:
         say(part)
 
 
-def show_gone(entries: list[Entry]) -> None:
+def show_gone(entries: list[ReportEntry]) -> None:
     console = Console(stderr=True)
     table = Table("document", "why", title="No longer there")
     for entry in entries[:_GONE]:
@@ -121,7 +121,7 @@ def say(markup: str) -> None:
     Console(stderr=True).print(markup)
 
 
-def _show_reasons(console: Console, outcome: str, entries: list[Entry]) -> None:
+def _show_reasons(console: Console, outcome: str, entries: list[ReportEntry]) -> None:
     if not entries:
         return
     reasons = Counter(_text(entry.reason) for entry in entries)
@@ -134,7 +134,7 @@ def _show_reasons(console: Console, outcome: str, entries: list[Entry]) -> None:
         console.print(f"and {len(reasons) - _REASONS} more reasons: --json lists all")
 
 
-def _show_failures(console: Console, failed: list[Entry]) -> None:
+def _show_failures(console: Console, failed: list[ReportEntry]) -> None:
     if not failed:
         return
     table = Table("failed", "because")
@@ -145,7 +145,7 @@ def _show_failures(console: Console, failed: list[Entry]) -> None:
         console.print(f"and {len(failed) - _FAILURES} more: --json lists all")
 
 
-def _path(entry: Entry) -> str:
+def _path(entry: ReportEntry) -> str:
     """Names of files are words of others: no control may reach the terminal."""
     return single_line(entry.path, _PATH_CHARS)
 

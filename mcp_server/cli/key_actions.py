@@ -11,7 +11,7 @@ from mcp_server.cli.safe_text import shown
 from mcp_server.cli.session import Memory, with_operator
 from mcp_server.cli.tables import Column
 from memory_core.access import keys
-from memory_core.access.keys import Key
+from memory_core.access.keys import AccessKey
 from memory_core.kernel.database import Session
 
 T = TypeVar("T")
@@ -85,7 +85,7 @@ def _listed(text: str) -> list[str]:
     return [part.strip() for part in text.split(",") if part.strip()]
 
 
-def _state(key: Key) -> str:
+def _state(key: AccessKey) -> str:
     if key.revoked_at is not None:
         return f"revoked {key.revoked_at:%Y-%m-%d}"
     if key.expires_at is None:

@@ -32,7 +32,7 @@ _MAX_GROUPS = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Key:
+class AccessKey:
     prefix: str
     tenant_id: UUID
     tenant: str
@@ -63,7 +63,7 @@ class Key:
 class NewKey:
     """A key with its text, which is known only to the one who makes it."""
 
-    key: Key
+    key: AccessKey
     text: str = field(repr=False)
 
 
@@ -111,7 +111,7 @@ async def create(
     prefix = prefix_of(text)
     assert prefix is not None
     key = await session.only(
-        Key,
+        AccessKey,
         "add_key",
         prefix=prefix,
         hash=hasher().hash(text),
@@ -125,17 +125,17 @@ async def create(
     return NewKey(key, text)
 
 
-async def everyone(session: Session, tenant: str | None = None) -> list[Key]:
+async def everyone(session: Session, tenant: str | None = None) -> list[AccessKey]:
     tenant_id = (await tenants.find(session, tenant)).tenant_id if tenant is not None else None
-    return await session.rows(Key, "list_keys", tenant_id=tenant_id)
+    return await session.rows(AccessKey, "list_keys", tenant_id=tenant_id)
 
 
-async def revoke(session: Session, text: str) -> Key:
+async def revoke(session: Session, text: str) -> AccessKey:
     """By the prefix or the first characters of it. To revoke again changes nothing."""
     start = re.split(r"_(?=[0-9A-Za-z]{49}$)", text.strip())[0]  # a whole key names itself too
-    found: list[Key] = []
+    found: list[AccessKey] = []
     if len(start) > len(_START) and re.fullmatch(r"\w+", start, re.ASCII):
-        found = await session.rows(Key, "find_keys", start=start.replace("_", "\\_"))
+        found = await session.rows(AccessKey, "find_keys", start=start.replace("_", "\\_"))
     if not found:
         raise NotFound("There is no such key: `mcp-memory keys list` shows them.")
     if len(found) > 1:
@@ -143,7 +143,7 @@ async def revoke(session: Session, text: str) -> Key:
     [key] = found
     if key.revoked_at is not None:
         return key
-    revoked = await session.only(Key, "revoke_key", prefix=key.prefix)
+    revoked = await session.only(AccessKey, "revoke_key", prefix=key.prefix)
     await tenants.append_to(session, key.tenant_id, of_key(ChangeType.KEY_REVOKED, key.prefix))
     return revoked
 

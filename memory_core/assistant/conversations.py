@@ -25,7 +25,7 @@ class TurnContent:
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class TurnRecord:
     turn_index: int
     role: str
     content: str
@@ -64,10 +64,14 @@ async def append(
     )
 
 
-async def last_turns(runtime: Runtime, conversation_id: str, limit: int) -> tuple[list[Turn], int]:
+async def last_turns(
+    runtime: Runtime, conversation_id: str, limit: int
+) -> tuple[list[TurnRecord], int]:
     """The last turns in order, and how many there are in all."""
     async with runtime.database.session() as session:
-        turns = await session.rows(Turn, "last_turns", conversation_id=conversation_id, limit=limit)
+        turns = await session.rows(
+            TurnRecord, "last_turns", conversation_id=conversation_id, limit=limit
+        )
         total = await session.value(int, "count_turns", conversation_id=conversation_id)
     return turns[::-1], total
 

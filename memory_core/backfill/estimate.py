@@ -18,7 +18,7 @@ from memory_core.backfill.rows import (
     PricedChunk,
 )
 from memory_core.extraction import prompts
-from memory_core.extraction.cache import Key, context_hash
+from memory_core.extraction.cache import AnswerKey, context_hash
 from memory_core.extraction.model import DocumentContext
 from memory_core.kernel.database import Session
 from memory_core.kernel.settings import Settings
@@ -121,12 +121,12 @@ class Estimator:
             uids=[row.artifact_uid for row in page],
             revisions=[row.revision_id for row in page],
         )
-        questions: dict[Key, tuple[int, int]] = {}
+        questions: dict[AnswerKey, tuple[int, int]] = {}
         for row in rows:
             position = row.position - 1
             costs[position].chunks += 1
             hashed, context_tokens = self._context(row)
-            key = Key(row.content_hash, hashed, self._versions.extract, self._versions.model)
+            key = AnswerKey(row.content_hash, hashed, self._versions.extract, self._versions.model)
             if (mark := _mark(key)) not in self._asked:
                 self._asked.add(mark)
                 questions[key] = (position, context_tokens + row.token_count)
@@ -141,7 +141,7 @@ class Estimator:
                 cost.prompt_tokens += rates.scale * (instructions + tokens)
                 cost.completion_tokens += rates.answer_tokens
 
-    async def _known(self, keys: list[Key]) -> set[Key]:
+    async def _known(self, keys: list[AnswerKey]) -> set[AnswerKey]:
         rows = await self._session.rows(
             Position,
             "known_answers",
@@ -200,6 +200,6 @@ class Estimator:
         return self._contexts[context]
 
 
-def _mark(key: Key) -> bytes:
+def _mark(key: AnswerKey) -> bytes:
     """Short: a plan remembers one for each of millions of chunks."""
     return blake2b(f"{key.chunk_hash}{key.context_hash}".encode(), digest_size=16).digest()

@@ -33,7 +33,7 @@ class ExtractedEvent(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class EvidenceInContext:
+class QuoteInContext:
     evidence_id: UUID
     quote: str
     start_char: int
@@ -48,7 +48,7 @@ class EvidenceInContext:
 @dataclass(frozen=True, slots=True)
 class EventDetail:
     event: ExtractedEvent
-    evidence: list[EvidenceInContext]
+    evidence: list[QuoteInContext]
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ async def get_event(runtime: Runtime, event_id: UUID, context_chars: int = 0) ->
                 details={"event_id": str(event_id)},
             )
         evidence = await session.rows(
-            EvidenceInContext, "evidence_in_context", event_id=event_id, context=context_chars
+            QuoteInContext, "evidence_in_context", event_id=event_id, context=context_chars
         )
     return EventDetail(event, evidence)
 

@@ -37,7 +37,7 @@ class CachedAnswer:
 
 
 @dataclass(frozen=True, slots=True)
-class Key:
+class AnswerKey:
     chunk_hash: str
     context_hash: str
     prompt_version: str
@@ -56,16 +56,16 @@ class _Asking:
 class AnswerCache:
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._asking: dict[tuple[Key, datetime | None], _Asking] = {}
+        self._asking: dict[tuple[AnswerKey, datetime | None], _Asking] = {}
         self._get = Together(self._get_all)
         self._keep = Together(self._keep_all)
 
     @staticmethod
-    def key(text: str, context: DocumentContext, prompt_version: str, model: str) -> Key:
+    def key(text: str, context: DocumentContext, prompt_version: str, model: str) -> AnswerKey:
         tenant = principal.current().tenant_id
-        return Key(ids.sha256(text), context_hash(context), prompt_version, model, tenant)
+        return AnswerKey(ids.sha256(text), context_hash(context), prompt_version, model, tenant)
 
-    async def get(self, key: Key, *, answers_since: datetime | None = None) -> Answer | None:
+    async def get(self, key: AnswerKey, *, answers_since: datetime | None = None) -> Answer | None:
         """What is known, if it is known from no earlier than that."""
         known = await self._get(key)
         if known is None or (answers_since is not None and known[1] < answers_since):
@@ -74,7 +74,7 @@ class AnswerCache:
 
     async def get_or_ask(
         self,
-        key: Key,
+        key: AnswerKey,
         ask: Callable[[], Awaitable[Answer]],
         *,
         answers_since: datetime | None = None,
@@ -101,7 +101,7 @@ class AnswerCache:
 
     async def _answer(
         self,
-        key: Key,
+        key: AnswerKey,
         ask: Callable[[], Awaitable[Answer]],
         answers_since: datetime | None,
         ledger: Ledger,
@@ -112,7 +112,7 @@ class AnswerCache:
         await self._keep((key, answer, ledger))
         return answer, False
 
-    async def _keep_all(self, answers: Sequence[tuple[Key, Answer, Ledger]]) -> list[None]:
+    async def _keep_all(self, answers: Sequence[tuple[AnswerKey, Answer, Ledger]]) -> list[None]:
         """What was paid for outlasts a restart of Postgres, and is on the books."""
         # A statement may touch a row once only; the last answer counts.
         latest = {key: answer for key, answer, _ in answers}
@@ -129,7 +129,7 @@ class AnswerCache:
                     raise
                 await asyncio.sleep(_KEEP_PAUSE_SECONDS)
 
-    async def _get_all(self, keys: Sequence[Key]) -> list[tuple[Answer, datetime] | None]:
+    async def _get_all(self, keys: Sequence[AnswerKey]) -> list[tuple[Answer, datetime] | None]:
         async with self._database.session() as session:
             rows = await session.rows(CachedAnswer, "get_answers", **_columns(keys))
         known = {row.number: row for row in rows}
@@ -140,7 +140,7 @@ class AnswerCache:
         ]
 
 
-def _columns(keys: Iterable[Key]) -> dict[str, list[Any]]:
+def _columns(keys: Iterable[AnswerKey]) -> dict[str, list[Any]]:
     listed = list(keys)
     return {
         "chunk_hashes": [key.chunk_hash for key in listed],

@@ -9,7 +9,7 @@ from typing import Any
 
 from memory_core.extraction import prompts
 from memory_core.extraction.answer import is_answer, read_answer
-from memory_core.extraction.cache import AnswerCache, Key
+from memory_core.extraction.cache import AnswerCache, AnswerKey
 from memory_core.extraction.chat import ChatModel, Question
 from memory_core.extraction.ledger import Ledger
 from memory_core.extraction.model import ChunkEvent, DocumentContext, Proposal, Rejected
@@ -110,7 +110,7 @@ class _Passage:
     does not make the others be paid for again."""
 
     text: str
-    key: Key
+    key: AnswerKey
     start: int = 0  # in its chunk
 
     def part(self, start: int, end: int) -> "_Passage":
@@ -223,7 +223,7 @@ class OpenAIGrouper:
     async def _answer(
         self, candidates: str, answers_since: datetime | None, ledger: Ledger
     ) -> dict[str, Any]:
-        key = Key(ids.sha256(candidates), MERGE_NAME, self.version, self._chat.model)
+        key = AnswerKey(ids.sha256(candidates), MERGE_NAME, self.version, self._chat.model)
         answer, _ = await self._cache.get_or_ask(
             key, lambda: self._ask(candidates, ledger), answers_since=answers_since, ledger=ledger
         )

@@ -23,7 +23,7 @@ _LOCK_SECONDS = 10.0
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class KnownItem:
     """An item by what identifies it and its content. `source_id`: None when it was not read now."""
 
     uid: str
@@ -39,8 +39,8 @@ class _Entry(NamedTuple):
     stamp: str = ""
 
     @property
-    def known(self) -> list[Known] | None:
-        return None if self.items is None else [Known(*item) for item in self.items]
+    def known(self) -> list[KnownItem] | None:
+        return None if self.items is None else [KnownItem(*item) for item in self.items]
 
 
 class Memo:
@@ -52,17 +52,17 @@ class Memo:
         self._files = self._load()
         self._noted: dict[str, _Entry] = {}
 
-    def recall(self, relative: str, digest: str) -> list[Known] | None:
+    def recall(self, relative: str, digest: str) -> list[KnownItem] | None:
         """What a file of these bytes holds."""
         entry = self._files.get(key_of(relative))
         return entry.known if entry is not None and entry.digest == digest else None
 
-    def recall_unread(self, relative: str, stamp: str) -> list[Known] | None:
+    def recall_unread(self, relative: str, stamp: str) -> list[KnownItem] | None:
         """What a file holds that looks as it did when it was read."""
         entry = self._files.get(key_of(relative))
         return entry.known if entry is not None and stamp and entry.stamp == stamp else None
 
-    def note(self, relative: str, digest: str, items: list[Known], stamp: str = "") -> None:
+    def note(self, relative: str, digest: str, items: list[KnownItem], stamp: str = "") -> None:
         if not items or not _is_plain(relative):
             return
         known = [(item.uid, item.content_hash) for item in items]

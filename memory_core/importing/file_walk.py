@@ -21,7 +21,7 @@ _OWN = "our own data"
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundFile:
     """A regular file. `relative` is relative to its root, as the file system writes it."""
 
     root: Root
@@ -53,7 +53,7 @@ class Passed:
 
 def walk(
     place: Place, registry: Registry, without: Path | None = None
-) -> Iterator[Found | Passed | Root]:
+) -> Iterator[FoundFile | Passed | Root]:
     """`place` is in its own root. A root within it is named when its folder is entered.
 
     `without`: our own data dir, should it lie inside.
@@ -83,7 +83,7 @@ class _Walker:
 
     def folder(
         self, root: Root, relative: str, *, depth: int, in_maildir: bool
-    ) -> Iterator[Found | Passed | Root]:
+    ) -> Iterator[FoundFile | Passed | Root]:
         path = os.path.join(root.path, relative)  # noqa: PTH118
         if path.rstrip("/") == self._without:
             yield _passed(root, relative, _OWN)
@@ -115,7 +115,7 @@ class _Walker:
         depth: int,
         is_maildir: bool,
         in_maildir: bool,
-    ) -> Iterator[Found | Passed | Root]:
+    ) -> Iterator[FoundFile | Passed | Root]:
         relative = f"{folder}/{entry.name}" if folder else entry.name
         if is_passed_over(entry.name) and not (is_maildir and _has_mail(entry)):
             yield _passed(root, relative, "hidden, or a program's own")
@@ -157,8 +157,8 @@ def is_passed_over(name: str) -> bool:
     return name.startswith(".") or name in _JUNK or name.endswith("~")
 
 
-def _found(root: Root, relative: str, status: os.stat_result, maildir: bool) -> Found:
-    return Found(root, relative, status.st_size, maildir, stamp_of(status))
+def _found(root: Root, relative: str, status: os.stat_result, maildir: bool) -> FoundFile:
+    return FoundFile(root, relative, status.st_size, maildir, stamp_of(status))
 
 
 def _passed(

@@ -37,7 +37,7 @@ class Commit:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class FileChange:
     """One file in one commit. `before` is where the file was, if it was elsewhere."""
 
     path: str
@@ -46,7 +46,7 @@ class Change:
     before: str | None = None
 
 
-Step = tuple[Commit, list[Change]]
+Step = tuple[Commit, list[FileChange]]
 # Asked now and then: whether to end before the end.
 Stopped = Callable[[], bool]
 
@@ -179,7 +179,7 @@ def _parts(stream: IO[bytes], stopped: Stopped) -> Iterator[bytes]:
 def _steps(parts: Iterator[bytes]) -> Iterator[Step]:
     """Fields are told apart by their place alone: whatever they say, they stay what they are."""
     commit: Commit | None = None
-    changes: list[Change] = []
+    changes: list[FileChange] = []
     for part in parts:
         about = part.lstrip(b"\n")
         if about.startswith(b":"):
@@ -209,7 +209,7 @@ def _time(told: bytes) -> datetime | None:
     return datetime.fromtimestamp(min(max(seconds, 0), _LAST_SECOND), tz=UTC)
 
 
-def _change(about: bytes, parts: Iterator[bytes]) -> Iterator[Change]:
+def _change(about: bytes, parts: Iterator[bytes]) -> Iterator[FileChange]:
     """`:oldmode newmode oldid newid KIND` NUL path [NUL path]."""
     _, mode, _, blob, kind = about.decode().split()
     path = os.fsdecode(next(parts, b""))
@@ -217,4 +217,4 @@ def _change(about: bytes, parts: Iterator[bytes]) -> Iterator[Change]:
     if kind[0] in "RC":
         before, path = path, os.fsdecode(next(parts, b""))
     if path and mode not in (_SYMLINK, _SUBMODULE):
-        yield Change(path, blob, kind[0], before if kind[0] == "R" else None)
+        yield FileChange(path, blob, kind[0], before if kind[0] == "R" else None)

@@ -11,14 +11,14 @@ from pathlib import Path
 from memory_core.artifacts.document import ArtifactType, Document
 from memory_core.artifacts.ingest import ingest_many
 from memory_core.importing import formats
-from memory_core.importing.file_cache import Known, Memo
-from memory_core.importing.file_walk import Found, is_own, is_passed_over
+from memory_core.importing.file_cache import KnownItem, Memo
+from memory_core.importing.file_walk import FoundFile, is_own, is_passed_over
 from memory_core.importing.files import HEAD_BYTES
 from memory_core.importing.formats import Format
 from memory_core.importing.git import Blobs, Commit, Repository, Stopped
 from memory_core.importing.item import Skip, Unusable
 from memory_core.importing.reader import Reader, identify
-from memory_core.importing.report import Entry, Outcome, Report
+from memory_core.importing.report import Outcome, Report, ReportEntry
 from memory_core.importing.roots import Place, Registry
 from memory_core.importing.run import Advance, Options
 from memory_core.importing.storing import OF_ONE_DOCUMENT
@@ -35,7 +35,7 @@ _DATED = {ArtifactType.EMAIL, ArtifactType.CHAT}
 class Version:
     """The content of a file, named as HEAD names it, from one commit on."""
 
-    found: Found
+    found: FoundFile
     blob: str
     commit: Commit
 
@@ -80,11 +80,11 @@ def versions(
     return found[::-1]
 
 
-def _found(path: Path, place: Place, registry: Registry) -> Found:
+def _found(path: Path, place: Place, registry: Registry) -> FoundFile:
     """In the deepest root that holds it, as a walk has it."""
     inner = registry.root_above(path.parent)
     root = inner if inner and inner.path.is_relative_to(place.root.path) else place.root
-    return Found(root, path.relative_to(root.path).as_posix(), 0)
+    return FoundFile(root, path.relative_to(root.path).as_posix(), 0)
 
 
 def _wanted(path: str, below: str) -> bool:
@@ -113,8 +113,8 @@ class History:
         self._source_ids: dict[str, str] = {}
         self._begun: set[str] = set()
         self._batch: list[tuple[Version, Document]] = []
-        self._last: dict[str, tuple[Version, Known]] = {}
-        self._outcomes: dict[str, Entry] = {}
+        self._last: dict[str, tuple[Version, KnownItem]] = {}
+        self._outcomes: dict[str, ReportEntry] = {}
         self._failed: set[str] = set()
 
     async def run(
@@ -207,7 +207,7 @@ class History:
     def _complain(self, version: Version, kind: str, reason: str) -> None:
         outcome: Outcome = "skipped" if kind == "skipped" else "failed"
         where = f"{version.found.path} in commit {version.commit.id[:10]}"
-        self.report.add(outcome, Entry(where, reason=reason[:300]))
+        self.report.add(outcome, ReportEntry(where, reason=reason[:300]))
 
     async def _learn(self, uids: list[str]) -> None:
         missing = [uid for uid in uids if uid not in self._stored]
@@ -260,8 +260,8 @@ class History:
         for (version, document), result in zip(batch, results, strict=True):
             self._note(version, identify(document), result.status)
 
-    def _note(self, version: Version, item: Known, status: str) -> None:
-        entry = Entry(version.found.path, item.source_id, item.uid, version.commit.id[:10])
+    def _note(self, version: Version, item: KnownItem, status: str) -> None:
+        entry = ReportEntry(version.found.path, item.source_id, item.uid, version.commit.id[:10])
         new = not self._stored[item.uid] and item.uid not in self._outcomes
         self._outcomes[item.uid] = entry
         if status != "unchanged":
@@ -271,5 +271,5 @@ class History:
         for uid, (version, item) in self._last.items():
             if uid not in self._outcomes and uid not in self._failed:
                 source_id = item.source_id or self._source_ids.get(uid)
-                entry = Entry(version.found.path, source_id, uid)
+                entry = ReportEntry(version.found.path, source_id, uid)
                 self.report.unchanged.append(entry)

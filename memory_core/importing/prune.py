@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from memory_core.artifacts.deletion import delete_artifact
 from memory_core.importing import identity
 from memory_core.importing.file_presence import Presence
-from memory_core.importing.report import Entry
+from memory_core.importing.report import ReportEntry
 from memory_core.importing.roots import Registry
 from memory_core.importing.run import Import, Survey
 from memory_core.kernel.errors import NotFound
@@ -14,9 +14,9 @@ from memory_core.runtime import Runtime
 
 async def gone(
     runtime: Runtime, registry: Registry, found: Survey, done: Import
-) -> tuple[list[Entry], list[str]]:
+) -> tuple[list[ReportEntry], list[str]]:
     """What could be deleted, and warnings about what is left alone."""
-    entries: dict[str, Entry] = {}
+    entries: dict[str, ReportEntry] = {}
     warnings = []
     seen = done.seen
     look = _Look(registry, found, done)
@@ -34,7 +34,7 @@ async def gone(
                 continue
             reasons = [look.gone(name) for name in names]
             if None not in reasons:
-                entries[uid] = Entry(names[0], row.source_id, uid, reasons[0])
+                entries[uid] = ReportEntry(names[0], row.source_id, uid, reasons[0])
     return sorted(entries.values(), key=lambda entry: entry.path), warnings
 
 
@@ -61,7 +61,7 @@ class _Look:
         return "its file is gone" if self._disk.at(name) is False else None
 
 
-async def delete(runtime: Runtime, entries: list[Entry]) -> list[Entry]:
+async def delete(runtime: Runtime, entries: list[ReportEntry]) -> list[ReportEntry]:
     deleted = []
     for entry in entries:
         try:

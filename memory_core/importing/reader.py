@@ -9,8 +9,8 @@ from pathlib import Path, PurePosixPath
 
 from memory_core.artifacts.document import ArtifactType, Document
 from memory_core.importing import files, formats, identity
-from memory_core.importing.file_cache import Known, Memo
-from memory_core.importing.file_walk import Found, Passed
+from memory_core.importing.file_cache import KnownItem, Memo
+from memory_core.importing.file_walk import FoundFile, Passed
 from memory_core.importing.formats import Format, mail, mbox, structured
 from memory_core.importing.item import Item, Unusable
 from memory_core.importing.limits import LIMITS
@@ -26,8 +26,8 @@ class Parsed:
     """What a file holds. `documents` is None when the file is known, so that it was not parsed.
     `digest` and `stamp` are what it is to be known by next time."""
 
-    found: Found
-    items: list[Known] = field(default_factory=list)
+    found: FoundFile
+    items: list[KnownItem] = field(default_factory=list)
     documents: list[Document] | None = None
     problems: list[Passed] = field(default_factory=list)
     digest: str = ""
@@ -53,7 +53,7 @@ class Reader:
         self._reread = reread
         self._users: dict[tuple[str, str], Mapping[str, str]] = {}
 
-    def read(self, found: Found, *, afresh: bool = False) -> Parsed:
+    def read(self, found: FoundFile, *, afresh: bool = False) -> Parsed:
         """Never raises for what is in a file. `afresh`: also parse what is known."""
         try:
             return self._read(found, afresh)
@@ -66,7 +66,7 @@ class Reader:
             reason = f"cannot be read: {type(error).__name__}: {error}"[:300]
             return Parsed(found, problems=[Passed(found.path, reason, "failed")])
 
-    def messages(self, found: Found) -> Generator[Parsed, None, None]:
+    def messages(self, found: FoundFile) -> Generator[Parsed, None, None]:
         """A mailbox in parts, one message each, and at the end what it is to be known by. What was
         read of one that changes meanwhile is kept, but it may have been cut or moved: the problem
         makes the whole file doubtful."""
@@ -90,7 +90,7 @@ class Reader:
             reason = f"cannot be read: {error.strerror}"
             yield Parsed(found, problems=[Passed(found.path, reason, "failed")])
 
-    def message_of(self, found: Found, number: int, data: bytes | None) -> Parsed:
+    def message_of(self, found: FoundFile, number: int, data: bytes | None) -> Parsed:
         name = f"{found.path}#{number}"
         try:
             if data is None:
@@ -106,7 +106,7 @@ class Reader:
             reason = f"cannot be read: {type(error).__name__}: {error}"[:300]
             return Parsed(found, problems=[Passed(name, reason, "failed")])
 
-    def _read(self, found: Found, afresh: bool) -> Parsed:
+    def _read(self, found: FoundFile, afresh: bool) -> Parsed:
         if not afresh and not self._reread:
             known = self._memos[found.root.name].recall_unread(found.relative, found.stamp)
             if known is not None:
@@ -134,7 +134,7 @@ class Reader:
             parsed.digest, parsed.stamp = digest, stamp
         return parsed
 
-    def items(self, found: Found, form: Format, data: bytes) -> list[Item]:
+    def items(self, found: FoundFile, form: Format, data: bytes) -> list[Item]:
         """What these bytes hold, were they the content of that file."""
         name = found.name
         if found.maildir:  # flags after the colon change whenever a message is read
@@ -142,10 +142,10 @@ class Reader:
         made = formats.parse(form, data, name, lambda: self._names(found), found.root.name)
         return [replace(item, key=item.key or str(name)) for item in made]
 
-    def document(self, found: Found, item: Item, **origin: str) -> Document:
+    def document(self, found: FoundFile, item: Item, **origin: str) -> Document:
         return identity.document(item, found.root.name, found.relative, self._override, **origin)
 
-    def _parsed(self, found: Found, items: list[Item]) -> Parsed:
+    def _parsed(self, found: FoundFile, items: list[Item]) -> Parsed:
         documents, problems = [], []
         for item in items:
             try:
@@ -155,7 +155,7 @@ class Reader:
         known = [identify(document) for document in documents]
         return Parsed(found, known, documents, problems)
 
-    def _names(self, found: Found) -> Mapping[str, str]:
+    def _names(self, found: FoundFile) -> Mapping[str, str]:
         """users.json in the file's folder or one above it, never above the root."""
         for folder in PurePosixPath(found.relative).parents:
             if self._within and not (found.root.path / folder).is_relative_to(self._within):
@@ -167,7 +167,7 @@ class Reader:
                 return self._users[key]
         return {}
 
-    def _load_names(self, found: Found, folder: PurePosixPath) -> Mapping[str, str]:
+    def _load_names(self, found: FoundFile, folder: PurePosixPath) -> Mapping[str, str]:
         relative = str(folder / "users.json")
         try:
             read = files.read(str(found.root.path), relative, lambda _: LIMITS.text_bytes)
@@ -180,7 +180,7 @@ class _Mailbox(Exception):
     """Raised from within `files.read`: this one is not to be read whole."""
 
 
-def identify(document: Document) -> Known:
+def identify(document: Document) -> KnownItem:
     assert document.source_id is not None
     uid = ids.artifact_uid(document.source_system, document.source_id)
-    return Known(uid, ids.sha256(document.content), document.source_id)
+    return KnownItem(uid, ids.sha256(document.content), document.source_id)

@@ -8,7 +8,7 @@ OUTCOMES: tuple[Outcome, ...] = ("created", "revised", "unchanged", "skipped", "
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class ReportEntry:
     path: str
     source_id: str | None = None
     artifact_uid: str | None = None
@@ -17,18 +17,18 @@ class Entry:
 
 @dataclass(slots=True)
 class Report:
-    created: list[Entry] = field(default_factory=list)
-    revised: list[Entry] = field(default_factory=list)
-    unchanged: list[Entry] = field(default_factory=list)
-    skipped: list[Entry] = field(default_factory=list)
-    failed: list[Entry] = field(default_factory=list)
-    pruned: list[Entry] = field(default_factory=list)
+    created: list[ReportEntry] = field(default_factory=list)
+    revised: list[ReportEntry] = field(default_factory=list)
+    unchanged: list[ReportEntry] = field(default_factory=list)
+    skipped: list[ReportEntry] = field(default_factory=list)
+    failed: list[ReportEntry] = field(default_factory=list)
+    pruned: list[ReportEntry] = field(default_factory=list)
     dry_run: bool = False
     interrupted: bool = False
     # Why it ended before its end: a store or the provider is missing.
     stopped: str | None = None
 
-    def add(self, outcome: Outcome, entry: Entry) -> None:
+    def add(self, outcome: Outcome, entry: ReportEntry) -> None:
         getattr(self, outcome).append(entry)
 
     def join(self, other: "Report") -> None:

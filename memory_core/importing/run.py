@@ -13,10 +13,10 @@ from itertools import islice
 from pathlib import Path
 
 from memory_core.artifacts.document import ArtifactType
-from memory_core.importing.file_cache import Known, Memo
-from memory_core.importing.file_walk import Found, Passed, walk
+from memory_core.importing.file_cache import KnownItem, Memo
+from memory_core.importing.file_walk import FoundFile, Passed, walk
 from memory_core.importing.reader import Parsed, Reader
-from memory_core.importing.report import Entry, Report
+from memory_core.importing.report import Report, ReportEntry
 from memory_core.importing.roots import Place, Registry, Root, settled
 from memory_core.importing.storing import LatestRevision, Storing
 from memory_core.runtime import Runtime
@@ -50,7 +50,7 @@ class Options:
 class Survey:
     """What lies below the places, before anything is read."""
 
-    files: list[Found] = field(default_factory=list)
+    files: list[FoundFile] = field(default_factory=list)
     passed: list[Passed] = field(default_factory=list)
     # What was walked in full, each in its own root: only here can `prune` tell what is gone.
     scopes: list[Place] = field(default_factory=list)
@@ -78,13 +78,13 @@ def survey(
                 found.scopes.append(Place(one, ".", is_file=False))
             elif one.path not in seen:  # places may overlap
                 seen.add(one.path)
-                (found.files if isinstance(one, Found) else found.passed).append(one)  # type: ignore[arg-type]
+                (found.files if isinstance(one, FoundFile) else found.passed).append(one)  # type: ignore[arg-type]
     if exports := [one for one in reversed(found.files) if _is_export(one)]:
         found.files = [*(one for one in found.files if not _is_export(one)), *exports]
     return found
 
 
-def _is_export(found: Found) -> bool:
+def _is_export(found: FoundFile) -> bool:
     """Telegram's, in a folder named by its day: the newest is read first, and of a day that two
     exports tell of, what is read first counts."""
     return found.relative.rpartition("/")[2] == "result.json"
@@ -114,7 +114,7 @@ class Import:
     async def run(self, found: Survey, advance: Advance = lambda _: None) -> Report:
         self._advance = self._storing.advance = advance
         for passed in found.passed:
-            self.report.add(passed.kind, Entry(passed.path, reason=passed.reason))
+            self.report.add(passed.kind, ReportEntry(passed.path, reason=passed.reason))
         self._open_memos(found.files)
         try:
             async for group in self._groups(found.files):
@@ -136,7 +136,7 @@ class Import:
     def _stopping(self) -> bool:
         return self._stop.is_set() or self.report.stopped is not None
 
-    async def _groups(self, files: list[Found]) -> AsyncIterator[list[Parsed]]:
+    async def _groups(self, files: list[FoundFile]) -> AsyncIterator[list[Parsed]]:
         """In the order of the files, a few groups ahead."""
         waiting: deque[asyncio.Future[list[Parsed]]] = deque()
         groups = _grouped(files)
@@ -154,7 +154,7 @@ class Import:
                 reading.cancel()
             threads.shutdown(wait=False, cancel_futures=True)
 
-    def _read(self, group: list[Found]) -> list[Parsed]:
+    def _read(self, group: list[FoundFile]) -> list[Parsed]:
         parsed = []
         for found in group:
             if self._stop.is_set():
@@ -182,9 +182,9 @@ class Import:
                     continue
             await self._keep(parsed, known, _weight_of_storing(parsed.found))
 
-    async def _mailbox(self, found: Found) -> None:
+    async def _mailbox(self, found: FoundFile) -> None:
         messages = self._reader.messages(found)
-        items: list[Known] = []
+        items: list[KnownItem] = []
         stamp = ""
         share = 0
         while not self._stopping:
@@ -213,7 +213,7 @@ class Import:
     ) -> None:
         """`weight`: what is left of the file's, for its documents."""
         for problem in parsed.problems:
-            self.report.add(problem.kind, Entry(problem.path, reason=problem.reason))
+            self.report.add(problem.kind, ReportEntry(problem.path, reason=problem.reason))
         place = (parsed.found.root.name, parsed.found.relative)
         (self.doubtful if parsed.problems else self.understood).add(place)
         share = weight // len(parsed.items) if parsed.items else 0
@@ -225,7 +225,7 @@ class Import:
             memo = self._memos[parsed.found.root.name]
             memo.note(parsed.found.relative, parsed.digest, parsed.items, parsed.stamp)
 
-    def _open_memos(self, files: list[Found]) -> None:
+    def _open_memos(self, files: list[FoundFile]) -> None:
         options = str(self._options.artifact_type or "")
         for name in {found.root.name for found in files}:
             self._memos[name] = Memo(self._runtime.settings.data_dir, name, options)
@@ -235,12 +235,12 @@ class Import:
             memo.save()
 
 
-def _weight_of_reading(found: Found) -> int:
+def _weight_of_reading(found: FoundFile) -> int:
     """Half of a file's weight; the other half is for its documents to be stored."""
     return (found.size + FILE_WEIGHT) // 2
 
 
-def _weight_of_storing(found: Found) -> int:
+def _weight_of_storing(found: FoundFile) -> int:
     return found.size + FILE_WEIGHT - _weight_of_reading(found)
 
 
@@ -255,9 +255,9 @@ def _next(messages: Iterator[Parsed]) -> list[Parsed]:
     return group
 
 
-def _grouped(files: list[Found]) -> Iterator[list[Found]]:
+def _grouped(files: list[FoundFile]) -> Iterator[list[FoundFile]]:
     """A file that may take a minute is a group of its own: others need not wait behind it."""
-    group: list[Found] = []
+    group: list[FoundFile] = []
     size = 0
     for found in files:
         is_slow = found.relative.lower().endswith(_SLOW)

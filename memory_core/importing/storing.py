@@ -9,10 +9,10 @@ from memory_core.artifacts.document import ArtifactType, Document
 from memory_core.artifacts.ingest import ingest_many
 from memory_core.artifacts.result import IngestResult
 from memory_core.importing import files, identity
-from memory_core.importing.file_cache import Known
+from memory_core.importing.file_cache import KnownItem
 from memory_core.importing.file_presence import Presence
-from memory_core.importing.file_walk import Found
-from memory_core.importing.report import Entry, Report
+from memory_core.importing.file_walk import FoundFile
+from memory_core.importing.report import Report, ReportEntry
 from memory_core.importing.roots import Registry
 from memory_core.kernel.errors import ErrorCode, MemoryFault
 from memory_core.runtime import Runtime
@@ -93,8 +93,8 @@ class Storing:
 
     async def keep(
         self,
-        found: Found,
-        item: Known,
+        found: FoundFile,
+        item: KnownItem,
         document: Document | None,
         known: dict[str, LatestRevision],
         weight: int = 0,
@@ -105,8 +105,8 @@ class Storing:
 
     async def _queue(
         self,
-        found: Found,
-        item: Known,
+        found: FoundFile,
+        item: KnownItem,
         document: Document | None,
         known: dict[str, LatestRevision],
         weight: int,
@@ -115,7 +115,7 @@ class Storing:
         self.seen.add(item.uid)
         self._note_address(found, item, stored)
         source_id = item.source_id or (stored.source_id if stored is not None else None)
-        entry = Entry(found.path, source_id, item.uid)
+        entry = ReportEntry(found.path, source_id, item.uid)
         other = self._counts.get(item.uid) or self._first_place(found, stored)
         if other is not None:
             reason = f"the same document as in {other}"
@@ -139,7 +139,9 @@ class Storing:
             return None
         return f"stays {stored.artifact_type}: --type is for what is new or has changed"
 
-    def _note_address(self, found: Found, item: Known, stored: LatestRevision | None) -> None:
+    def _note_address(
+        self, found: FoundFile, item: KnownItem, stored: LatestRevision | None
+    ) -> None:
         if stored is None and item.uid not in self._counts:
             return  # its source_url will say it
         name = identity.name_of(found.root.name, found.relative)
@@ -147,7 +149,7 @@ class Storing:
             address = identity.address(found.root.name, found.relative)
             self._met_elsewhere.append((item.uid, address))
 
-    def _first_place(self, found: Found, stored: LatestRevision | None) -> str | None:
+    def _first_place(self, found: FoundFile, stored: LatestRevision | None) -> str | None:
         """Where a message was met in an earlier import, if it is still there: copies differ in
         what mailing lists add to them, and each import would else undo the one before."""
         if stored is None or not stored.is_mail or not stored.names:
@@ -225,11 +227,11 @@ class Storing:
         if not isinstance(error, MemoryFault):
             log.error("%s could not be stored", path, exc_info=error)
         reason = error.message if isinstance(error, MemoryFault) else type(error).__name__
-        entry = Entry(path, document.source_id, reason=f"could not be stored: {reason}")
+        entry = ReportEntry(path, document.source_id, reason=f"could not be stored: {reason}")
         self._report.failed.append(entry)
 
     def _record(self, path: str, document: Document, result: IngestResult) -> None:
-        entry = Entry(path, document.source_id, result.artifact_uid)
+        entry = ReportEntry(path, document.source_id, result.artifact_uid)
         if result.status == "restored" or result.status == "relabelled":
             self._report.add("revised", replace(entry, reason="as it was before"))
         else:

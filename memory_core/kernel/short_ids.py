@@ -17,7 +17,7 @@ _PART = re.compile(r"(?:(?P<kind>uid|rev|art|evt|job)_)?(?P<digits>[0-9a-fA-F-]+
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class IdMatch:
     """What an id may mean."""
 
     id: str
@@ -36,11 +36,9 @@ async def find_artifact_uid(session: Session, text: str) -> str:
     if digits is None:
         return text.strip()
     if kind == "art":
-        rows = await session.rows(
-            Candidate, "artifacts_by_revision_prefix", **_range("art_", digits)
-        )
+        rows = await session.rows(IdMatch, "artifacts_by_revision_prefix", **_range("art_", digits))
     else:
-        rows = await session.rows(Candidate, "artifacts_by_prefix", **_range("uid_", digits))
+        rows = await session.rows(IdMatch, "artifacts_by_prefix", **_range("uid_", digits))
     return _only(rows, text, what="document", by="mcp-memory documents list")
 
 
@@ -49,7 +47,7 @@ async def find_revision_id(session: Session, artifact_uid: str, text: str) -> st
     if digits is None:
         return text.strip()
     rows = await session.rows(
-        Candidate, "revisions_by_prefix", uid=artifact_uid, prefix=f"{kind or 'rev'}_{digits}"
+        IdMatch, "revisions_by_prefix", uid=artifact_uid, prefix=f"{kind or 'rev'}_{digits}"
     )
     what = f"revision of {short(artifact_uid)}"
     return _only(rows, text, what=what, by=f"mcp-memory documents show {short(artifact_uid)}")
@@ -60,7 +58,7 @@ async def find_event_id(session: Session, text: str) -> str:
     if digits is None:
         return text.strip()
     rows = await session.rows(
-        Candidate,
+        IdMatch,
         "events_by_prefix",
         low=UUID(digits.ljust(_UUID_DIGITS, "0")),
         high=UUID(digits.ljust(_UUID_DIGITS, "f")),
@@ -74,7 +72,7 @@ async def find_job_id(session: Session, text: str) -> UUID:
     if digits is None:
         return ids.parse_uuid("job_id", text.strip())
     rows = await session.rows(
-        Candidate,
+        IdMatch,
         "jobs_by_prefix",
         low=UUID(digits.ljust(_UUID_DIGITS, "0")),
         high=UUID(digits.ljust(_UUID_DIGITS, "f")),
@@ -107,7 +105,7 @@ def _range(kind: str, digits: str) -> dict[str, object]:
     }
 
 
-def _only(rows: Sequence[Candidate], text: str, *, what: str, by: str) -> str:
+def _only(rows: Sequence[IdMatch], text: str, *, what: str, by: str) -> str:
     if not rows:
         raise NotFound(f"There is no {what} whose id begins with {text!r}. `{by}` shows the ids.")
     if len(rows) > 1:

@@ -12,13 +12,13 @@ ARCHIVE = "log-archive"
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class LogUpkeep:
     made: list[str]
     archived: list[Archived]
     snapshots: int
 
 
-async def keep_log(database: Database, settings: Settings) -> Kept:
+async def keep_log(database: Database, settings: Settings) -> LogUpkeep:
     made = await partitions.make_ahead(database)
     async with database.transaction() as session:
         snapshots = await keep_snapshots(session)
@@ -26,4 +26,4 @@ async def keep_log(database: Database, settings: Settings) -> Kept:
     if settings.log_months:
         folder = settings.data_dir / ARCHIVE
         archived = await partitions.archive(database, folder, settings.log_months)
-    return Kept(made, archived, snapshots)
+    return LogUpkeep(made, archived, snapshots)

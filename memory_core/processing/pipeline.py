@@ -60,7 +60,7 @@ async def extract_revision(
 
 
 @dataclass(frozen=True, slots=True)
-class ExtractedWith:
+class ExtractionVersion:
     extractor: str
     model: str
     extract_version: str
@@ -175,7 +175,7 @@ async def _recall(
     job, extractor = extraction.job, engine.extractor
     async with engine.at_postgres, runtime.database.session() as session:
         made = await session.row(
-            ExtractedWith, "extraction_of", uid=job.artifact_uid, revision=job.revision_id
+            ExtractionVersion, "extraction_of", uid=job.artifact_uid, revision=job.revision_id
         )
     if made is None or made.extractor != extractor.name:
         return None

@@ -8,12 +8,12 @@ from memory_core.log.partitions import MONTHS_AHEAD
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class AuditPartitions:
     made: list[str]
     dropped: list[str]
 
 
-async def keep_audit(database: Database, days: int, now: datetime | None = None) -> Kept:
+async def keep_audit(database: Database, days: int, now: datetime | None = None) -> AuditPartitions:
     """A call is kept for `days`, and for the rest of its month."""
     now = now or datetime.now(UTC)
     made = await _make_ahead(database, now)
@@ -24,7 +24,7 @@ async def keep_audit(database: Database, days: int, now: datetime | None = None)
     for name in dropped:
         async with database.transaction() as session:
             await session.run("drop_audit_partition", name=name)
-    return Kept(made, dropped)
+    return AuditPartitions(made, dropped)
 
 
 async def _make_ahead(database: Database, now: datetime) -> list[str]:

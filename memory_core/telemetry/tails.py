@@ -35,7 +35,7 @@ class TransitionCount:
 
 
 @dataclass(frozen=True, slots=True)
-class CallCount:
+class ModelCallCount:
     """Calls of one model, of one kind and outcome."""
 
     kind: str
@@ -99,7 +99,7 @@ class Tails:
 
     async def _add_calls(self, session: Session, delay: float) -> None:
         last = self._last_call
-        for row in await session.rows(CallCount, "model_calls_since", after=last, delay=delay):
+        for row in await session.rows(ModelCallCount, "model_calls_since", after=last, delay=delay):
             model = row.model
             self.model_calls[row.kind, model, row.outcome] += row.calls
             self.tokens[model, "prompt"] += row.prompt_tokens

@@ -35,7 +35,7 @@ class TracedJob:
 
 
 @dataclass(frozen=True, slots=True)
-class AuditedCall:
+class TracedCall:
     """A call of a tool, as the audit keeps it."""
 
     task_id: UUID | None
@@ -53,7 +53,7 @@ class AuditedCall:
 
 
 @dataclass(frozen=True, slots=True)
-class Transition:
+class TracedTransition:
     job_id: UUID
     ts: datetime
     next_status: str
@@ -61,7 +61,7 @@ class Transition:
 
 
 @dataclass(frozen=True, slots=True)
-class ModelCall:
+class TracedModelCall:
     job_id: UUID
     run_id: str | None
     attempt: int | None
@@ -102,7 +102,7 @@ class Node:
 
 
 @dataclass(frozen=True, slots=True)
-class Subject:
+class TraceSubject:
     """What is asked about: one of the three."""
 
     trace_id: str | None = None
@@ -110,14 +110,14 @@ class Subject:
     artifact_uid: str | None = None
 
 
-async def find_subject(session: Session, text: str) -> Subject:
+async def find_subject(session: Session, text: str) -> TraceSubject:
     """A trace by its 32 digits, a job by its id, a document by its uid or the beginning of it."""
     text = text.strip().lower()
     is_trace = _TRACE.fullmatch(text) is not None
     if is_trace and await session.value(bool, "known_trace", trace_id=text):
-        return Subject(trace_id=text)
+        return TraceSubject(trace_id=text)
     try:
-        return Subject(job_id=UUID(text.removeprefix("job_")))
+        return TraceSubject(job_id=UUID(text.removeprefix("job_")))
     except ValueError:
         pass
     if not text.startswith(("uid_", "art_")):
@@ -125,10 +125,12 @@ async def find_subject(session: Session, text: str) -> Subject:
             f"{text[:60]!r} is no trace, no job and no document. Give 32 digits of a trace, "
             "job_… or uid_…."
         )
-    return Subject(artifact_uid=await find_artifact_uid(session, text))
+    return TraceSubject(artifact_uid=await find_artifact_uid(session, text))
 
 
-async def read_tree(database: Database, subject: Subject, prices: dict[str, Price]) -> list[Node]:
+async def read_tree(
+    database: Database, subject: TraceSubject, prices: dict[str, Price]
+) -> list[Node]:
     async with database.session() as session:
         jobs = await session.rows(
             TracedJob,
@@ -140,18 +142,18 @@ async def read_tree(database: Database, subject: Subject, prices: dict[str, Pric
         )
         traces = {row.trace_id for row in jobs} | {subject.trace_id}
         calls = await session.rows(
-            AuditedCall, "traced_calls", trace_ids=[t for t in traces if t], limit=CALLS_SHOWN
+            TracedCall, "traced_calls", trace_ids=[t for t in traces if t], limit=CALLS_SHOWN
         )
         job_ids = [row.job_id for row in jobs]
-        transitions = await session.rows(Transition, "traced_transitions", job_ids=job_ids)
-        asked = await session.rows(ModelCall, "traced_model_calls", job_ids=job_ids)
+        transitions = await session.rows(TracedTransition, "traced_transitions", job_ids=job_ids)
+        asked = await session.rows(TracedModelCall, "traced_model_calls", job_ids=job_ids)
     if not jobs and not calls:
         raise NotFound("Nothing is known of it (any more): the audit is kept for AUDIT_DAYS.")
     nodes = [(row, _job(row, transitions, asked, prices)) for row in jobs]
     return _below_calls(calls, nodes)
 
 
-def _below_calls(calls: list[AuditedCall], jobs: list[tuple[TracedJob, Node]]) -> list[Node]:
+def _below_calls(calls: list[TracedCall], jobs: list[tuple[TracedJob, Node]]) -> list[Node]:
     """Jobs below the calls that requested them, calls below those that made them."""
     nodes = {row.span_id: _call(row) for row in calls}
     roots: list[Node] = []
@@ -166,7 +168,7 @@ def _below_calls(calls: list[AuditedCall], jobs: list[tuple[TracedJob, Node]]) -
     return roots
 
 
-def _asker(job: TracedJob, calls: list[AuditedCall]) -> AuditedCall | None:
+def _asker(job: TracedJob, calls: list[TracedCall]) -> TracedCall | None:
     """The call that requested a job: the one that answered with it, or the first of its trace."""
     of_trace = [call for call in calls if call.trace_id == job.trace_id]
     naming = [call for call in of_trace if call.task_id == job.job_id]
@@ -174,7 +176,7 @@ def _asker(job: TracedJob, calls: list[AuditedCall]) -> AuditedCall | None:
     return found[0] if found else None
 
 
-def _call(row: AuditedCall) -> Node:
+def _call(row: TracedCall) -> Node:
     return Node(
         "call",
         row.tool_name,
@@ -193,8 +195,8 @@ def _call(row: AuditedCall) -> Node:
 
 def _job(
     row: TracedJob,
-    transitions: list[Transition],
-    asked: list[ModelCall],
+    transitions: list[TracedTransition],
+    asked: list[TracedModelCall],
     prices: dict[str, Price],
 ) -> Node:
     mine = [t for t in transitions if t.job_id == row.job_id]
@@ -226,7 +228,7 @@ def _waited(row: TracedJob) -> float | None:
 
 
 def _runs(
-    transitions: list[Transition], calls: list[ModelCall], prices: dict[str, Price]
+    transitions: list[TracedTransition], calls: list[TracedModelCall], prices: dict[str, Price]
 ) -> list[Node]:
     """An attempt begins where a run claims the job, and ends with the next transition."""
     runs = []
@@ -254,15 +256,15 @@ def _runs(
     return runs
 
 
-def _end(following: Transition | None, detail: dict[str, Any]) -> str:
+def _end(following: TracedTransition | None, detail: dict[str, Any]) -> str:
     if following is None:
         return "PROCESSING"
     status = str(following.next_status)
     return f"{detail['error']} → {status}" if detail.get("error") and status != "DONE" else status
 
 
-def _chunks(calls: list[ModelCall], prices: dict[str, Price]) -> list[Node]:
-    by_chunk: dict[int | None, list[ModelCall]] = {}
+def _chunks(calls: list[TracedModelCall], prices: dict[str, Price]) -> list[Node]:
+    by_chunk: dict[int | None, list[TracedModelCall]] = {}
     for call in calls:
         by_chunk.setdefault(call.chunk_index, []).append(call)
     return [
@@ -281,7 +283,7 @@ def _chunks_first(item: tuple[int | None, Any]) -> tuple[bool, int]:
     return item[0] is None, item[0] or 0
 
 
-def _model_call(row: ModelCall, prices: dict[str, Price]) -> Node:
+def _model_call(row: TracedModelCall, prices: dict[str, Price]) -> Node:
     price = prices.get(row.model)
     prompt, completion = row.prompt_tokens, row.completion_tokens
     return Node(

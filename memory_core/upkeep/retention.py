@@ -38,7 +38,7 @@ class Expired:
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate(Expired):
+class RetentionCandidate(Expired):
     """A document whose time is over, or one that is kept until its promises are resolved."""
 
     promises: list[UUID]
@@ -59,7 +59,7 @@ async def expired(
     after = ""
     while len(found) < most:
         page = await session.rows(
-            Candidate, "retention_candidates", now=now, after=after, uid=uid, limit=_PAGE
+            RetentionCandidate, "retention_candidates", now=now, after=after, uid=uid, limit=_PAGE
         )
         found += await _run_out(session, page, now)
         if len(page) < _PAGE:
@@ -114,7 +114,9 @@ async def _delete(
     return True
 
 
-async def _run_out(session: Session, page: list[Candidate], now: datetime) -> list[Expired]:
+async def _run_out(
+    session: Session, page: list[RetentionCandidate], now: datetime
+) -> list[Expired]:
     promises = [id_ for candidate in page for id_ in candidate.promises]
     judged = await judge(session, promises, now) if promises else []
     by_id = {one.event.event_id: one for one in judged}
@@ -127,7 +129,7 @@ async def _run_out(session: Session, page: list[Candidate], now: datetime) -> li
 
 
 async def _is_resolved(
-    session: Session, candidate: Candidate, commitments: Iterable[Commitment | None]
+    session: Session, candidate: RetentionCandidate, commitments: Iterable[Commitment | None]
 ) -> bool:
     """All were done, as documents tell that the owner of this one may see: the system, which
     judges, sees those of all tenants and users."""

@@ -11,7 +11,7 @@ DEAD_SHARE = 0.1
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class TableName:
     schemaname: str
     relname: str
 
@@ -22,7 +22,7 @@ async def vacuum(
     """Returns the tables. Readers and writers go on; a table that is locked is left for later."""
     async with database.session() as session:
         tables = await session.rows(
-            Table, "tables_to_vacuum", dead_rows=dead_rows, dead_share=dead_share
+            TableName, "tables_to_vacuum", dead_rows=dead_rows, dead_share=dead_share
         )
         for table in tables:
             name = sql.Identifier(table.schemaname, table.relname)

@@ -13,7 +13,7 @@ import pytest
 from memory_core.artifacts.deletion import delete_artifact
 from memory_core.artifacts.document import ArtifactType
 from memory_core.importing import files, run
-from memory_core.importing.file_cache import Known, Memo, digests, key_of
+from memory_core.importing.file_cache import KnownItem, Memo, digests, key_of
 from memory_core.importing.formats import mbox
 from memory_core.importing.storing import Storing
 from memory_core.runtime import Runtime
@@ -160,7 +160,7 @@ async def test_another_type_for_one_file_does_not_forget_the_others(
 async def test_two_imports_at_once_remember_both(importer: Importer, notes: Path) -> None:
     here = [Memo(importer.data_dir, "notes", "") for _ in range(2)]
     for number, memo in enumerate(here):
-        memo.note(f"{number}.md", "digest", [Known("uid_1", "hash")])
+        memo.note(f"{number}.md", "digest", [KnownItem("uid_1", "hash")])
     for memo in here:
         memo.save()
 

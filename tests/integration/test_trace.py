@@ -9,7 +9,7 @@ import pytest
 from memory_core.kernel.errors import NotFound
 from memory_core.kernel.prices import Price
 from memory_core.runtime import Runtime
-from memory_core.telemetry.tree import Node, Subject, find_subject, read_tree
+from memory_core.telemetry.tree import Node, TraceSubject, find_subject, read_tree
 from tests.integration.commands import Command, answer
 from tests.pipeline_client import Pipeline
 from tests.scripted_provider import ScriptedProvider, ServerError
@@ -63,7 +63,7 @@ async def test_the_tree_goes_from_the_call_to_each_model_call(
     audited = "SELECT 1 FROM tool_calls WHERE trace_id = %s"
     while sql.execute(audited, [job["trace_id"]]).fetchone() is None:
         await asyncio.sleep(0.05)
-    [root] = await read_tree(runtime.database, Subject(trace_id=job["trace_id"]), PRICES)
+    [root] = await read_tree(runtime.database, TraceSubject(trace_id=job["trace_id"]), PRICES)
     assert kinds(root) == {"call", "job", "run", "chunk", "model"}
     [of_job] = [child for child in root.children if child.kind == "job"]
     first, second = of_job.children
@@ -81,14 +81,16 @@ async def test_documents_jobs_and_traces_are_found_by_their_ids(
     [job] = await openai.jobs()
     uid = ingested["artifact_uid"]
     async with runtime.database.session() as session:
-        assert await find_subject(session, uid[:10]) == Subject(artifact_uid=uid)
-        assert await find_subject(session, f"job_{job['job_id']}") == Subject(job_id=job["job_id"])
-        trace = Subject(trace_id=job["trace_id"])
+        assert await find_subject(session, uid[:10]) == TraceSubject(artifact_uid=uid)
+        assert await find_subject(session, f"job_{job['job_id']}") == TraceSubject(
+            job_id=job["job_id"]
+        )
+        trace = TraceSubject(trace_id=job["trace_id"])
         assert await find_subject(session, job["trace_id"]) == trace
         with pytest.raises(NotFound):
             await find_subject(session, "the merger")
     with pytest.raises(NotFound):
-        await read_tree(runtime.database, Subject(artifact_uid="uid_0000000000000000"), {})
+        await read_tree(runtime.database, TraceSubject(artifact_uid="uid_0000000000000000"), {})
 
 
 def test_the_command_draws_it_and_tells_it_to_scripts(

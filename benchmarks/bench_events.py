@@ -161,12 +161,14 @@ KINDS = [
 def recorded() -> Iterator[list[tuple[bytes, dict[str, Any]]]]:
     """The statements that sessions execute meanwhile."""
     statements: list[tuple[bytes, dict[str, Any]]] = []
-    originals = {"all": Session.all, "one": Session.one}
+    names = ("all", "one", "rows", "row", "maybe", "values")
+    originals = {name: getattr(Session, name) for name in names}
 
     def watch(name: str) -> Callable[..., Awaitable[Any]]:
-        async def run(self: Session, query: str, /, **parameters: Any) -> Any:
-            statements.append((queries.get(query), parameters))
-            return await originals[name](self, query, **parameters)
+        async def run(self: Session, *named: Any, **parameters: Any) -> Any:
+            # Those that give typed rows are told their type first.
+            statements.append((queries.get(named[-1]), parameters))
+            return await originals[name](self, *named, **parameters)
 
         return run
 

@@ -187,7 +187,7 @@ async def event_search(
     )
     later = await extracted_later(runtime, page.events, filters.as_of)
     evidence = page.evidence if include_evidence else None
-    passages = await passages_beside(runtime, query, filters, page.total)
+    passages = await passages_beside(runtime, query, filters, page.answering)
     return EventsFound(
         events=[event_out(row, evidence, later) for row in page.events],
         total=page.total,

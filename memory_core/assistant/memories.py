@@ -1,6 +1,7 @@
 """Short memories: what an assistant keeps about its user."""
 
 import logging
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -13,15 +14,21 @@ from memory_core.kernel.errors import MEANING_AWAY, InvalidInput, NotFound
 from memory_core.log.appending import append
 from memory_core.log.change import ChangeType, Position, of_memory
 from memory_core.runtime import Runtime
+from memory_core.search.bm25 import Statistics
+from memory_core.search.fusion import ranking
+from memory_core.search.lexemes import lexemes_of
 from memory_core.search.query_text import understand
+from memory_core.search.scored_texts import ShortText, best_first
+from memory_core.search.word_statistics import statistics_of
+from memory_core.text.scripts import in_pairs
 
 log = logging.getLogger(__name__)
 
 # Entries that Postgres does not know any more fall away, so ask for some more than wanted.
 _SPARE_HITS = 10
-# Without Chroma: the number of words looked for, and of memories ranked by them.
+# The number of words looked for, and of memories that have them.
 _WORDS = 32
-_FOUND_BY_WORDS = 200
+_FOUND_BY_WORDS = 100
 
 
 class MemoryType(StrEnum):
@@ -99,42 +106,56 @@ async def search(
     min_confidence: float,
     memory_type: MemoryType | None,
 ) -> list[tuple[Memory, float]]:
-    """Memories and their similarity (1 is the same), best first. While Chroma or the embedder is
-    away: those with words of the query, whose similarity is the share of its words they have."""
+    """Memories by words and meaning, best first; each with its similarity (the cosine; 1 is the
+    same). Where Chroma has none, or is away, that is the share of the query's words it has."""
+    by_words, statistics = await _by_words(runtime, query)
     try:
-        similar = await _by_meaning(runtime, query, limit, min_confidence, memory_type)
+        cosines = await _by_meaning(
+            runtime, query, by_words, limit + _SPARE_HITS, _where(min_confidence, memory_type)
+        )
     except MEANING_AWAY as fault:
         log.warning("memories are searched by words alone: %s", fault.message)
-        similar = await _by_words(runtime, query)
+        cosines = {}
     async with runtime.database.session() as session:
-        rows = await session.rows(Memory, "memories_by_id", ids=list(similar), letters=None)
+        rows = await session.rows(Memory, "memories_by_id", ids=[*by_words, *cosines], letters=None)
     by_id = {row.memory_id: row for row in rows if _passes(row, min_confidence, memory_type)}
-    return [(by_id[id_], likeness) for id_, likeness in similar.items() if id_ in by_id][:limit]
+    if runtime.settings.ranking == "rrf":
+        nearest = sorted(cosines, key=lambda key: -cosines[key])
+        order = ranking([list(by_words), nearest], constant=runtime.settings.rrf_constant)
+    else:
+        texts = [ShortText(memory.memory_id, "", memory.content) for memory in by_id.values()]
+        order = best_first(texts, cosines, statistics)
+    similar = {**by_words, **cosines}
+    return [(by_id[id_], similar[id_]) for id_ in order if id_ in by_id][:limit]
 
 
 async def _by_meaning(
     runtime: Runtime,
     query: str,
+    found: Iterable[str],
     limit: int,
-    min_confidence: float,
-    memory_type: MemoryType | None,
+    where: dict[str, Any] | None,
 ) -> dict[str, float]:
+    """Cosines of the nearest, and of those that were found already."""
     [vector] = await runtime.embedder.embed([query])
-    hits = await runtime.vectors.query(
-        CollectionName.MEMORY,
-        vector,
-        limit=limit + _SPARE_HITS,
-        where=_where(min_confidence, memory_type),
-    )
-    return {hit.id: 1.0 - hit.distance for hit in hits}
+    nearest = await runtime.vectors.query(CollectionName.MEMORY, vector, limit=limit, where=where)
+    known = {hit.id for hit in nearest}
+    others = [id_ for id_ in found if id_ not in known]
+    compared = await runtime.vectors.compare(CollectionName.MEMORY, vector, others)
+    return {hit.id: 1.0 - hit.distance for hit in (*nearest, *compared)}
 
 
-async def _by_words(runtime: Runtime, query: str) -> dict[str, float]:
+async def _by_words(runtime: Runtime, query: str) -> tuple[dict[str, float], Statistics]:
+    """Those with words of the query, with the share of its words that they have."""
     async with runtime.database.session() as session:
-        asked = await understand(session, query, counting="count_words_of_chunks", literally=False)
+        asked = await understand(
+            session, in_pairs(query), counting="count_words_of_chunks", uncounted=_WORDS,
+            literally=False,
+        )  # fmt: skip
         words = list(asked.every_word[:_WORDS])
+        statistics = await statistics_of(session, lexemes_of(words))
         if not words:
-            return {}
+            return {}, statistics
         rows = await session.rows(
             WordMatches,
             "best_memories",
@@ -142,7 +163,7 @@ async def _by_words(runtime: Runtime, query: str) -> dict[str, float]:
             each_word=words,
             limit=_FOUND_BY_WORDS,
         )
-    return {row.memory_id: row.found / len(words) for row in rows}
+    return {row.memory_id: row.found / len(words) for row in rows}, statistics
 
 
 def _passes(memory: Memory, min_confidence: float, memory_type: MemoryType | None) -> bool:

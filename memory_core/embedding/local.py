@@ -41,8 +41,10 @@ class _Words:
         if number is None:
             return []
         cosines = self._vectors @ self._vectors[number]
-        best = cosines.argsort()[::-1][1 : _RELATED + 1]
-        return [(self._words[other], float(cosines[other])) for other in best]
+        cosines[number] = -1.0
+        best = cosines.argpartition(-_RELATED)[-_RELATED:]
+        nearest = best[cosines[best].argsort()[::-1]]
+        return [(self._words[other], float(cosines[other])) for other in nearest]
 
 
 class LocalEmbedder:

@@ -23,6 +23,7 @@ class EventFilters:
     def for_sql(self, actor_keys: list[str] | None) -> dict[str, Any]:
         return {
             "words": None,
+            "letters": None,
             "facets": self._facets() or None,
             "actor_facets": actor_facets(actor_keys),
             "time_from": self.time_from,

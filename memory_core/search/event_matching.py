@@ -1,86 +1,124 @@
-"""Events by the words of a query and by filters: how many match, the best of them, the newest.
+"""Events by the words of a query and by filters: how many match, those that promise most, the
+newest.
 
 What takes how long at a million events decides how they are looked for: few matches are all looked
-at; of many the newest are found by going back in time, while they are counted.
+at; of many the rare words lead to the most promising, and going back in time to the newest, while
+they are counted.
 """
 
 import asyncio
 import math
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
-from memory_core.kernel.database import Row, Session
+from memory_core.kernel.database import Session
 from memory_core.runtime import Runtime
+from memory_core.search.bm25 import Statistics
+from memory_core.search.lexemes import lexemes_of, quoted
 from memory_core.search.query_text import Asked
 
 Parameters = dict[str, Any]
 
-# How many of the newest matches are ranked by their words. All matches of a rare word; of a
-# common one the newest, after which the others follow in the order of time.
+# How many matches are ranked by their words, after which the others follow in the order of time: of
+# a common word the newest, else the most promising of LOOKED_AT.
 RANKED_MATCHES = 300
+LOOKED_AT = 3_000
 # Finding the newest few of many matches: going back in time takes the longer the fewer matches
 # there are, looking at all of them the longer the more. They take the same time at about this
 # many, times the square root of how many are wanted.
 _FEW_MATCHES = 4_000
-# How far back the newest are looked for when it is not known how many matches there are: so many
-# times as far as it should take, and never farther than this.
+# How far back the newest are looked for when it is not known how many matches there are: this many
+# times as far as it should take, and never farther than _LOOKED_BACK events.
 _PATIENCE = 3
 _LOOKED_BACK = 20_000
-# Of more than this many, it pays to count them while the newest are found.
-_MANY_MATCHES = 3_000
+# Of very many matches the most promising are looked for wherever in time, until there are this
+# many: those with a rare word, of which no more than _RARE events have one; and those with all of
+# the _RAREST rarest words.
+_ENOUGH = 100
+_RARE = 1_000
+_RAREST = 3
+
+_PHRASE = re.compile(r"<(?:-|\d+)>")
+
+
+@dataclass(frozen=True, slots=True)
+class Dated:
+    """An event in the order of time."""
+
+    event_id: str
+    event_time: datetime | None
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Promising:
+    """Events in the order of what they promise: the weight of the words that they have."""
+
+    ids: list[str]
+    promises: list[float]
+
+
+@dataclass(frozen=True, slots=True)
+class _Counted:
+    total: int
+    ids: list[str]
+    promises: list[float]
 
 
 @dataclass(frozen=True, slots=True)
 class Matches:
-    """How many events match the words of a query and its filters, and the best of the newest."""
+    """How many events match the words of a query and its filters, and the most promising."""
 
     asked: Asked
     # The filters of the search, and the words as one of them.
     parameters: Parameters
     total: int
     ranked: list[str]
+    # How many of them have most of what was asked for, as far as these were ranked.
+    answering: int
 
     async def newest(
         self, session: Session, limit: int, offset: int, *, without: Iterable[str] = ()
-    ) -> list[Row]:
+    ) -> list[Dated]:
         return await newest(
             session, self.parameters, self.total, limit, offset,
             without=without, open_ended=self.asked.is_open_ended,
         )  # fmt: skip
 
 
-async def match(runtime: Runtime, asked: Asked, filters: Parameters, *, rank: bool) -> Matches:
+async def match(
+    runtime: Runtime, asked: Asked, filters: Parameters, statistics: Statistics, *, rank: bool
+) -> Matches:
     """`rank`: whether it matters which are the best."""
     if not asked.words:
-        return Matches(asked, filters, 0, [])
-    parameters = {**filters, "words": asked.words}
-    each_word = list(asked.each_word)
+        return Matches(asked, filters, 0, [], 0)
+    search = _Search(asked, filters, statistics)
+    parameters = search.parameters()
     async with runtime.database.session() as session:
         likely = await session.expect("expected_matches", **parameters)
-        if likely <= _MANY_MATCHES and rank:
-            row = await session.one(
-                "ranked_with_total", limit=RANKED_MATCHES, each_word=each_word, **parameters
+        if rank and (likely <= LOOKED_AT or (parameters["letters"] and parameters["words"])):
+            counted = await session.only(
+                _Counted, "ranked_with_total", limit=LOOKED_AT, **search.words, **parameters
             )
-            assert row is not None
-            return Matches(asked, parameters, row["total"], row["ranked"])
+            best_of_all = dict(zip(counted.ids, counted.promises, strict=True))
+            return search.matches(parameters, counted.total, best_of_all)
 
-    async def best() -> list[str]:
+    async def best() -> dict[str, float]:
         if not rank:
-            return []
+            return {}
         async with runtime.database.session() as session:
-            return await _best(session, asked, parameters, likely)
+            return await search.best(session, likely)
 
-    # Each with a connection of its own, which nobody may wait for while holding another one.
-    total, ranked = await asyncio.gather(_total(runtime, asked, parameters), best())
-    return Matches(asked, parameters, total, ranked)
+    # Each with a connection of its own: none waits for a connection while it holds another one.
+    total, ranked = await asyncio.gather(search.count(runtime), best())
+    return search.matches(parameters, total, ranked)
 
 
 async def count(session: Session, parameters: Parameters) -> int:
-    row = await session.one("count_events", **parameters)
-    assert row is not None
-    total: int = row["total"]
-    return total
+    return await session.value(int, "count_events", **parameters)
 
 
 async def newest(
@@ -92,15 +130,16 @@ async def newest(
     *,
     without: Iterable[str] = (),
     open_ended: bool = False,
-) -> list[Row]:
+) -> list[Dated]:
     """The newest of so many matches, without those that are ranked before them."""
     few = _few(parameters, total, limit + offset, open_ended)
-    return await session.all(
+    return await session.rows(
+        Dated,
         "newest_of_few" if few else "newest_of_many",
         limit=limit,
         offset=offset,
         without=list(without),
-        **parameters,
+        **(parameters if few else _without_index(parameters)),
     )
 
 
@@ -112,41 +151,126 @@ def _few(parameters: Parameters, total: int, wanted: int, open_ended: bool) -> b
     return indexed and total <= _FEW_MATCHES * math.sqrt(wanted)
 
 
-async def _best(session: Session, asked: Asked, parameters: Parameters, likely: int) -> list[str]:
-    """The best of the newest of as many matches as Postgres expects, which may be wrong about words
-    that seldom or never stand together."""
-    open_ended = asked.is_open_ended
+class _Search:
+    """The words of one query among the events that its filters leave."""
 
-    async def ranked(query: str, **more: int) -> list[str]:
-        row = await session.one(
-            query, limit=RANKED_MATCHES, each_word=list(asked.each_word), **more, **parameters
+    def __init__(self, asked: Asked, filters: Parameters, statistics: Statistics) -> None:
+        self._asked, self._filters, self._statistics = asked, filters, statistics
+        lexemes = sorted(lexemes_of(asked.each_word), key=statistics.weight, reverse=True)
+        self._lexemes: Sequence[str] = lexemes
+
+    @property
+    def words(self) -> Parameters:
+        """By which events are ranked."""
+        each_word = [quoted(lexeme) for lexeme in self._lexemes]
+        weights = [self._statistics.weight(lexeme) for lexeme in self._lexemes]
+        return {
+            "each_word": each_word,
+            "weights": weights,
+            "any_word": " | ".join(each_word),
+            "ranked": RANKED_MATCHES,
+        }
+
+    def matches(self, parameters: Parameters, total: int, found: dict[str, float]) -> Matches:
+        """`found`: what some of them promise."""
+        asked = self._asked
+        enough = sum(self._statistics.weight(lexeme) for lexeme in self._lexemes) / 2
+        answering = sum(promise > enough for promise in found.values())
+        if asked.to_the_letter or not found:
+            answering = total
+        ranked = sorted(found, key=lambda key: -found[key])
+        return Matches(asked, parameters, total, ranked, answering)
+
+    def parameters(self) -> Parameters:
+        if self._asked.is_open_ended:
+            return {**self._filters, "words": None, "letters": self._asked.words}
+        return self.narrowed_to(self._asked.words)
+
+    def narrowed_to(self, words: str | None) -> Parameters:
+        """The filters, with other words than those that were asked for."""
+        found, letters = by_index(words) if words else (None, None)
+        return {**self._filters, "words": found, "letters": letters}
+
+    async def count(self, runtime: Runtime) -> int:
+        async def number(parameters: Parameters) -> int:
+            async with runtime.database.session() as session:
+                return await count(session, parameters)
+
+        if self._asked.all_but is None:
+            return await number(self.parameters())
+        every, others = await asyncio.gather(
+            number(self._filters), number(self.narrowed_to(self._asked.all_but))
         )
-        assert row is not None
-        ids: list[str] = row["ranked"]
-        return ids
+        return every - others
 
-    if not _few(parameters, likely, RANKED_MATCHES, open_ended):
-        last = await _looked_back(session, parameters, likely)
-        ids = await ranked("ranked_of_last", last=last)
-        if len(ids) == RANKED_MATCHES or open_ended:
-            return ids
-        likely = 0
-    few = _few(parameters, likely, RANKED_MATCHES, open_ended)
-    return await ranked("ranked_of_few" if few else "ranked_of_many")
+    async def best(self, session: Session, likely: int) -> dict[str, float]:
+        """The most promising of as many matches as Postgres expects."""
+        found: dict[str, float] = {}
+        for narrower in self._narrower():
+            parameters = self.narrowed_to(f"({self._asked.words}) & ({narrower})")
+            expected = await session.expect("expected_matches", **parameters)
+            found |= await self._newest(session, parameters, expected, LOOKED_AT)
+            if len(found) >= _ENOUGH:
+                break
+        if len(found) < _ENOUGH:
+            found |= await self._newest(session, self.parameters(), likely, RANKED_MATCHES)
+        return found
+
+    def _narrower(self) -> list[str]:
+        """What the most promising of very many matches have."""
+        if self._asked.to_the_letter or len(self._lexemes) < 2:
+            return []
+        rare, followed = [], 0.0
+        for lexeme in self._lexemes:
+            followed += self._statistics.frequencies.get(lexeme, 0.0)
+            if followed > _RARE:
+                break
+            rare.append(quoted(lexeme))
+        every = " & ".join(map(quoted, self._lexemes[:_RAREST]))
+        return [" | ".join(rare), every] if rare else [every]
+
+    async def _newest(
+        self, session: Session, parameters: Parameters, likely: int, looked_at: int
+    ) -> dict[str, float]:
+        """The most promising of the newest of as many matches as Postgres expects, which may be
+        wrong about words that seldom or never stand together; with what they promise."""
+        open_ended = self._asked.is_open_ended
+
+        async def ranked(query: str, parameters: Parameters) -> dict[str, float]:
+            best = await session.only(Promising, query, **self.words, **parameters)
+            return dict(zip(best.ids, best.promises, strict=True))
+
+        passing = _without_index(parameters)
+        if not _few(parameters, likely, RANKED_MATCHES, open_ended):
+            last = await _looked_back(session, parameters, likely)
+            found = await ranked(
+                "ranked_of_last", {**passing, "last": last, "limit": RANKED_MATCHES}
+            )
+            if len(found) == RANKED_MATCHES or open_ended:
+                return found
+            likely = 0
+        if _few(parameters, likely, RANKED_MATCHES, open_ended):
+            return await ranked("ranked_of_few", {**parameters, "limit": looked_at})
+        return await ranked("ranked_of_many", {**passing, "limit": RANKED_MATCHES})
+
+
+def by_index(words: str) -> tuple[str | None, str | None]:
+    """Of a tsquery what the index finds, and what is to be looked at in each event found: whether
+    words stand in a phrase, the index does not know. What is excluded cannot be found."""
+    if not _PHRASE.search(words):
+        return words, None
+    if "!" in words:
+        return " | ".join(map(quoted, lexemes_of([words]))), words
+    return _PHRASE.sub("&", words), words
+
+
+def _without_index(parameters: Parameters) -> Parameters:
+    """For going back in time: the words are looked at in each event that is passed."""
+    letters = parameters["letters"] or parameters["words"]
+    return {**parameters, "words": None, "letters": letters}
 
 
 async def _looked_back(session: Session, parameters: Parameters, likely: int) -> int:
-    passed = {**parameters, "words": None, "facets": None, "actor_facets": None, "subject": None}
-    events = await session.expect("expected_matches", **passed)
+    passed = dict.fromkeys(("words", "letters", "facets", "actor_facets", "subject"))
+    events = await session.expect("expected_matches", **{**parameters, **passed})
     return min(_LOOKED_BACK, _PATIENCE * RANKED_MATCHES * max(events // max(likely, 1), 1))
-
-
-async def _total(runtime: Runtime, asked: Asked, parameters: Parameters) -> int:
-    async def number(words: str | None) -> int:
-        async with runtime.database.session() as session:
-            return await count(session, {**parameters, "words": words})
-
-    if asked.all_but is None:
-        return await number(asked.words)
-    every, others = await asyncio.gather(number(None), number(asked.all_but))
-    return every - others

@@ -9,14 +9,14 @@ pass.
 
 import asyncio
 import re
+from dataclasses import dataclass
 
 from memory_core.embedding import Vector
 from memory_core.index.generation import CollectionName
 from memory_core.index.store import Hit
-from memory_core.kernel.database import Row
 from memory_core.runtime import Runtime
 from memory_core.search.event_filters import EventFilters
-from memory_core.search.event_matching import Matches, Parameters
+from memory_core.search.event_matching import Dated, Matches, Parameters
 from memory_core.search.query_text import Asked
 
 _DENSE_HITS = 60
@@ -27,7 +27,7 @@ _MORE_HITS = 600
 # So many can be named; where there are more, so many of the nearest are asked for in the end.
 _NAMED = 10_000
 _MOST_HITS = 3_000
-# Postgres may expect so many times as many events as there are.
+# The planner's row estimate can be this many times too high.
 _OVERESTIMATE = 3
 # Narratives up to this cosine distance are taken to be about the question.
 _NEAR = 0.72
@@ -39,8 +39,23 @@ _BEHIND_THE_NEAREST = 0.22
 _FARTHEST = 0.95
 
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+
+
+@dataclass(frozen=True, slots=True)
+class Near(Dated):
+    """An event that is near in meaning."""
+
+    has_words: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Meant:
+    event: Near
+    cosine: float
+
+
 # Nearest first, each with what Postgres says of it.
-Passing = list[tuple[Hit, Row]]
+Passing = list[tuple[Hit, Near]]
 
 
 class Meaning:
@@ -84,7 +99,7 @@ class Meaning:
             self._hits = asyncio.ensure_future(self._nearest(self._asked_for))
         return await self._those_that_pass(await self._hits, asked, filters)
 
-    async def meant(self, passing: Passing, matches: Matches) -> list[Row]:
+    async def meant(self, passing: Passing, matches: Matches) -> list[Meant]:
         """Events by their meaning, nearest first."""
         widest = self._farthest if matches.total else self._near
         found = _within(passing, widest)
@@ -94,13 +109,13 @@ class Meaning:
         if not found:
             return []
         limit = min(widest, found[0][0].distance + _BEHIND_THE_NEAREST)
-        meant: list[Row] = []
+        meant: list[Meant] = []
         total = matches.total
         for hit, row in found[:_DENSE_HITS]:
             surely = hit.distance <= self._near
-            if surely or (hit.distance <= limit and (row["has_words"] or total < _FEW_FOUND)):
-                meant.append(row)
-                total += not row["has_words"]
+            if surely or (hit.distance <= limit and (row.has_words or total < _FEW_FOUND)):
+                meant.append(Meant(row, 1.0 - hit.distance))
+                total += not row.has_words
         return meant
 
     async def _embed(self) -> Vector:
@@ -137,13 +152,13 @@ class Meaning:
             return None
         self._likely = None  # once is enough
         async with self._runtime.database.session() as session:
-            rows = await session.all("ids_passing", limit=_NAMED + 1, **{**filters, "words": None})
-        if len(rows) > _NAMED:
+            ids = await session.values(str, "ids_passing", limit=_NAMED + 1, **_wordless(filters))
+        if len(ids) > _NAMED:
             return None
         hits = await self._runtime.vectors.among(
             CollectionName.EVENTS,
             await self._vector,
-            [row["event_id"] for row in rows],
+            ids,
             limit=_DENSE_HITS,
         )
         return None if hits is None else await self._those_that_pass(hits, asked, filters)
@@ -151,7 +166,7 @@ class Meaning:
     async def _compare(self, ids: list[str]) -> list[Hit]:
         return await self._runtime.vectors.compare(CollectionName.EVENTS, await self._vector, ids)
 
-    async def _few(self, asked: Asked, filters: Parameters) -> tuple[dict[str, Row] | None, int]:
+    async def _few(self, asked: Asked, filters: Parameters) -> tuple[dict[str, Near] | None, int]:
         """What passes the filters, by id, if it is little; and of how many of the nearest enough
         should pass."""
         most = self._runtime.vectors.comparable
@@ -159,16 +174,15 @@ class Meaning:
             if not self._in_document:
                 self._likely = await session.expect("expected_matches", **filters)
             if self._likely is None or self._likely <= _OVERESTIMATE * most:
-                rows = await session.all(
-                    "few_events", asked=asked.words or None, limit=most + 1, **filters
+                rows = await session.rows(
+                    Near, "few_events", asked=asked.words or None, limit=most + 1, **filters
                 )
                 if len(rows) <= most:
                     return _by_id(rows, asked), 0
-            every = await session.one("number_of_events")
+            every = await session.value(int, "number_of_events")
             if self._likely is None:
                 self._likely = await session.expect("expected_matches", **filters)
-        assert every is not None
-        return None, 2 * _ENOUGH_HITS * every["events"] // max(self._likely, 1)
+        return None, 2 * _ENOUGH_HITS * every // max(self._likely, 1)
 
     async def _those_that_pass(self, hits: list[Hit], asked: Asked, filters: Parameters) -> Passing:
         # What is no UUID is no event of ours.
@@ -177,19 +191,24 @@ class Meaning:
         if not ids:
             return []
         async with self._runtime.database.session() as session:
-            rows = await session.all(
+            rows = await session.rows(
+                Near,
                 "filter_events",
                 ids=",".join(ids),
                 asked=asked.words or None,
-                **{**filters, "words": None},
+                **_wordless(filters),
             )
         by_id = _by_id(rows, asked)
         return [(hit, by_id[hit.id]) for hit in hits if hit.id in by_id]
 
 
-def _by_id(rows: list[Row], asked: Asked) -> dict[str, Row]:
+def _by_id(rows: list[Near], asked: Asked) -> dict[str, Near]:
     """What the query excludes must not come back by its meaning."""
-    return {row["event_id"]: row for row in rows if row["has_words"] or not asked.to_the_letter}
+    return {row.event_id: row for row in rows if row.has_words or not asked.to_the_letter}
+
+
+def _wordless(filters: Parameters) -> Parameters:
+    return {**filters, "words": None, "letters": None}
 
 
 def _within(found: Passing, distance: float) -> Passing:

@@ -6,17 +6,18 @@ from memory_core.search.passage import Passage
 from memory_core.search.passage_filters import Filters
 from memory_core.search.passages import hybrid_search
 
-# With fewer events than the first number, passages are offered too: the second number of them.
+# With fewer events that have most of what a query asks for, passages are offered too: the second
+# number of them.
 FEW_EVENTS = 5
 _PASSAGES = 3
 
 
 async def passages_beside(
-    runtime: Runtime, query: str | None, filters: EventFilters, found: int
+    runtime: Runtime, query: str | None, filters: EventFilters, answering: int
 ) -> list[Passage]:
     """What documents say that pass the same filters, as far as documents know them. None of the
     past: only latest revisions are searched by their text."""
-    if not query or not query.strip() or found >= FEW_EVENTS or filters.as_of is not None:
+    if not query or not query.strip() or answering >= FEW_EVENTS or filters.as_of is not None:
         return []
     of_documents = Filters(
         artifact_uid=filters.artifact_uid,

@@ -1,7 +1,8 @@
 """Searching events: by words, by meaning, by who, what, when and where.
 
-Full text over narratives and quotes, and vectors of narratives, each rank; reciprocal rank fusion
-makes one ranking of them. Postgres has the last word on what exists.
+Full text over narratives and quotes, and vectors of narratives, find events. With RANKING=scores
+(`scored_texts.py`) they are ordered by their texts and cosines; with RANKING=rrf reciprocal rank
+fusion makes one ranking of both. Postgres has the last word on what exists.
 """
 
 import asyncio
@@ -13,19 +14,28 @@ from heapq import merge
 from typing import Literal, TypeVar
 from uuid import UUID
 
-from memory_core.kernel.database import Row, Session
+from memory_core.kernel.database import Session
 from memory_core.kernel.errors import MEANING_AWAY
 from memory_core.runtime import Runtime
 from memory_core.search import event_matching
+from memory_core.search.bm25 import Statistics
 from memory_core.search.event import Event, EventWithEvidence, Evidence
 from memory_core.search.event_filters import EventFilters
-from memory_core.search.event_matching import Matches
-from memory_core.search.event_meaning import Meaning
+from memory_core.search.event_matching import Dated, Matches
+from memory_core.search.event_meaning import Meaning, Meant
 from memory_core.search.fusion import ranking
+from memory_core.search.lexemes import lexemes_of, quoted
 from memory_core.search.names import Person, Resolution, resolve_name
 from memory_core.search.query_text import Asked, understand
+from memory_core.search.scored_texts import ShortText, best_first
 
 log = logging.getLogger(__name__)
+
+# In a sentence, a word that no more events than this have will do alone.
+_SAYS_ENOUGH = 20
+# The texts of the most promising events and of the nearest are read.
+_PROMISING = 50
+_NEAREST = 30
 
 T = TypeVar("T")
 Sort = Literal["relevance", "time"]
@@ -35,6 +45,7 @@ Sort = Literal["relevance", "time"]
 class EventPage:
     events: list[Event]
     total: int
+    answering: int  # of the total, those that have most of what the query asks for
     evidence: dict[UUID, list[Evidence]] = field(default_factory=dict)
     # Who else `actor` may mean. Where it means no one in particular, there are no events.
     candidates: list[Person] = field(default_factory=list)
@@ -56,57 +67,110 @@ async def search_events(
         async with runtime.database.session() as session:
             resolution = await _actor(session, filters)
             if _is_unclear(filters, resolution):
-                return EventPage([], 0, candidates=resolution.candidates)
+                return EventPage([], 0, 0, candidates=resolution.candidates)
             parameters = filters.for_sql(_keys(filters, resolution))
             total = await event_matching.count(session, parameters)
             newest = await event_matching.newest(session, parameters, total, limit, offset)
-            ids = [row["event_id"] for row in newest]
+            ids = [event.event_id for event in newest]
             page = await _page(session, ids, total, include_evidence=include_evidence)
             return replace(page, candidates=resolution.candidates)
-    if filters.as_of is not None:
-        found = await _by_words(runtime, query, filters, rank=sort == "relevance")
-    else:
-        found = await _by_both(runtime, query, filters, farthest, rank=sort == "relevance")
-    if isinstance(found, EventPage):
-        return found
-    resolution, matches, meant = found
-    total = matches.total + sum(not row["has_words"] for row in meant)
+    async with runtime.database.session() as session:
+        question = await _understand(session, query, filters)
+    if _is_unclear(filters, question.actor):
+        return EventPage([], 0, 0, candidates=question.actor.candidates)
+    found = await _found(runtime, question, filters, farthest, rank=sort == "relevance")
     async with runtime.database.session() as session:
         if sort == "time":
-            ids = await _by_time(session, matches, meant, limit, offset)
+            ids = await _by_time(session, found, limit, offset)
         else:
-            constant = runtime.settings.rrf_constant
-            ids = await _by_relevance(session, matches, meant, constant, total, limit, offset)
-        page = await _page(session, ids, total, include_evidence=include_evidence)
-    return replace(page, candidates=resolution.candidates)
+            ids = await _by_relevance(runtime, session, question, found, limit, offset)
+        page = await _page(session, ids, found.total, include_evidence=include_evidence)
+    return replace(page, answering=found.matches.answering, candidates=question.actor.candidates)
 
 
-async def _by_words(
-    runtime: Runtime, query: str, filters: EventFilters, *, rank: bool
-) -> EventPage | tuple[Resolution, Matches, list[Row]]:
-    """Superseded revisions are found by their words alone: only latest ones are indexed."""
-    resolution, asked = await _understand(runtime, query, filters)
-    if _is_unclear(filters, resolution):
-        return EventPage([], 0, candidates=resolution.candidates)
-    parameters = filters.for_sql(_keys(filters, resolution))
-    return resolution, await event_matching.match(runtime, asked, parameters, rank=rank), []
+@dataclass(frozen=True, slots=True)
+class _Counted:
+    word: str
+    found: float
 
 
-async def _by_both(
-    runtime: Runtime, query: str, filters: EventFilters, farthest: float | None, *, rank: bool
-) -> EventPage | tuple[Resolution, Matches, list[Row]]:
-    meaning = Meaning(runtime, query, filters, farthest)
+@dataclass(frozen=True, slots=True)
+class _Question:
+    query: str
+    asked: Asked
+    actor: Resolution
+    statistics: Statistics  # of the words that are looked for
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    matches: Matches
+    meant: list[Meant]
+
+    @property
+    def total(self) -> int:
+        return self.matches.total + len(self.without_words)
+
+    @property
+    def without_words(self) -> list[Dated]:
+        return [meant.event for meant in self.meant if not meant.event.has_words]
+
+
+async def _understand(session: Session, query: str, filters: EventFilters) -> _Question:
+    actor = await _actor(session, filters)
+    superseded = filters.include_superseded or filters.as_of is not None
+    asked = await understand(
+        session,
+        query,
+        counting="count_words_of_events",
+        alone=_SAYS_ENOUGH,
+        include_superseded=superseded,
+    )
+    looked_for = frozenset(lexemes_of(asked.each_word))
+    in_order = [lexeme for lexeme in lexemes_of(asked.every_word) if lexeme in looked_for]
+    statistics = await _statistics(session, in_order, superseded)
+    return _Question(query, asked, actor, statistics)
+
+
+async def _statistics(session: Session, lexemes: list[str], superseded: bool) -> Statistics:
+    """Of events, as far as ranking needs to know: of words that a hundred events or more have, what
+    the planner knows."""
+    by_query = {quoted(lexeme): lexeme for lexeme in lexemes}
+    counted = await session.rows(
+        _Counted, "count_words_of_events", words=list(by_query), include_superseded=superseded
+    )
+    every = await session.value(int, "number_of_events")
+    # The planner knows nothing of events that were stored a moment ago.
+    known = [float(every), *(2 * word.found for word in counted)]
+    return Statistics(
+        passages=max(known),
+        average_length=1.0,
+        frequencies={by_query[word.word]: word.found for word in counted},
+    )
+
+
+async def _found(
+    runtime: Runtime,
+    question: _Question,
+    filters: EventFilters,
+    farthest: float | None,
+    *,
+    rank: bool,
+) -> _Found:
+    parameters = filters.for_sql(_keys(filters, question.actor))
+    asked, statistics = question.asked, question.statistics
+    if filters.as_of is not None:
+        # Superseded revisions are found by their words alone: only latest ones are indexed.
+        matches = await event_matching.match(runtime, asked, parameters, statistics, rank=rank)
+        return _Found(matches, [])
+    meaning = Meaning(runtime, question.query, filters, farthest)
     try:
-        resolution, asked = await _understand(runtime, query, filters)
-        if _is_unclear(filters, resolution):
-            return EventPage([], 0, candidates=resolution.candidates)
-        parameters = filters.for_sql(_keys(filters, resolution))
         matches, passing = await asyncio.gather(
-            event_matching.match(runtime, asked, parameters, rank=rank),
+            event_matching.match(runtime, asked, parameters, statistics, rank=rank),
             _as_far_as_it_is_there(meaning.passing(asked, parameters)),
         )
         meant = await _as_far_as_it_is_there(meaning.meant(passing, matches))
-        return resolution, matches, meant
+        return _Found(matches, meant)
     finally:
         meaning.cancel()
 
@@ -118,20 +182,6 @@ async def _as_far_as_it_is_there(meaning: Awaitable[list[T]]) -> list[T]:
     except MEANING_AWAY as fault:
         log.warning("events are searched by words alone: %s", fault.message)
         return []
-
-
-async def _understand(
-    runtime: Runtime, query: str, filters: EventFilters
-) -> tuple[Resolution, Asked]:
-    async with runtime.database.session() as session:
-        resolution = await _actor(session, filters)
-        asked = await understand(
-            session,
-            query,
-            counting="count_words_of_events",
-            include_superseded=filters.include_superseded or filters.as_of is not None,
-        )
-        return resolution, asked
 
 
 async def _actor(session: Session, filters: EventFilters) -> Resolution:
@@ -147,48 +197,62 @@ def _keys(filters: EventFilters, resolution: Resolution) -> list[str] | None:
 
 
 async def _by_relevance(
+    runtime: Runtime,
     session: Session,
-    matches: Matches,
-    meant: list[Row],
-    constant: int,
-    total: int,
+    question: _Question,
+    found: _Found,
     limit: int,
     offset: int,
 ) -> list[str]:
     """What the words and the meaning rank; then the other matches, newest first."""
-    ranked = ranking([matches.ranked, [row["event_id"] for row in meant]], constant=constant)
+    matches = found.matches
+    cosines = {meant.event.event_id: meant.cosine for meant in found.meant}
+    if runtime.settings.ranking == "rrf":
+        constant = runtime.settings.rrf_constant
+        ranked = ranking([matches.ranked, list(cosines)], constant=constant)
+    else:
+        ranked = await _by_scores(session, matches.ranked, cosines, question.statistics)
     page = ranked[offset : offset + limit]
-    if len(page) < limit and len(ranked) < total:
+    if len(page) < limit and len(ranked) < found.total:
         missing, before = limit - len(page), max(offset - len(ranked), 0)
         rest = await matches.newest(session, missing, before, without=ranked)
-        page += [row["event_id"] for row in rest]
+        page += [event.event_id for event in rest]
     return page
 
 
-async def _by_time(
-    session: Session, matches: Matches, meant: list[Row], limit: int, offset: int
+async def _by_scores(
+    session: Session, promising: list[str], cosines: dict[str, float], statistics: Statistics
 ) -> list[str]:
+    """Those whose text is not read follow in the order in which they came."""
+    read = dict.fromkeys([*promising[:_PROMISING], *list(cosines)[:_NEAREST]])
+    texts = await session.rows(ShortText, "event_texts", ids=list(read))
+    best = best_first(texts, cosines, statistics)
+    return list(dict.fromkeys([*best, *promising, *cosines]))
+
+
+async def _by_time(session: Session, found: _Found, limit: int, offset: int) -> list[str]:
     """The same matches, newest first: those by their words, and between them those by meaning."""
-    others = sorted((row for row in meant if not row["has_words"]), key=_newest_first)
+    matches = found.matches
+    others = sorted(found.without_words, key=_newest_first)
     # At most all the others come before: further back the page cannot begin.
     start = max(min(offset - len(others), matches.total - 1), 0)
-    found: list[Row] = []
+    by_words: list[Dated] = []
     if matches.total:
-        found = await matches.newest(session, offset + limit - start, start)
+        by_words = await matches.newest(session, offset + limit - start, start)
     before = 0
-    if start and found:
-        first = _newest_first(found[0])
-        before = sum(_newest_first(row) < first for row in others)
-    merged = list(merge(found, others[before:], key=_newest_first))
+    if start and by_words:
+        first = _newest_first(by_words[0])
+        before = sum(_newest_first(event) < first for event in others)
+    merged: list[Dated] = list(merge(by_words, others[before:], key=_newest_first))
     begin = offset - start - before
-    return [row["event_id"] for row in merged[begin : begin + limit]]
+    return [event.event_id for event in merged[begin : begin + limit]]
 
 
-def _newest_first(row: Row) -> tuple[bool, timedelta, timedelta, str]:
+def _newest_first(event: Dated) -> tuple[bool, timedelta, timedelta, str]:
     """As Postgres orders them."""
-    time = row["event_time"]
+    time = event.event_time
     age = _LATEST - time if time is not None else timedelta(0)
-    return time is None, age, _LATEST - row["created_at"], row["event_id"]
+    return time is None, age, _LATEST - event.created_at, event.event_id
 
 
 _LATEST = datetime.max.replace(tzinfo=UTC)
@@ -200,13 +264,13 @@ async def _page(
     """Events as they are shown: all in one query, with what proves them."""
     if not include_evidence:
         events = await session.rows(Event, "events_by_id", ids=ids) if ids else []
-        return EventPage(_in_order(events, ids), total)
+        return EventPage(_in_order(events, ids), total, total)
     proved = await session.rows(EventWithEvidence, "events_with_evidence", ids=ids) if ids else []
     evidence = {
         event.event_id: [Evidence(event.event_id, **quote) for quote in event.evidence]
         for event in proved
     }
-    return EventPage(_in_order(proved, ids), total, evidence)
+    return EventPage(_in_order(proved, ids), total, total, evidence)
 
 
 def _in_order(events: Sequence[Event], ids: list[str]) -> list[Event]:

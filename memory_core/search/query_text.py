@@ -74,11 +74,12 @@ async def understand(
     counting: str,
     uncounted: int = 2,
     literally: bool = True,
+    alone: int = 0,
     **parameters: Any,
 ) -> Asked:
     """`counting`: the query that tells how common words are, with its parameters; of up to
     `uncounted` words it does not matter. Not `literally`: as a sentence, whatever operators it
-    has."""
+    has. In a short one, a word that no more than `alone` have will do alone."""
     # Postgres would take a hyphen between words for an exclusion.
     text = _LOOSE_HYPHEN.sub(" ", text)
     parsed = await session.one("parse_query", query=text, typed=list(dict.fromkeys(text.split())))
@@ -93,7 +94,11 @@ async def understand(
     rows = await session.all(counting, words=each_word, **parameters)
     rarest = sorted((row for row in rows if row["found"]), key=lambda row: row["found"])
     ranked = [row["word"] for row in rarest[:_RANKED_WORDS]]
-    return Asked(_two_of(_telling(rarest)), each_word=ranked, every_word=each_word)
+    telling = _telling(rarest)
+    short = len(each_word) <= _MOST_WORDS
+    rare = [row["word"] for row in rarest if short and row["found"] <= alone]
+    words = " | ".join(filter(None, [*(f"({word})" for word in rare), _two_of(telling)]))
+    return Asked(words, each_word=ranked, every_word=each_word)
 
 
 def _word(whole: list[str], parts: list[str]) -> str:

@@ -45,6 +45,8 @@ class Weights:
 # too, and meaning more, since a short passage has few words.
 FOR_CHUNKS = Weights(meaning=0.15)
 FOR_EXCERPTS = Weights(meaning=0.3, neighbours=(0.15, 0.05), length=1.0, by_turns=True)
+# Events and memories are short and stand alone.
+FOR_SHORT_TEXTS = Weights(meaning=0.25)
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,6 +177,8 @@ def _sources(item: Candidate, window: Window) -> tuple[str, ...]:
     """By what it was found, in the words of the specification."""
     if "memory_id" in item.row:
         words, meaning = "memory_full_text", "dense_memory"
+    elif "text_id" in item.row:
+        words, meaning = "full_text", "dense"
     else:
         words = "full_text"
         meaning = "dense_chunks" if item.row["is_chunked"] else "dense_artifacts"
@@ -184,4 +188,5 @@ def _sources(item: Candidate, window: Window) -> tuple[str, ...]:
 
 def order_of(row: Row) -> str:
     """What names a candidate; for equal scores, the same order every time."""
-    return str(row["memory_id"] if "memory_id" in row else row["chunk_id"])
+    [name] = {"memory_id", "text_id", "chunk_id"} & row.keys()
+    return str(row[name])

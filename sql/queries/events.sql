@@ -86,6 +86,13 @@ FROM semantic_event e
 LEFT JOIN artifact_revision r USING (artifact_uid, revision_id)
 WHERE e.event_id = ANY(%(ids)s::uuid[]);
 
+-- name: event_texts
+-- What events are ranked by.
+SELECT e.event_id::text AS text_id, e.document_title AS title,
+       concat_ws(E'\n', e.document_title, e.narrative, e.quotes) AS text
+FROM semantic_event e
+WHERE e.event_id = ANY(%(ids)s::uuid[]);
+
 -- name: parse_query
 -- What a person typed, as Postgres understands it: with its operators (empty when only stop words
 -- are left; `open_ended` when it also matches what has none of its words), and word by word, each
@@ -104,7 +111,8 @@ FROM websearch_to_tsquery('english', %(query)s) AS q;
 -- About how many events have each of these words, to know the rare ones. Of common words the
 -- statistics know; the others are counted, as far as a hundred: their order is what matters.
 SELECT w.word,
-       coalesce(common.share * (SELECT reltuples FROM pg_class WHERE oid = 'event_entry'::regclass),
+       coalesce(nullif(common.share * (SELECT greatest(reltuples, 0) FROM pg_class
+                                       WHERE oid = 'event_entry'::regclass), 0),
                 (SELECT count(*) FROM (
                      SELECT 1 FROM visible_event s
                      WHERE words_of_event(s.event_id) @@ w.word::tsquery
@@ -139,6 +147,9 @@ SELECT set_config('role', %(role)s, false), set_config('memory.tenant', %(tenant
            WHERE o.event_id = s.event_id
              AND p.since <= %(as_of)s AND (p.until IS NULL OR p.until > %(as_of)s)))
   AND (%(words)s::tsquery IS NULL OR words_of_event(s.event_id) @@ %(words)s::tsquery)
+  AND (%(letters)s::tsquery IS NULL
+       OR (SELECT o.words @@ %(letters)s::tsquery FROM semantic_event o
+           WHERE o.event_id = s.event_id))
   AND (%(facets)s::text[] IS NULL OR facets_of_event(s.event_id) @> %(facets)s::text[])
   AND (%(actor_facets)s::text[] IS NULL
        OR facets_of_event(s.event_id) && %(actor_facets)s::text[])
@@ -180,13 +191,24 @@ ORDER BY s.event_time DESC NULLS LAST, s.created_at DESC, s.event_id
 LIMIT %(limit)s OFFSET %(offset)s;
 
 -- fragment: ranked
--- The ids of some events (newest) by how many of the words they have, then how well they match.
-ARRAY(
-    SELECT e.event_id::text FROM newest JOIN semantic_event e USING (event_id)
-    ORDER BY (SELECT count(*) FROM unnest(%(each_word)s::tsquery[]) AS one
-              WHERE e.words @@ one) DESC,
-             ts_rank(e.words, %(words)s::tsquery, 1) DESC, e.event_time DESC NULLS LAST, e.event_id
-) AS ranked
+-- Of some events (newest) those that promise most, by the weights of the words that they have.
+SELECT coalesce(array_agg(p.event_id::text ORDER BY p.place), '{}') AS ids,
+       coalesce(array_agg(p.promise ORDER BY p.place), '{}') AS promises
+FROM (
+    SELECT w.event_id, w.promise,
+           row_number() OVER (ORDER BY w.promise DESC, w.rank DESC,
+                                       w.event_time DESC NULLS LAST, w.event_id) AS place
+    FROM (
+        SELECT e.event_id, e.event_time, ts_rank(e.words, %(any_word)s::tsquery, 1) AS rank,
+               (SELECT coalesce(sum(w.weight), 0)
+                FROM unnest(%(each_word)s::tsquery[], %(weights)s::float8[]) AS w (word, weight)
+                WHERE e.words @@ w.word) AS promise
+        FROM newest
+        CROSS JOIN LATERAL (SELECT e.event_id, e.event_time, e.words FROM semantic_event e
+                            WHERE e.event_id = newest.event_id OFFSET 0) e
+    ) w
+    ORDER BY place LIMIT %(ranked)s
+) p
 
 -- name: ranked_with_total
 -- The newest of few, best first, and how many there are, in one pass.
@@ -199,9 +221,10 @@ WITH matches AS MATERIALIZED (
     ORDER BY m.event_time DESC NULLS LAST, m.created_at DESC, m.event_id
     LIMIT %(limit)s
 )
-SELECT (SELECT count(*) FROM matches) AS total,
--- include: ranked
-;
+SELECT (SELECT count(*) FROM matches) AS total, best.ids, best.promises
+FROM (
+    -- include: ranked
+) best;
 
 -- name: ranked_of_few
 -- The same as `newest_of_few`, best first.
@@ -216,7 +239,6 @@ WITH newest AS (
     ORDER BY m.event_time DESC NULLS LAST, m.created_at DESC, m.event_id
     LIMIT %(limit)s
 )
-SELECT
 -- include: ranked
 ;
 
@@ -229,7 +251,6 @@ WITH newest AS (
     ORDER BY s.event_time DESC NULLS LAST, s.created_at DESC, s.event_id
     LIMIT %(limit)s
 )
-SELECT
 -- include: ranked
 ;
 
@@ -251,7 +272,6 @@ WITH newest AS (
     ORDER BY s.event_time DESC NULLS LAST, s.created_at DESC, s.event_id
     LIMIT %(limit)s
 )
-SELECT
 -- include: ranked
 ;
 

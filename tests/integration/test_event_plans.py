@@ -164,9 +164,11 @@ async def explain_search(
     assert explained.indexes("event_evidence") <= {"idx_event_evidence_event"}
     assert explained.rows("event_evidence") <= 5 * PAGE
     assert explained.indexes("semantic_event") <= {"semantic_event_pkey"}
-    # The rows that are ranked, those that are shown, and those whose vectors are compared.
-    compared = million.vectors.comparable + 1
-    assert explained.rows("semantic_event") <= event_matching.RANKED_MATCHES + 2 * PAGE + compared
+    # The rows that are looked at, those whose texts are read, those that are shown, and those whose
+    # vectors are compared.
+    looked_at = event_matching.LOOKED_AT + 2 * event_matching.RANKED_MATCHES
+    others = 100 + 2 * PAGE + million.vectors.comparable + 1
+    assert explained.rows("semantic_event") <= looked_at + others
     return total, explained
 
 
@@ -223,6 +225,40 @@ async def test_words_that_never_stand_together(
     assert explained.rows("event_entry", "ranked_of_last") <= 3 * 500
     assert explained.indexes("event_entry", "ranked_of_few") == {MATCHES}
     assert "ranked_of_many" not in {scan.query for scan in explained}
+
+
+async def test_a_phrase_of_common_words(million: Runtime, looking: psycopg.Connection) -> None:
+    """The index finds the events that have both words; each of them is looked at once, in the same
+    pass that counts."""
+    both = " ".join(word(rank) for rank in range(2))
+
+    async with million.database.session() as session:
+        parameters = EventFilters().for_sql(None)
+        having = await event_matching.count(session, {**parameters, "words": "'price' & 'custom'"})
+    total = 0
+
+    async def work() -> None:
+        nonlocal total
+        total = (await search_events(million, f'"{both}"', EventFilters(), limit=PAGE)).total
+
+    explained = await explain(looking, work)
+
+    assert 0 < total < having / 5
+    assert explained.indexes("event_entry", "ranked_with_total") == {MATCHES}
+    assert explained.rows("event_entry", "ranked_with_total") == having
+    assert explained.rows("semantic_event", "ranked_with_total") <= having + total
+    assert "count_events" not in {scan.query for scan in explained}
+
+
+async def test_a_rare_word_beside_a_common_one(
+    million: Runtime, looking: psycopg.Connection
+) -> None:
+    """The rare word leads to its events, however old; going back in time adds the newest."""
+    total, explained = await explain_search(million, looking, f"{word(0)} case7")
+
+    assert total > 20_000
+    assert explained.indexes("event_entry", "ranked_of_few") == {MATCHES}
+    assert explained.indexes("event_entry", "ranked_of_last") <= {BY_TIME}
 
 
 LONG_QUERIES = {
@@ -496,7 +532,8 @@ async def test_a_timeline(million: Runtime, looking: psycopg.Connection, query: 
     )
 
     assert explained.indexes("semantic_event") == {"semantic_event_pkey"}
-    assert explained.rows("semantic_event") <= PAGE
+    # Every sixth has the word: on the way back the others are passed over.
+    assert explained.rows("semantic_event") <= 10 * PAGE
     assert explained.indexes("event_evidence") == {"idx_event_evidence_event"}
     assert explained.rows("event_evidence") <= 5 * PAGE
 

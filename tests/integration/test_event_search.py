@@ -386,6 +386,44 @@ async def test_many_matches_and_few_are_ranked_alike(
     assert answer["total"] == 3
 
 
+async def test_a_rare_word_leads_to_an_event_of_any_age(
+    garden: Garden, tools: ToolClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As if there were more matches than can be looked at: the newest are not enough."""
+    monkeypatch.setattr(event_matching, "LOOKED_AT", 2)
+    monkeypatch.setattr(event_matching, "RANKED_MATCHES", 2)
+    monkeypatch.setattr(event_matching, "_RARE", 1)
+    newer = [Event(f"The launch was moved, time {n}.", time="2026-01-03") for n in range(9)]
+    for number, event in enumerate(newer):
+        await garden.document(event, source_id=f"newer-{number}")
+    old = Event("The kiwano launch was cancelled.", time="2019-01-01")
+    await garden.document(old, source_id="old")
+
+    answer = await tools("event_search", query="launch kiwano", limit=3)
+
+    assert narratives(answer)[0] == old.narrative
+    assert answer["total"] == 10
+
+
+@pytest.mark.parametrize("ranking", ["scores", "rrf"])
+async def test_what_has_more_of_the_words_comes_first(
+    garden: Garden, tools: ToolClient, runtime: Runtime, ranking: str
+) -> None:
+    runtime.settings = runtime.settings.model_copy(update={"ranking": ranking})
+    both = Event("The beta launch was moved to May.", time="2026-01-01")
+    await garden.document(
+        Event("The beta was moved.", time="2026-01-03"),
+        both,
+        Event("The launch was cheerful.", time="2026-01-02"),
+        source_id="launch",
+    )
+
+    page = await events.search_events(runtime, "beta launch", EventFilters(), limit=3)
+
+    assert page.events[0].narrative == both.narrative
+    assert (page.total, page.answering) == (3, 1)
+
+
 # --- revisions -------------------------------------------------------------------------------
 
 
@@ -393,7 +431,7 @@ async def test_searches_at_once_do_not_wait_for_each_other_s_connections(
     planted: Planted, runtime: Runtime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Twice as many as there are connections, each counting while it finds the newest."""
-    monkeypatch.setattr(event_matching, "_MANY_MATCHES", 0)
+    monkeypatch.setattr(event_matching, "LOOKED_AT", 0)
     size = runtime.database._pool.max_size
 
     found = await asyncio.gather(

@@ -12,6 +12,8 @@ import psycopg
 import pytest
 from mcp import Client
 
+from benchmarks.event_questions import ANSWERS
+from benchmarks.known_items import DEMO
 from mcp_server.server import build_server
 from memory_core.events.commitments import list_commitments
 from memory_core.kernel.settings import Settings
@@ -338,3 +340,14 @@ async def test_what_the_rules_miss_is_nowhere(ask: ToolClient) -> None:
 
     for fact in set().union(*NOT_EXTRACTED_BY_RULES.values()):
         assert not any(squeezed(fact) in quote for quote in quotes), fact
+
+
+async def test_no_question_about_a_document_comes_back_empty(ask: ToolClient) -> None:
+    """Whether an event tells the answer or not."""
+    empty = []
+    for question in [*DEMO, *ANSWERS]:
+        answer = await ask("event_search", query=question, limit=3)
+        if not answer["events"] and not answer["passages"]:
+            empty.append(question)
+
+    assert empty == []

@@ -3,7 +3,9 @@
 import asyncio
 
 import psycopg
+import pytest
 
+from memory_core.assistant import memories
 from memory_core.index.generation import CollectionName
 from memory_core.runtime import Runtime
 from tests.tool_client import Json, ToolClient
@@ -84,6 +86,25 @@ async def test_search_is_by_meaning_best_first(tools: ToolClient) -> None:
     assert contents(found)[0] == "Prefers to travel by train instead of by plane"
     similarities = [memory["similarity"] for memory in found["memories"]]
     assert similarities == sorted(similarities, reverse=True)
+
+
+@pytest.mark.parametrize("ranking", ["scores", "rrf"])
+async def test_a_word_finds_what_the_meaning_does_not(
+    tools: ToolClient, runtime: Runtime, ranking: str
+) -> None:
+    """Names and numbers mean nothing to an embedder: the memory that has them comes first."""
+    runtime.settings = runtime.settings.model_copy(update={"ranking": ranking})
+    for number in range(30):
+        await keep(tools, f"The printer on floor {number} needs a new ticket system")
+    await keep(tools, "Zxqv-8841 belongs to Ann")
+
+    found = await memories.search(
+        runtime, "ticket zxqv-8841", limit=3, min_confidence=0, memory_type=None
+    )
+
+    row, similarity = found[0]
+    assert row.content == "Zxqv-8841 belongs to Ann"
+    assert -1 <= similarity <= 1
 
 
 async def test_search_filters_before_it_limits(tools: ToolClient) -> None:

@@ -132,6 +132,8 @@ class Runtime:
         if position is None:
             return True
         wait = self.settings.index_wait_ms / 1000
+        if not wait:
+            return False  # a moment after the change the index has not passed it yet
         return await wait_until(self.database, "index", position, wait)
 
     async def close(self, *, catch_up: bool = True) -> None:

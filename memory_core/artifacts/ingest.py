@@ -156,7 +156,7 @@ async def _store(
     async with runtime.database.transaction() as session:
         if request.keyed and (first := await request.keyed.first_answer(session)):
             return {uids[0]: first}
-        await session.run("lock_artifacts", uids=uids)
+        await session.run("lock_to_ingest", uids=uids)
         rows, superseded = await _known(session, drafts)
         stored = [draft for draft in drafts if draft.key in rows]
         known = [KnownContent.of(draft, rows[draft.key], relabel=relabel) for draft in stored]

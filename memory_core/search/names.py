@@ -9,7 +9,7 @@ Two people are never taken for one because their first names match.
 from dataclasses import dataclass, field
 
 from memory_core.extraction.aliases import TITLES, is_full_name
-from memory_core.kernel.database import Row, Session
+from memory_core.kernel.database import Session
 from memory_core.runtime import Runtime
 
 _CANDIDATES = 10
@@ -23,6 +23,30 @@ class Person:
     # How to ask for exactly them: a name that is also a part of others stands in quotes.
     asked_as: str
     said_in: str | None  # the document that equates the name asked for with this one
+
+
+@dataclass(frozen=True, slots=True)
+class KnownName:
+    key: str  # as names are compared
+    is_actor: bool
+    is_entity: bool
+    is_org: bool
+
+
+@dataclass(frozen=True, slots=True)
+class StatedAlias:
+    """A name that a document equates with the one that was asked for."""
+
+    name_key: str
+    said_in: str
+
+
+@dataclass(frozen=True, slots=True)
+class NamedPerson:
+    name_key: str
+    name: str
+    events: int
+    aliases: list[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,20 +79,18 @@ async def names_looked_for(runtime: Runtime, name: str | None) -> list[str] | No
         resolution = await resolve_name(session, name)
         if not resolution.keys:
             return None
-        rows = await session.all("shown_names", keys=resolution.keys)
-    return [row["name"] for row in rows if row["name"] is not None]
+        return await session.values(str, "shown_names", keys=resolution.keys)
 
 
 async def _resolve(session: Session, name: str) -> Resolution | None:
     """None when the name is not known."""
-    known = await session.one("known_name", name=name)
-    assert known is not None
-    key: str = known["key"]
+    known = await session.only(KnownName, "known_name", name=name)
+    key = known.key
     claims = await _claims(session, key)
-    if known["is_actor"] and (" " in key or known["is_org"]):
+    if known.is_actor and (" " in key or known.is_org):
         return await _person(session, key, claims)
     parts = _without_titles([one for one in await _with_part(session, key) if one not in claims])
-    if known["is_actor"]:
+    if known.is_actor:
         if not parts:
             return await _person(session, key, claims)
         return await _unclear(session, [key, *claims, *parts], key, claims)
@@ -77,7 +99,7 @@ async def _resolve(session: Session, name: str) -> Resolution | None:
         return await _person(session, people[0], {})
     if people:
         return await _unclear(session, people, key, claims)
-    return await _person(session, key, {}) if known["is_entity"] else None
+    return await _person(session, key, {}) if known.is_entity else None
 
 
 async def _unclear(
@@ -88,14 +110,14 @@ async def _unclear(
 
 async def _with_part(session: Session, key: str) -> list[str]:
     """Who has the name as a part of theirs."""
-    rows = await session.all("names_with_word", key=key, limit=_CANDIDATES + 1)
-    return [row["name_key"] for row in rows if row["name_key"] != key]
+    names = await session.values(str, "names_with_word", key=key, limit=_CANDIDATES + 1)
+    return [name for name in names if name != key]
 
 
 async def _claims(session: Session, key: str) -> dict[str, str]:
     """The full names that documents state this alias for, each with such a document."""
-    rows: list[Row] = await session.all("names_by_alias", key=key)
-    return {row["name_key"]: row["said_in"] for row in rows}
+    stated = await session.rows(StatedAlias, "names_by_alias", key=key)
+    return {alias.name_key: alias.said_in for alias in stated}
 
 
 async def _person(session: Session, key: str, claims: dict[str, str]) -> Resolution:
@@ -103,35 +125,32 @@ async def _person(session: Session, key: str, claims: dict[str, str]) -> Resolut
     documents equate with this one."""
     same = [key]
     if " " in key:
-        rows = await session.all("names_with_word", key=_plain(key), limit=_CANDIDATES)
-        same += [row["name_key"] for row in rows if _plain(row["name_key"]) == _plain(key)]
-    rows = await session.all("aliases_in_use", key=key, limit=_CANDIDATES)
-    equated = claims | {row["alias_key"]: row["said_in"] for row in rows}
+        names = await session.values(str, "names_with_word", key=_plain(key), limit=_CANDIDATES)
+        same += [name for name in names if _plain(name) == _plain(key)]
+    stated = await session.rows(StatedAlias, "aliases_in_use", key=key, limit=_CANDIDATES)
+    equated = claims | {alias.name_key: alias.said_in for alias in stated}
     others = [one for one in equated if one not in same][:_CANDIDATES]
     candidates = await _people(session, others, set(others) - claims.keys(), equated)
     return Resolution(list(dict.fromkeys(same)), candidates)
 
 
 async def _key(session: Session, name: str) -> str:
-    row = await session.one("known_name", name=name)
-    assert row is not None
-    key: str = row["key"]
-    return key
+    return (await session.only(KnownName, "known_name", name=name)).key
 
 
 async def _people(
     session: Session, keys: list[str], quoted: set[str], said_in: dict[str, str]
 ) -> list[Person]:
-    rows = await session.all("people_by_key", keys=keys) if keys else []
+    people = await session.rows(NamedPerson, "people_by_key", keys=keys) if keys else []
     return [
         Person(
-            row["name"],
-            row["events"],
-            row["aliases"],
-            f'"{row["name"]}"' if row["name_key"] in quoted else row["name"],
-            said_in.get(row["name_key"]),
+            person.name,
+            person.events,
+            person.aliases,
+            f'"{person.name}"' if person.name_key in quoted else person.name,
+            said_in.get(person.name_key),
         )
-        for row in rows
+        for person in people
     ]
 
 

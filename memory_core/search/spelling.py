@@ -32,12 +32,12 @@ async def words_meant(session: Session, query: str, unknown: Iterable[str]) -> l
     await fold(session)
     found: list[str] = []
     for beginning in beginnings:
-        rows = await session.all("words_beginning_with", beginning=beginning, limit=_MOST_ENDINGS)
-        found += [row["lexeme"] for row in rows]
+        found += await session.values(
+            str, "words_beginning_with", beginning=beginning, limit=_MOST_ENDINGS
+        )
     for word in mistyped:
         lexemes = sorted({_stem(other) for other in one_letter_off(word)})
-        rows = await session.all("known_words", lexemes=lexemes, limit=_MOST_CORRECTIONS)
-        found += [row["lexeme"] for row in rows]
+        found += await session.values(str, "known_words", lexemes=lexemes, limit=_MOST_CORRECTIONS)
     return list(dict.fromkeys(found))
 
 

@@ -11,19 +11,12 @@ _SAMPLE = 30
 async def fold(session: Session, *, more_than: int = 0) -> int:
     """Makes counts of the rows of changed words, if there are more than that; how many it was. None
     while another session folds."""
-    row = await session.one("unfolded_words", limit=more_than + 1)
-    assert row is not None
-    if row["waiting"] <= more_than:
+    if await session.value(int, "unfolded_words", limit=more_than + 1) <= more_than:
         return 0
     async with session.connection.transaction():
-        locked = await session.one("try_lock_vocabulary")
-        assert locked is not None
-        if not locked["locked"]:
+        if not await session.value(bool, "try_lock_vocabulary"):
             return 0
-        done = await session.one("fold_words", limit=_FOLDED_AT_ONCE)
-        assert done is not None
-        folded: int = done["folded"]
-        return folded
+        return await session.value(int, "fold_words", limit=_FOLDED_AT_ONCE)
 
 
 async def fold_all(database: Database) -> None:
@@ -36,15 +29,11 @@ async def fold_all(database: Database) -> None:
 async def is_right(database: Database) -> bool:
     """Whether the counts of some words are those of the index."""
     async with database.session() as session:
-        row = await session.one("wrong_words", sample=_SAMPLE)
-    assert row is not None
-    return not row["wrong"]
+        return not await session.value(int, "wrong_words", sample=_SAMPLE)
 
 
 async def rebuild(database: Database) -> None:
     """All words counted again."""
     async with database.transaction() as session:
-        locked = await session.one("try_lock_vocabulary")
-        assert locked is not None
-        if locked["locked"]:
+        if await session.value(bool, "try_lock_vocabulary"):
             await session.run("rebuild_vocabulary")

@@ -71,7 +71,7 @@ LIMIT %(limit)s;
 -- How many chunks have each of these words, exactly: the folded counts, and what changed since. What is
 -- more than one lexeme is counted by the index, as far as a thousand.
 SELECT w.word,
-       CASE WHEN w.word ~ '^''[^''\\]+''$' THEN passages_with(btrim(w.word, ''''))
+       CASE WHEN w.word ~ '^''[^''\\]+''$' THEN passages_with(btrim(w.word, ''''))::float8
             ELSE (SELECT count(*) FROM (
                       SELECT 1 FROM visible_chunk s
                       WHERE words_of_chunk(s.artifact_uid, s.revision_id, s.chunk_index)

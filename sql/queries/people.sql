@@ -24,7 +24,7 @@ ORDER BY name_key(e.name);
 -- name: aliases_in_use
 -- The aliases that documents, as they are now, state for a name and that events go by, each with
 -- one such document.
-SELECT alias.alias_key, min(n.artifact_uid) AS said_in
+SELECT alias.alias_key AS name_key, min(n.artifact_uid) AS said_in
 FROM visible_entity n
 JOIN artifact_revision r USING (artifact_uid, revision_id)
 CROSS JOIN LATERAL unnest(name_keys(n.aliases)) AS alias (alias_key)
@@ -48,16 +48,20 @@ ORDER BY n.name_key
 LIMIT %(limit)s;
 
 -- name: shown_names
--- How names are written: as in some event, else as in some document.
-SELECT k.key AS name_key,
-       coalesce((SELECT a.ref FROM event_actor a WHERE a.name_key = k.key LIMIT 1),
-                (SELECT n.name FROM visible_entity n WHERE name_key(n.name) = k.key LIMIT 1))
-           AS name
+-- How names are written: as in some event, else as in some document. A name that neither has is
+-- left out.
+SELECT written.name
 FROM unnest(%(keys)s::text[]) WITH ORDINALITY AS k (key, position)
+CROSS JOIN LATERAL (
+    SELECT coalesce((SELECT a.ref FROM event_actor a WHERE a.name_key = k.key LIMIT 1),
+                    (SELECT n.name FROM visible_entity n WHERE name_key(n.name) = k.key LIMIT 1))
+               AS name
+) written
+WHERE written.name IS NOT NULL
 ORDER BY k.position;
 
 -- name: people_by_key
-SELECT p.* FROM (
+SELECT p.name_key, p.name, p.events, p.aliases FROM (
     SELECT k.key AS name_key, k.position,
            coalesce((SELECT a.ref FROM event_actor a WHERE a.name_key = k.key LIMIT 1),
                     (SELECT n.name FROM visible_entity n WHERE name_key(n.name) = k.key LIMIT 1),

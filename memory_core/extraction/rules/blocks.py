@@ -39,6 +39,7 @@ _ANNOUNCES = re.compile(
 )
 _FIELD = re.compile(r"\**[A-Z][A-Za-z\-]{1,24}(?: [A-Za-z]{1,12})?\**:\**(?:[ \t]|$)")
 MAX_ENTRY = 4000
+_MAX_TITLE = 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +193,7 @@ class _Reader:
             self._flush()
         elif i in self.headings:
             self._heading(self.headings[i])
-        elif i in self.turns and not (line.bullet and self._section().kind is Kind.ACTION):
+        elif i in self.turns and not self._assigns(line):
             self._turn(line, self.turns[i])
         elif self._day_line(line):
             self._flush()
@@ -201,7 +202,7 @@ class _Reader:
             if not self.persists:
                 self.speaker = None
             self._begin(line, line.body)
-        elif self.current is not None and not self._next_field(line):
+        elif self.current is not None and not self._next_field(line) and not self._titled(line):
             self.current = replace(self.current, end=line.end)
         else:
             self._flush()
@@ -217,6 +218,18 @@ class _Reader:
             and _FIELD.match(self.text, line.start, line.end) is not None
             and _FIELD.match(self.text, self.current.start, self.current.end) is not None
         )
+
+    def _assigns(self, line: Line) -> bool:
+        """ "- Ann: send it" in a list of tasks is no turn."""
+        return line.box is not None or (line.bullet and self._section().kind is Kind.ACTION)
+
+    def _titled(self, line: Line) -> bool:
+        """ "3. Finance" above a line that is not indented is a title, not the line's beginning."""
+        current = self.current
+        if current is None or not current.bullet or line.indent > 0:
+            return False
+        title = self.text[current.start : current.end]
+        return len(title) < _MAX_TITLE and title[-1].isalnum() and self.text[line.body].isupper()
 
     def _flush(self) -> None:
         if self.current is not None:
@@ -304,8 +317,7 @@ class _Reader:
         self.persists = self.talk or turn.body >= line.end
         if turn.day is not None:
             day = dates.leading_day(turn.day)
-            if day is not None:
-                self.anchor = Anchor(day, stated=True)
+            self.anchor = Anchor(day, stated=day is not None)
         self._begin(line, turn.body)
 
     def _day_line(self, line: Line) -> bool:

@@ -26,6 +26,8 @@ MAX_ENTRY = 600
 # "Bugs: Peter" names a host, not a bug.
 MIN_RISK_WORDS = 3
 MIN_TASK_WORDS = 6
+# A longer label says whose decision it is.
+_LABEL = 20
 
 _EMPTY_ITEM = re.compile(
     r"\W*(?:none(?: (?:yet|so far|known|reported|today|this).*)?|n/?a|tbd|tba|nothing|no|"
@@ -161,7 +163,7 @@ class Entries:
         if not people or people[0].name not in self.text[begin:end].partition(" and ")[0]:
             return
         for person in people:
-            if not is_name(person.name):
+            if not is_name(person.name) and not person.name.istitle():
                 continue
             name = self.roster.resolve(person.name)
             at = self.text.find(person.name, begin, end)
@@ -324,8 +326,8 @@ class Entries:
             owners = named_owner(self.text[start : block.end][:MAX_ENTRY], self.roster)
             actors = tuple((name, ActorRole.OWNER) for name in owners)
         elif category is Category.DECISION and block.spoken and block.speaker:
-            # Of the lines below a turn, scribes write some.
-            own = sentence.start == block.start
+            # Of the lines below a turn, scribes write some; others pass on what a board decided.
+            own = sentence.start == block.start and len(self.text[sentence.start : start]) < _LABEL
             actors = ((block.speaker, ActorRole.OWNER),) if own else ()
         elif category is Category.FEEDBACK and block.spoken and block.speaker:
             actors = ((block.speaker, ActorRole.CONTRIBUTOR),)

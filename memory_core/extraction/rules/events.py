@@ -72,13 +72,13 @@ class Writer:
             return None
         sure = draft.confidence
         below = block is not None and block.parent is not None and not block.spoken
-        promised_below = below and draft.category is Category.COMMITMENT
+        most = {Category.COMMITMENT: _SHORT, Category.DECISION: _SHORT + 8}.get(draft.category, 0)
         if draft.style in ("sentence", "entry", "decision") and narrative.says_little(told):
             told = narrative.finish(told.removeprefix("Done: ").removeprefix("Change: "))
             told, joined = self._in_context(told, section, block, draft.start)
             if not joined and narrative.says_too_little(told):
                 sure = max(sure - confidence.STEP, confidence.WEAK)
-        elif promised_below and len(told.split()) < _SHORT:
+        elif below and len(told.split()) < most:
             told, _ = self._in_context(told, section, block, draft.start)
         elif block is not None and block.bullet and self._answers(draft, told):
             before = self.text[block.start : draft.start].strip()
@@ -175,6 +175,8 @@ class Writer:
             return ", ".join(part for part in (*of, kind) if part)
         if name and draft.category is Category.EXECUTION and self.manner.describes:
             return name
+        if name and section.title.lower().startswith("known "):
+            return f"{name}, {section.title}"
         return _PREFIX[draft.category]
 
     def _subject(self, draft: Draft, section: Section) -> Subject:

@@ -62,7 +62,9 @@ _INJECTION = re.compile(
     r"\byou are (?:now )?(?:an?|the|no longer)\b.{0,30}"
     r"\b(?:ai|assistant|model|llm|bot|agent|chatgpt|gpt|claude)\b|"
     r"\bas an? (?:ai|large language|language) (?:model|assistant)\b|"
-    r"\b(?:ai|llm|language model|assistant|extractor|extraction (?:system|model))s?\b[,:]?"
+    # "AI: Ann to write the report" is an action item.
+    r"\b(?:ai(?!s?\s?[:(])|llm|language model|assistant|extractor|"
+    r"extraction (?:system|model))s?\b[,:]?"
     r".{0,30}\b(?:must|should|shall|please|need to|are to|is to|to)\b.{0,20}"
     r"\b(?:report|record|output|extract|emit|add|write|say|respond|answer|ignore|return|state)\b|"
     r"\byou (?:must|should|will|shall|are to|need to)\b.{0,15}"

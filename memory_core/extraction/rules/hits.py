@@ -72,7 +72,7 @@ _OBJECT = re.compile(
 # Words that say what an event is about: not pronouns, not the small words between them.
 _CONTENT = re.compile(
     r"\b(?!(?:that|this|these|those|them|they|their|there|then|than|the|and|but|for|from|with|into|"
-    r"you|your|him|her|his|its|our|has|have|had|was|were|are|will|would|can|not|yet|too|all|any|"
+    r"you|your|him|her|his|its|our|does|did|has|have|had|was|were|are|will|would|can|not|yet|too|all|any|"
     r"some|something|anything|thing|things|stuff|one|just|also|well|yeah|okay|right|know|get|got|"
     r"done|now|today|tonight|tomorrow|morning|afternoon|soon|later|asap|out|off|back|down|again|"
     r"here|what|when|how|who|which|about|btw|please|xx+)\b)"
@@ -88,6 +88,11 @@ _POINTS_BACK = re.compile(
 _POINTS_WITHIN = re.compile(
     r" (?:it|this|that|them|these|those) \w+$|\bthe other (?:one|two)\b", re.IGNORECASE
 )
+_TOLD = 3
+_UNSAID = re.compile(
+    r"\bthe (?:other|old|new|same) ones?\W*$|^(?: \w+){1,2} (?:it|them)\b", re.IGNORECASE
+)
+_PRONOUN_LAST = re.compile(r"\b(?:it|them|those)\W*$", re.IGNORECASE)
 _EXPLETIVE = re.compile(
     r"\W*(?:it (?:was|has been|is) (?:\w+ly )?(?:decided|agreed|resolved)|"
     r"there (?:is|was|are|were))\b",
@@ -258,7 +263,8 @@ class Hits:
             sure = min(sure, confidence.WEAK if told < 2 else confidence.LIKELY)
         elif points_back:
             sure = min(sure, confidence.LIKELY) if who else sure - confidence.STEP
-        if said.endswith(":"):
+        unsaid = _UNSAID.search(after) or (told < _TOLD and _PRONOUN_LAST.search(after))
+        if said.endswith(":") or (unsaid and not _CONTENT.search(said[: match.start()])):
             sure = min(sure, confidence.LIKELY)
         if who in ("I", "i") and block.speaker is None:
             sure = min(sure, confidence.LIKELY)

@@ -28,7 +28,7 @@ _NUMBERED = re.compile(rf"(?P<label>.+?)\s{{0,2}}{_NUMBER}", re.IGNORECASE)
 _EVENT_PREFIX = re.compile(
     r"(?:(?:[^\w#]|\ufe0f){0,6}(?P<bot>#)?)(?P<label>(?:"
     + "|".join(sorted(map(re.escape, _EVENTS), key=len, reverse=True))
-    + rf")s?)(?:\s{{0,2}}{_NUMBER})?"
+    + rf")s?)(?:\s{{0,2}}{_NUMBER}|(?<=decision) (?:from|by|of) [\w ]{{3,40}}(?=:))?"
     rf"\s{{0,2}}(?:[(\[]\s?(?P<who>{NAME}|{HANDLE}|[a-z][\w\-]{{1,30}})\s?[)\]]|(?P<at>{HANDLE}))?"
     r"\s{0,3}(?:(?P<mark>:|-(?=\s)|\](?=\s))|(?(bot)(?=\s)|(?!)))\s*",
     re.IGNORECASE,

@@ -22,7 +22,7 @@ _OPENER = re.compile(
 _ADDRESSED = re.compile(r"^@?[A-Za-z_][\w\-|^`\[\]]{1,30}[:,]\s+(?=\S)")
 # Emoji, flags and bullets in front of the words.
 _ORNAMENT = re.compile(r"^[^\w\"'“‘(\[#@$€£~+-]+")
-_IMPERATIVE = re.compile(rf"^{words(verbs.IMPERATIVE)}(?= \S)", re.IGNORECASE)
+_IMPERATIVE = re.compile(rf"^{words(verbs.IMPERATIVE)}(?= (?!of )\S)", re.IGNORECASE)
 _TRAILING_MARK = re.compile(r"[\s,;:\-–—|]+$")
 _EMPTY_PARENS = re.compile(r"\s*[(\[]\s*[,;:]?\s*[)\]]")
 _DATE_FIRST = re.compile(r"^\(?(?:\d{4}[-/]\d{1,2}[-/]\d{1,2})\)?\s?[:\-–]?\s+")
@@ -56,7 +56,8 @@ _PLURAL = _table(
     (r"[Ww]e['’]re|[Ww]e are", "the team is"), (r"[Ww]e['’]d", "the team would"),
     (r"[Ww]e have", "the team has"), (r"[Ww]e were", "the team was"),
     (r"[Ww]e do(?:n['’]t| not)", "the team does not"),
-    (r"[Ww]e (need|want|think|like|prefer|see|know|find|expect|use|keep|call)", r"the team \1s"),
+    (r"[Ww]e (need|want|think|like|prefer|see|know|find|expect|use|keep|call|stay)",
+     r"the team \1s"),
     (r"[Ww]e", "the team"), (r"[Oo]urs", "the team's"), (r"[Oo]ur", "the team's"),
     (r"(?<!\w)us", "the team"),
 )  # fmt: skip

@@ -46,7 +46,7 @@ _KINDS = {
 }
 
 _NUMBERING = re.compile(
-    r"(?:[0-9IVXivx]{1,4}(?:\.[0-9]{1,3}){0,4}[.):]|[0-9]{1,4}(?:\.[0-9]{1,3}){1,4}|[A-Z][.)]|§)\s+(?=\S)"
+    r"(?:[0-9IVXivx]{1,4}(?:\.[0-9]{1,3}){0,4}[.):]|[0-9]{1,4}(?:\.[0-9]{1,3}){1,4}|[A-Z][.)]|§)\s+(?=[^\W\d])"
 )
 _FILLER = re.compile(
     r"^(?:key|main|major|our|new|current|summary of|the|list of|top|meeting|project|recent|other|"

@@ -5,6 +5,7 @@ import logging
 import re
 import threading
 from collections.abc import Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ _AT_ONCE_CHARS = 1_000
 # The words that the model knows as a whole: tokens that begin a word.
 _WHOLE_WORD = re.compile("▁([a-z]{3,})")
 _RELATED = 12
+_REMEMBERED_WORDS = 10_000
 
 
 class _Words:
@@ -35,8 +37,10 @@ class _Words:
         vectors = vectors / numpy.linalg.norm(vectors, axis=1, keepdims=True)
         vectors -= vectors.mean(axis=0)
         self._vectors = vectors / numpy.linalg.norm(vectors, axis=1, keepdims=True)
+        # People ask in the same words again and again.
+        self.nearest = lru_cache(maxsize=_REMEMBERED_WORDS)(self._nearest)
 
-    def nearest(self, word: str) -> list[tuple[str, float]]:
+    def _nearest(self, word: str) -> list[tuple[str, float]]:
         number = self._numbers.get(word)
         if number is None:
             return []

@@ -39,11 +39,12 @@ def score(
 ) -> float:
     """`counts`: how often the text has each lexeme; `weights`: of the query's lexemes."""
     damping = K1 * (1 - B + B * length / max(average_length, 1.0))
-    return sum(
-        weight * count * (K1 + 1) / (count + damping)
-        for lexeme, weight in weights.items()
-        if (count := counts.get(lexeme, 0))
-    )
+    total = 0.0
+    for lexeme, count in counts.items():
+        weight = weights.get(lexeme)
+        if weight is not None and count:
+            total += weight * count * (K1 + 1) / (count + damping)
+    return total
 
 
 @cache

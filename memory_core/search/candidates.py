@@ -17,13 +17,13 @@ MOST_WORDS = 16
 # _COMMON are followed: to the chunks in which they are strong, and to those that have all of them.
 _FOLLOWED = 8_000
 _COMMON = 8
-_FOLLOWED_STRONG = 12_000
+_FOLLOWED_STRONG = 10_000
 _FOLLOWED_EVERY = 5_000
 _FOLLOWED_TO_THE_LETTER = 6_000
 # How many chunks are scored: more where many common words leave it open which are the best.
 _SCORED = 500
 _FEW_COMMON = 3
-_SCORED_OF_MANY = 1_200
+_SCORED_OF_MANY = 800
 _SCORED_OF_ONE = 1_000
 # For what a query only excludes, this many of the newest chunks are looked at.
 _LOOKED_AT = 3_000
@@ -120,9 +120,10 @@ async def scores_of(
 ) -> dict[str, float]:
     rows = await session.all(
         "score_chunks",
-        uids=[key["artifact_uid"] for key in keys],
-        revisions=[key["revision_id"] for key in keys],
-        indexes=[key["chunk_index"] for key in keys],
+        # Texts of lines: some thousand values of arrays would be quoted one by one.
+        uids="\n".join(key["artifact_uid"] for key in keys),
+        revisions="\n".join(key["revision_id"] for key in keys),
+        indexes="\n".join(str(key["chunk_index"]) for key in keys),
         lexemes=[quoted(lexeme) for lexeme in lexemes],
         weights=[statistics.weight(lexeme) for lexeme in lexemes],
         average_length=statistics.average_length,

@@ -116,10 +116,11 @@ class Ranking:
 
         def known(item: Candidate) -> list[Window]:
             key = order_of(item.row)
-            return [
-                replace(window, cosine=cosines.get((key, window.start, window.end)))
-                for window in item.windows
-            ]
+            windows = []
+            for window in item.windows:
+                cosine = cosines.get((key, window.start, window.end))
+                windows.append(window if cosine is None else replace(window, cosine=cosine))
+            return windows
 
         candidates = [replace(item, windows=known(item)) for item in self._candidates]
         return Ranking(candidates, self._weights, inside_one=self._inside_one)

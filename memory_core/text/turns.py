@@ -16,11 +16,17 @@ SPEAKER_TURN = regex.compile(
 # Chats with an assistant name the roles, often in small letters or as headings.
 _ROLE = r"(?:\#{1,6}[ ])?(?:\*\*|__)?(?i:user|assistant|human|system|bot|ai|me|you)"
 _START = regex.compile(
-    rf"^(?:{SPEAKER_TURN.pattern}|{_ROLE}(?:{_COLON}|(?:\*\*|__)?[ ]{{0,4}}$))",
-    regex.MULTILINE,
+    rf"{SPEAKER_TURN.pattern}|{_ROLE}(?:{_COLON}|(?:\*\*|__)?[ ]{{0,4}}(?=\n|$))"
 )
 
 
 def turn_starts(text: str) -> list[int]:
     """Where the turns of a text begin; nothing for a text without any."""
-    return [match.start() for match in _START.finditer(text)]
+    starts = []
+    place = 0
+    while True:
+        if _START.match(text, place):
+            starts.append(place)
+        place = text.find("\n", place) + 1
+        if place == 0:
+            return starts

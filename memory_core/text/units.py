@@ -10,7 +10,7 @@ from collections.abc import Collection
 UNIT_CHARS = 300
 # A turn with fewer characters is no unit of its own: "Mm-hmm" says nothing alone.
 LEAST_TURN_CHARS = 60
-_BOUNDARY = re.compile(r"\n+|(?<=[.!?…])[\"'”’)\]]*\s+|(?<=[。！？])")
+_BOUNDARY = re.compile(r"\n+|[.!?…][\"'”’)\]]*(?:\n+|\s+)|[。！？]")
 
 Span = tuple[int, int]
 

@@ -361,7 +361,8 @@ WITH unpacked AS MATERIALIZED (
     SELECT c.chunk_id, c.artifact_uid, c.chunk_index, c.end_char - c.start_char AS length,
            CASE WHEN pg_column_size(c.words) < 1900 THEN c.words
                 ELSE c.words || ''::tsvector END AS words
-    FROM unnest(%(uids)s::text[], %(revisions)s::text[], %(indexes)s::int[])
+    FROM unnest(string_to_array(%(uids)s, E'\n'), string_to_array(%(revisions)s, E'\n'),
+                string_to_array(%(indexes)s, E'\n')::int[])
          AS k (artifact_uid, revision_id, chunk_index)
     CROSS JOIN LATERAL (
         SELECT c.* FROM revision_chunk c

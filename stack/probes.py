@@ -27,7 +27,7 @@ async def chroma(host: str, port: int) -> None:
         async with asyncio.timeout(_TIMEOUT):
             await client.heartbeat()
     finally:
-        client.close()
+        await client.close()
 
 
 async def mcp(url: str) -> None:

@@ -92,7 +92,7 @@ async def _assert_vectors(runtime: Runtime) -> None:
             [wanted] = await runtime.embedder.embed([piece.text])
             collection = generation.name_in_chroma(key.collection, key.tenant_id)
             answer = await runtime.vectors.on(
-                collection, Collection.get, ids=[key.id], include=["embeddings"]
+                collection, "get", ids=[key.id], include=["embeddings"]
             )
             assert answer["embeddings"] == [pytest.approx(wanted, abs=1e-5)]
 

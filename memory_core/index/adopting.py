@@ -7,7 +7,7 @@ the old collections go, and with them the texts. That version knew one tenant.
 from collections.abc import Sequence
 
 from memory_core.embedding import Embedder, Vector
-from memory_core.index.chroma import Collection, NoSuchCollection
+from memory_core.index.chroma import NoSuchCollection
 from memory_core.index.embeddings import Seen
 from memory_core.index.expected import Piece
 from memory_core.index.generation import CollectionName, label_of
@@ -37,7 +37,7 @@ class Legacy:
     async def _read(self, collection: str, wanted: list[str]) -> dict[Seen, Vector]:
         try:
             answer = await self._store.on(
-                collection, Collection.get, ids=wanted, include=["embeddings", "documents"]
+                collection, "get", ids=wanted, include=["embeddings", "documents"]
             )
         except NoSuchCollection:
             return {}

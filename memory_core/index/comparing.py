@@ -15,7 +15,7 @@ from uuid import UUID
 from memory_core.index.chroma import NoSuchCollection
 from memory_core.index.expected import difference
 from memory_core.index.generation import CollectionName, Generation, serving
-from memory_core.index.parts import Parts
+from memory_core.index.store import Parts
 from memory_core.index.writing import holding_index, settle_now
 from memory_core.kernel.database import Session
 from memory_core.kernel.errors import ChromaUnavailable

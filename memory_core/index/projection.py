@@ -9,7 +9,7 @@ from collections.abc import Collection, Sequence
 
 from memory_core.index import filling
 from memory_core.index.comparing import repair
-from memory_core.index.parts import Parts
+from memory_core.index.store import Parts
 from memory_core.index.writing import drop_tenant, settle
 from memory_core.kernel.errors import MemoryFault
 from memory_core.log.change import Change, ChangeType
@@ -24,18 +24,10 @@ LOOK_AGAIN_SECONDS = 60.0
 
 class IndexProjection:
     name = NAME
-    types: Collection[str] | None = (
-        ChangeType.ARTIFACT_CREATED,
-        ChangeType.ARTIFACT_REVISED,
-        ChangeType.ARTIFACT_RESTORED,
-        ChangeType.ARTIFACT_RELABELLED,
-        ChangeType.ARTIFACT_REPAIRED,
-        ChangeType.ARTIFACT_DELETED,
-        ChangeType.ARTIFACT_EXPIRED,
-        ChangeType.EVENTS_REPLACED,
-        ChangeType.MEMORY_STORED,
-        ChangeType.MEMORY_DELETED,
-        ChangeType.TENANT_DELETED,
+    types: Collection[str] | None = tuple(
+        kind
+        for kind in ChangeType
+        if kind.startswith(("artifact.", "events.", "memory.")) or kind == ChangeType.TENANT_DELETED
     )
     batch = 200
 

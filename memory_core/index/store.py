@@ -5,22 +5,16 @@ kept there: ids, vectors, a hash, and what searches filter by.
 """
 
 import asyncio
+import base64
 import contextlib
 import re
 import time
-from collections.abc import (
-    AsyncIterator,
-    Awaitable,
-    Callable,
-    Iterable,
-    Iterator,
-    Mapping,
-    Sequence,
-)
+from array import array
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from operator import itemgetter
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Any, Protocol
 
 from memory_core.embedding import Embedder, Vector
 from memory_core.index.chroma import (
@@ -36,8 +30,6 @@ from memory_core.kernel.database import Database
 from memory_core.kernel.errors import ChromaUnavailable, EmbeddingMismatch, ForeignCollection
 from memory_core.kernel.principal import Principal
 
-T = TypeVar("T")
-P = ParamSpec("P")
 Marks = Mapping[str, str | int | float | bool]
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _UPSERT_BATCH = 1000
@@ -98,7 +90,7 @@ class VectorStore:
             await self._client.heartbeat()
 
     async def close(self) -> None:
-        self._client.close()
+        await self._client.close()
 
     # What searches ask, of the collections of the principal's tenant in the generation that serves.
 
@@ -106,7 +98,7 @@ class VectorStore:
         """Of a memory that nothing was stored in yet: none."""
         async with self._database.session() as session:
             found = await session.row(_Serving, "serving_collections")
-        return await self._ask(name, Collection.count) if found and found.is_made else 0
+        return int(await self._ask(name, "count")) if found and found.is_made else 0
 
     async def query(
         self,
@@ -121,27 +113,30 @@ class VectorStore:
         serving = await self._serves()
         if not serving.is_made:
             return []
-        hits = await self._nearest(name, vector, limit, where)
         if serving.sees_all:
-            return hits
-        seen = await self._seen(hits)
-        asked = limit
-        for more in (max(limit, _NEAREST), None, max(limit, _MOST)):
-            if len(seen) >= limit or len(hits) < asked:
+            return await self._nearest(name, vector, limit, where)
+        seen: list[Hit] = []
+        for number in dict.fromkeys((limit, max(limit, _NEAREST), max(limit, _MOST))):
+            hits = await self._nearest(name, vector, number, where)
+            seen = await self._seen(hits)
+            if len(seen) >= limit or len(hits) < number:
                 break
-            if more is None:
+            if _NEAREST <= number < _MOST:
                 named = await self._of_all_seen(name, vector, limit, where)
                 if named is not None:
                     return named
-            elif more > asked:
-                asked, hits = more, await self._nearest(name, vector, more, where)
-                seen = await self._seen(hits)
         return seen[:limit]
 
     async def _nearest(
-        self, name: CollectionName, vector: Vector, limit: int, where: dict[str, Any] | None
+        self,
+        name: CollectionName,
+        vector: Vector,
+        limit: int,
+        where: dict[str, Any] | None,
+        ids: Sequence[str] | None = None,
     ) -> list[Hit]:
-        answer = await self._ask(name, Collection.query, vector, limit, where)
+        asked = {"query_embeddings": [vector], "n_results": limit, "include": ["distances"]}
+        answer = await self._ask(name, "query", **asked, where=where, ids=ids)
         return _nearest_first(zip(answer["ids"][0], answer["distances"][0], strict=True))
 
     async def _seen(self, hits: Sequence[Hit]) -> list[Hit]:
@@ -175,12 +170,13 @@ class VectorStore:
         where: dict[str, Any] | None = None,
     ) -> list[Hit] | None:
         """The nearest of these entries, the quicker the more they are; None if some are missing."""
-        if not ids:
-            return []
-        answer = await self._ask(name, _among, vector, limit, ids, where)
-        if answer is None:
-            return None
-        return _nearest_first(zip(answer["ids"][0], answer["distances"][0], strict=True))
+        try:
+            return await self._nearest(name, vector, limit, where, ids) if ids else []
+        except ChromaUnavailable as fault:
+            # Chroma refuses ids of which one is not there.
+            if type(fault.__cause__) is ChromaRefusal:
+                return None
+            raise
 
     @property
     def comparable(self) -> int:
@@ -197,7 +193,7 @@ class VectorStore:
         """Stored vectors of those ids that are there."""
         found: dict[str, Vector] = {}
         for batch in self._batches(ids):
-            answer = await self._ask(name, Collection.get, ids=batch, include=["embeddings"])
+            answer = await self._ask(name, "get", ids=batch, include=["embeddings"])
             found |= zip(answer["ids"], answer["embeddings"], strict=True)
         return found
 
@@ -227,64 +223,52 @@ class VectorStore:
             batch = entries[start : start + _UPSERT_BATCH]
             await self.on(
                 collection,
-                Collection.upsert,
-                [entry.id for entry in batch],
-                [entry.vector for entry in batch],
-                [{"hash": entry.hash, **entry.marks} for entry in batch],
+                "upsert",
+                ids=[entry.id for entry in batch],
+                embeddings=[_packed(entry.vector) for entry in batch],
+                metadatas=[{"hash": entry.hash, **entry.marks} for entry in batch],
             )
 
     async def delete(self, collection: str, ids: Sequence[str]) -> None:
         """Ids that are not there are no error."""
         for start in range(0, len(ids), _UPSERT_BATCH):
-            await self.on(collection, Collection.delete, ids[start : start + _UPSERT_BATCH])
+            await self.on(collection, "delete", ids=ids[start : start + _UPSERT_BATCH])
 
     async def size(self, collection: str) -> int:
-        return await self.on(collection, Collection.count)
+        return int(await self.on(collection, "count"))
 
     async def hashes(self, collection: str, **which: Any) -> dict[str, str | None]:
         """By id: of those `ids` that are there, or from `offset` on `limit` of them, in the order
         in which they came."""
-        answer = await self.on(collection, Collection.get, include=["metadatas"], **which)
+        answer = await self.on(collection, "get", include=["metadatas"], **which)
         told = zip(answer["ids"], answer["metadatas"], strict=True)
         return {id_: (metadata or {}).get("hash") for id_, metadata in told}
 
-    async def on(
-        self,
-        collection: str,
-        call: Callable[Concatenate[Collection, P], Awaitable[T]],
-        *arguments: P.args,
-        **named: P.kwargs,
-    ) -> T:
+    async def on(self, collection: str, action: str, **body: Any) -> Any:
         """Call a collection by its name in Chroma. Raises NoSuchCollection when there is none."""
         async with self._faults():
             if collection in self._collections:
                 try:
-                    return await call(self._collections[collection], *arguments, **named)
+                    return await self._collections[collection].call(action, **body)
                 except NoSuchCollection:
                     del self._collections[collection]
             found = await self._client.find(collection)
             if not is_labelled(found.metadata):
                 raise _foreign(collection)
             self._collections[collection] = found
-            return await call(found, *arguments, **named)
+            return await found.call(action, **body)
 
-    async def _ask(
-        self,
-        name: CollectionName,
-        call: Callable[Concatenate[Collection, P], Awaitable[T]],
-        *arguments: P.args,
-        **named: P.kwargs,
-    ) -> T:
+    async def _ask(self, name: CollectionName, action: str, **body: Any) -> Any:
         """Of the generation that serves; of the next one, if another has taken its place."""
         if time.monotonic() < self._shunned_until:
             raise _unavailable(TimeoutError("no answer a moment ago"))
         try:
             async with asyncio.timeout(ANSWER_SECONDS):
                 try:
-                    return await self.on(await self._own(name), call, *arguments, **named)
+                    return await self.on(await self._own(name), action, **body)
                 except NoSuchCollection:
                     self._serving.clear()
-                    return await self.on(await self._own(name), call, *arguments, **named)
+                    return await self.on(await self._own(name), action, **body)
         except TimeoutError as error:
             self._shunned_until = time.monotonic() + _SHUN_SECONDS
             raise _unavailable(error) from error
@@ -323,6 +307,8 @@ class VectorStore:
                 yield
         except NoSuchCollection:
             raise
+        except ChromaRefusal as error:
+            raise _unavailable(error) from error
         except (ChromaFault, TimeoutError, ValueError) as error:
             self._collections.clear()
             raise _unavailable(error) from error
@@ -363,20 +349,9 @@ def is_labelled(metadata: Mapping[str, Any] | None) -> bool:
     return metadata is not None and {"provider", "model", "dimension"} <= metadata.keys()
 
 
-async def _among(
-    collection: Collection,
-    vector: Vector,
-    limit: int,
-    ids: Sequence[str],
-    where: dict[str, Any] | None,
-) -> dict[str, Any] | None:
-    """Chroma refuses ids of which one is not there."""
-    try:
-        return await collection.query(vector, limit, where, ids=ids)
-    except NoSuchCollection:
-        raise
-    except ChromaRefusal:
-        return None
+def _packed(vector: Vector) -> str:
+    """Little-endian 32-bit floats in base64: a quarter of the size of decimal figures."""
+    return base64.b64encode(array("f", vector).tobytes()).decode()
 
 
 def _nearest_first(found: Iterable[tuple[str, float]]) -> list[Hit]:
@@ -394,3 +369,14 @@ def _distances(vector: Vector, vectors: Sequence[Vector]) -> list[float]:
     lengths = np.linalg.norm(others, axis=1) * np.linalg.norm(asked)
     distances: list[float] = (1.0 - others @ asked / np.maximum(lengths, _SHORTEST)).tolist()
     return distances
+
+
+class Parts(Protocol):
+    """What the index works with. A `Runtime` is one."""
+
+    @property
+    def database(self) -> Database: ...
+    @property
+    def vectors(self) -> VectorStore: ...
+    @property
+    def embedder(self) -> Embedder: ...

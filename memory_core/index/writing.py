@@ -9,22 +9,21 @@ import asyncio
 import logging
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import asynccontextmanager
 from dataclasses import replace
-from typing import Protocol
+from typing import Any
 from uuid import UUID
 
-from memory_core.embedding import Vector
 from memory_core.index import generation as generations
 from memory_core.index.adopting import Legacy
 from memory_core.index.chroma import NoSuchCollection
 from memory_core.index.embeddings import Embeddings
-from memory_core.index.expected import Key, Piece, difference, pieces
+from memory_core.index.expected import Key, difference, pieces
 from memory_core.index.generation import Generation
-from memory_core.index.parts import Parts
-from memory_core.index.store import Entry, refuse_other_model
+from memory_core.index.store import Entry, Parts, refuse_other_model
 from memory_core.kernel.database import Session
 from memory_core.kernel.principal import DEFAULT_TENANT
+from memory_core.log.projection import Commit
 
 log = logging.getLogger(__name__)
 
@@ -32,10 +31,6 @@ log = logging.getLogger(__name__)
 # still be at its last request, which could undo what is written before it is done. Chroma knows no
 # conditional writes, so there is no fence: it is waited for, and looked at again later.
 GRACE_SECONDS = 2.0
-
-
-class Commit(Protocol):
-    def __call__(self) -> AbstractAsyncContextManager[Session]: ...
 
 
 @asynccontextmanager
@@ -149,45 +144,32 @@ async def _write(
     runtime: Parts, session: Session, generation: Generation, fresh: dict[str, Key]
 ) -> list[Key]:
     """Those that were written, with the hashes of the texts that were read for them."""
+    import numpy as np
+
     embeddings = Embeddings(runtime.database, runtime.embedder)
     legacy = Legacy(runtime.vectors, runtime.embedder) if generation.adopts else None
-    means: dict[str, _Mean] = defaultdict(_Mean)
+    sums: dict[str, tuple[int, Any]] = {}
     written: list[Key] = []
     async for page in pieces(session, list(fresh.values())):
         known = await legacy.vectors(page) if legacy else {}
         vectors = await embeddings.of(page, known)
-        made = {}
+        made: dict[Key, Entry] = {}
         for piece, vector in zip(page, vectors, strict=True):
             if piece.id in fresh:
                 key = replace(fresh[piece.id], hash=piece.hash)
                 made[key] = Entry(key.id, vector, piece.hash, piece.marks)
-            if piece.document in fresh and (mean := means[piece.document]).adds(piece, vector):
+            if piece.document in fresh:  # whose vector is the middle of those of its parts
                 key = fresh[piece.document]
-                made[key] = Entry(key.id, mean.vector, key.hash or "", {})
+                parts, total = sums.pop(key.id, (0, 0.0))
+                sums[key.id] = parts + 1, total + np.asarray(vector)
+                if parts + 1 == piece.parts:
+                    middle = (sums.pop(key.id)[1] / piece.parts).tolist()
+                    made[key] = Entry(key.id, middle, key.hash or "", {})
         for place, keys in _by_place(made).items():
             collection = generation.name_in_chroma(*place)
             await runtime.vectors.upsert(collection, [made[key] for key in keys])
         written += made
     return written
-
-
-class _Mean:
-    """The middle of the vectors of a document's parts, which come one after the other."""
-
-    def __init__(self) -> None:
-        self._sum: Vector = []
-        self._parts = 0
-
-    def adds(self, piece: Piece, vector: Vector) -> bool:
-        """True with the last part."""
-        before = self._sum or [0.0] * len(vector)
-        self._sum = [a + b for a, b in zip(before, vector, strict=True)]
-        self._parts += 1
-        return self._parts == piece.parts
-
-    @property
-    def vector(self) -> Vector:
-        return [value / self._parts for value in self._sum]
 
 
 def _by_place(keys: Iterable[Key]) -> dict[tuple[str, UUID], list[Key]]:

@@ -130,15 +130,14 @@ async def test_what_some_thousands_leave_is_named(
 def watched_filters(monkeypatch: pytest.MonkeyPatch) -> list[object]:
     """What Chroma is asked to filter by."""
     wheres: list[object] = []
-    really = Collection.query
+    really = Collection.call
 
-    async def watched(
-        self: Collection, vector: Any, limit: int, where: Any = None, **more: Any
-    ) -> Any:
-        wheres.append(where)
-        return await really(self, vector, limit, where, **more)
+    async def watched(self: Collection, action: str, **body: Any) -> Any:
+        if action == "query":
+            wheres.append(body["where"])
+        return await really(self, action, **body)
 
-    monkeypatch.setattr(Collection, "query", watched)
+    monkeypatch.setattr(Collection, "call", watched)
     return wheres
 
 

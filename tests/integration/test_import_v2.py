@@ -24,7 +24,7 @@ from memory_core.importing.v2 import conversion
 from memory_core.importing.v2.run import Report, import_v2
 from memory_core.importing.v2.source import COLLECTIONS, Record
 from memory_core.index import filling
-from memory_core.index.chroma import ChromaClient, Collection
+from memory_core.index.chroma import ChromaClient
 from memory_core.index.generation import CollectionName
 from memory_core.kernel import ids, tls
 from memory_core.kernel.errors import ChromaUnavailable, ForeignCollection, InvalidInput
@@ -97,16 +97,16 @@ async def fill(address: str, content: dict[str, list[Record]]) -> None:
             [[0.1 * len(record.text), 1.0, 0.0] for record in records],
             [record.metadata for record in records],
         )
-    client.close()
+    await client.close()
 
 
 async def contents(address: str) -> dict[str, dict[str, Any]]:
     client = ChromaClient(address, 0)
     found = {
-        name: await collection.get(include=["documents", "metadatas", "embeddings"])
+        name: await collection.call("get", include=["documents", "metadatas", "embeddings"])
         for name, collection in (await client.existing()).items()
     }
-    client.close()
+    await client.close()
     return found
 
 
@@ -184,7 +184,7 @@ async def test_nothing_is_written_to_or_dropped_from_the_chroma_of_version_2(
         assert {name: after[name] for name in COLLECTIONS} == before
         assert await indexed_ids(over_v2, CollectionName.ARTIFACTS) == {stored.artifact_id}
         with pytest.raises(ForeignCollection, match="from-v2"):
-            await over_v2.vectors.on("memory", Collection.delete, ["mem_1"])
+            await over_v2.vectors.on("memory", "delete", ids=["mem_1"])
     finally:
         await index_host.stop()
 

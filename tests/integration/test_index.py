@@ -11,7 +11,7 @@ from mcp import Client
 
 from mcp_server.server import build_server
 from memory_core.index import comparing, filling
-from memory_core.index.chroma import ChromaClient, Collection
+from memory_core.index.chroma import ChromaClient
 from memory_core.index.expected import Key, pieces
 from memory_core.index.generation import CollectionName, Generation
 from memory_core.index.projection import IndexProjection
@@ -71,7 +71,7 @@ async def test_chroma_holds_no_text(tools: ToolClient, garden: Garden, runtime: 
     generation = await serving(runtime)
     for name in CollectionName:
         answer = await runtime.vectors.on(
-            generation.name_in_chroma(name), Collection.get, include=["documents", "metadatas"]
+            generation.name_in_chroma(name), "get", include=["documents", "metadatas"]
         )
         assert answer["ids"]
         assert token not in json.dumps(answer)
@@ -397,7 +397,7 @@ async def test_vectors_of_an_older_version_are_taken_over_without_their_texts(
     try:
         await older_collections(other, client, label, stored, memory)
         foreign = await client.make("events_old", {"made_by": "another product"})
-        await foreign.upsert(["x"], [[0.5] * 64], [{"kind": "x"}])
+        await foreign.call("upsert", ids=["x"], embeddings=[[0.5] * 64], metadatas=[{"kind": "x"}])
         await other.vectors.drop((await serving(other)).names_of(DEFAULT_TENANT))
         sql.execute("DELETE FROM embedding_cache; DELETE FROM index_generation")
         asked = len(embedded(provider))
@@ -413,7 +413,7 @@ async def test_vectors_of_an_older_version_are_taken_over_without_their_texts(
         assert "events_old" in names, "what is not ours is left alone"
     finally:
         await client.drop("events_old")
-        client.close()
+        await client.close()
         await other.close()
 
 

@@ -329,8 +329,8 @@ async def plant_shared_index(dsn: str, services: Settings) -> None:
         if name is CollectionName.MEMORY:
             vectors = [embed(text, DIMENSION) for text in TEXTS.values()]
             hashes = [{"hash": f"{sha256(text)}/fact/1"} for text in TEXTS.values()]
-            await made.upsert(list(TEXTS), vectors, hashes)
-    client.close()
+            await made.call("upsert", ids=list(TEXTS), embeddings=vectors, metadatas=hashes)
+    await client.close()
 
 
 async def rebuilt(dsn: str) -> None:

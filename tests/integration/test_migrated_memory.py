@@ -55,7 +55,7 @@ async def old(own_database: str, services: Settings, provider: ScriptedProvider)
         texts = dict(zip(stored["ids"], stored["documents"], strict=True))
         vectors = [embed(text, DIMENSION) for text in texts.values()]
         await upsert_texts(collection, texts, vectors, stored["metadatas"])
-    client.close()
+    await client.close()
     own = {"events_db_dsn": SecretStr(own_database), "embedder": "openai"}
     return with_openai(services, provider, **own)
 
@@ -109,7 +109,7 @@ async def collections(settings: Settings) -> set[str]:
     try:
         return set(await client.labels())
     finally:
-        client.close()
+        await client.close()
 
 
 async def test_one_start_brings_everything_over_and_embeds_nothing_again(

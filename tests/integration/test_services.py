@@ -284,9 +284,13 @@ class TestPrivateChroma:
                 for number in range(40):
                     ids = [f"{number}-{n}" for n in range(count)]
                     about = [{"n": "x" * 2_000}] * count
-                    group.create_task(collection.upsert(ids, [vector] * count, about))
-            stored = await collection.count()
-            client.close()
+                    group.create_task(
+                        collection.call(
+                            "upsert", ids=ids, embeddings=[vector] * count, metadatas=about
+                        )
+                    )
+            stored = await collection.call("count")
+            await client.close()
             return stored
 
         with connected(alone) as resolved:

@@ -37,7 +37,7 @@ class Source:
         self._collections = collections
 
     async def count(self, name: str) -> int:
-        return await self._collections[name].count() if name in self._collections else 0
+        return int(await self._collections[name].call("count")) if name in self._collections else 0
 
     async def records(self, name: str, *, texts: bool = True) -> AsyncIterator[Record]:
         """All of a collection, in pages; nothing of one that is not there."""
@@ -59,7 +59,7 @@ class Source:
 
     async def _page(self, collection: Collection, texts: bool, **which: Any) -> list[Record]:
         try:
-            found = await collection.get(**which, include=_WHOLE if texts else _LABELS)
+            found = await collection.call("get", **which, include=_WHOLE if texts else _LABELS)
         except ChromaFault as error:
             raise ChromaUnavailable(
                 f"Version 2's Chroma stopped answering: {error}. What was read is imported; run "
@@ -108,7 +108,7 @@ async def _connected(address: str) -> AsyncIterator[Source]:
     try:
         yield Source(found)
     finally:
-        client.close()
+        await client.close()
 
 
 def _refuse_no_chroma(directory: Path, data_dir: Path) -> None:

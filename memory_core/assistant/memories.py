@@ -3,7 +3,6 @@
 import logging
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import datetime
 from enum import StrEnum
 from typing import Any, Literal
 
@@ -17,8 +16,9 @@ from memory_core.runtime import Runtime
 from memory_core.search.bm25 import Statistics
 from memory_core.search.fusion import ranking
 from memory_core.search.lexemes import lexemes_of
+from memory_core.search.passage import MemoryRecord, ShortText, WordMatches
 from memory_core.search.query_text import understand
-from memory_core.search.scored_texts import ShortText, best_first
+from memory_core.search.scored_texts import best_first
 from memory_core.search.word_statistics import statistics_of
 from memory_core.text.scripts import in_pairs
 
@@ -36,25 +36,6 @@ class MemoryType(StrEnum):
     FACT = "fact"
     PROJECT = "project"
     DECISION = "decision"
-
-
-@dataclass(frozen=True, slots=True)
-class Memory:
-    memory_id: str
-    type: str
-    content: str
-    confidence: float
-    conversation_id: str | None
-    created_at: datetime
-    updated_at: datetime
-
-
-@dataclass(frozen=True, slots=True)
-class WordMatches:
-    """A memory, and how many words of a query it has."""
-
-    memory_id: str
-    found: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +86,7 @@ async def search(
     limit: int,
     min_confidence: float,
     memory_type: MemoryType | None,
-) -> list[tuple[Memory, float]]:
+) -> list[tuple[MemoryRecord, float]]:
     """Memories by words and meaning, best first; each with its similarity (the cosine; 1 is the
     same). Where Chroma has none, or is away, that is the share of the query's words it has."""
     by_words, statistics = await _by_words(runtime, query)
@@ -117,7 +98,9 @@ async def search(
         log.warning("memories are searched by words alone: %s", fault.message)
         cosines = {}
     async with runtime.database.session() as session:
-        rows = await session.rows(Memory, "memories_by_id", ids=[*by_words, *cosines], letters=None)
+        rows = await session.rows(
+            MemoryRecord, "memories_by_id", ids=[*by_words, *cosines], letters=None
+        )
     by_id = {row.memory_id: row for row in rows if _passes(row, min_confidence, memory_type)}
     if runtime.settings.ranking == "rrf":
         nearest = sorted(cosines, key=lambda key: -cosines[key])
@@ -166,18 +149,20 @@ async def _by_words(runtime: Runtime, query: str) -> tuple[dict[str, float], Sta
     return {row.memory_id: row.found / len(words) for row in rows}, statistics
 
 
-def _passes(memory: Memory, min_confidence: float, memory_type: MemoryType | None) -> bool:
+def _passes(memory: MemoryRecord, min_confidence: float, memory_type: MemoryType | None) -> bool:
     """Postgres has the last word: the index may be a moment behind."""
     return memory.confidence >= min_confidence and memory_type in (None, memory.type)
 
 
 async def list_newest(
     runtime: Runtime, *, memory_type: MemoryType | None, limit: int, offset: int
-) -> tuple[list[Memory], int]:
+) -> tuple[list[MemoryRecord], int]:
     """A page, and how many there are in all."""
     async with runtime.database.session() as session:
         wanted = memory_type.value if memory_type else None
-        page = await session.rows(Memory, "list_memories", type=wanted, limit=limit, offset=offset)
+        page = await session.rows(
+            MemoryRecord, "list_memories", type=wanted, limit=limit, offset=offset
+        )
         total = await session.value(int, "count_memories", type=wanted)
     return page, total
 

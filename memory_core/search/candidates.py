@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from memory_core.kernel.database import Row, Session
+from memory_core.kernel.database import Session
 from memory_core.search import bm25
 from memory_core.search.bm25 import Statistics
 from memory_core.search.lexemes import quoted
@@ -27,6 +27,21 @@ _SCORED_OF_MANY = 800
 _SCORED_OF_ONE = 1_000
 # For what a query only excludes, this many of the newest chunks are looked at.
 _LOOKED_AT = 3_000
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkKey:
+    artifact_uid: str
+    revision_id: str
+    chunk_index: int
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkScore:
+    chunk_id: str
+    artifact_uid: str
+    chunk_index: int
+    score: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,19 +71,21 @@ class Candidates:
 
     async def _without(self) -> dict[str, float]:
         """A query that only excludes has no words to score by: the newest come first."""
-        rows = await self.session.all(
+        ids = await self.session.values(
+            str,
             "newest_chunks_without",
             words=self.asked.words,
             last=_LOOKED_AT,
             limit=self.limit,
             **self.filters.for_sql(),
         )
-        return {row["chunk_id"]: 1.0 / rank for rank, row in enumerate(rows, start=1)}
+        return {id_: 1.0 / rank for rank, id_ in enumerate(ids, start=1)}
 
-    async def _keys(self, rarest: list[str]) -> list[Row]:
+    async def _keys(self, rarest: list[str]) -> list[ChunkKey]:
         filters = self.filters.for_sql()
         if self.asked.to_the_letter:
-            return await self.session.all(
+            return await self.session.rows(
+                ChunkKey,
                 "chunks_to_the_letter",
                 words=_has_all(self.asked.words),
                 letters=self.asked.words,
@@ -77,22 +94,25 @@ class Candidates:
                 **filters,
             )
         if self.filters.artifact_uid is not None:
-            rows = await self.session.all("chunks_of_document", limit=_SCORED_OF_ONE + 1, **filters)
-            if len(rows) <= _SCORED_OF_ONE:
-                return rows
+            keys = await self.session.rows(
+                ChunkKey, "chunks_of_document", limit=_SCORED_OF_ONE + 1, **filters
+            )
+            if len(keys) <= _SCORED_OF_ONE:
+                return keys
         return await promising_chunks(self.session, rarest, self.statistics, self.filters)
 
 
 async def promising_chunks(
     session: Session, rarest: Sequence[str], statistics: Statistics, filters: Filters
-) -> list[Row]:
+) -> list[ChunkKey]:
     """The chunks of the rarest words; where these are few, of the common ones too."""
     rare = _rare(rarest, statistics)
     expected = sum(statistics.frequencies.get(lexeme, 0.0) for lexeme in rare)
     common = list(rarest[len(rare) :][:_COMMON])
     # Where rare words lead to few chunks, all of these are scored.
     strong = [*(rare if expected > _SCORED else ()), *common]
-    return await session.all(
+    return await session.rows(
+        ChunkKey,
         "chunk_candidates",
         rare=[quoted(lexeme) for lexeme in rare],
         rare_weights=[statistics.weight(lexeme) for lexeme in rare],
@@ -111,19 +131,20 @@ async def promising_chunks(
 
 async def scores_of(
     session: Session,
-    keys: list[Row],
+    keys: list[ChunkKey],
     lexemes: Sequence[str],
     statistics: Statistics,
     *,
     limit: int = _SCORED_OF_ONE,
     length_weight: float = bm25.B,
 ) -> dict[str, float]:
-    rows = await session.all(
+    scored = await session.rows(
+        ChunkScore,
         "score_chunks",
         # Texts of lines: some thousand values of arrays would be quoted one by one.
-        uids="\n".join(key["artifact_uid"] for key in keys),
-        revisions="\n".join(key["revision_id"] for key in keys),
-        indexes="\n".join(str(key["chunk_index"]) for key in keys),
+        uids="\n".join(key.artifact_uid for key in keys),
+        revisions="\n".join(key.revision_id for key in keys),
+        indexes="\n".join(str(key.chunk_index) for key in keys),
         lexemes=[quoted(lexeme) for lexeme in lexemes],
         weights=[statistics.weight(lexeme) for lexeme in lexemes],
         average_length=statistics.average_length,
@@ -132,7 +153,7 @@ async def scores_of(
         b=length_weight,
         limit=limit,
     )
-    return {row["chunk_id"]: row["score"] for row in rows}
+    return {chunk.chunk_id: chunk.score for chunk in scored}
 
 
 def _rare(rarest: Sequence[str], statistics: Statistics) -> list[str]:

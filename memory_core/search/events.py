@@ -26,8 +26,10 @@ from memory_core.search.event_meaning import Meaning, Meant
 from memory_core.search.fusion import ranking
 from memory_core.search.lexemes import lexemes_of, quoted
 from memory_core.search.names import Person, Resolution, resolve_name
+from memory_core.search.passage import ShortText
 from memory_core.search.query_text import Asked, understand
-from memory_core.search.scored_texts import ShortText, best_first
+from memory_core.search.scored_texts import best_first
+from memory_core.search.word_statistics import WordCount
 
 log = logging.getLogger(__name__)
 
@@ -89,12 +91,6 @@ async def search_events(
 
 
 @dataclass(frozen=True, slots=True)
-class _Counted:
-    word: str
-    found: float
-
-
-@dataclass(frozen=True, slots=True)
 class _Question:
     query: str
     asked: Asked
@@ -137,7 +133,7 @@ async def _statistics(session: Session, lexemes: list[str], superseded: bool) ->
     the planner knows."""
     by_query = {quoted(lexeme): lexeme for lexeme in lexemes}
     counted = await session.rows(
-        _Counted, "count_words_of_events", words=list(by_query), include_superseded=superseded
+        WordCount, "count_words_of_events", words=list(by_query), include_superseded=superseded
     )
     every = await session.value(int, "number_of_events")
     # The planner knows nothing of events that were stored a moment ago.

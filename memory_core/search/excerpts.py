@@ -3,8 +3,8 @@
 from bisect import bisect_left, bisect_right
 from dataclasses import replace
 
-from memory_core.search.passage import Passage, passage_of
-from memory_core.search.ranking import Found
+from memory_core.search.passage import MemoryRecord, Passage, ShortText, passage_of
+from memory_core.search.ranking import FoundWindow
 from memory_core.search.windows import WINDOW_CHARS, Window
 from memory_core.text.turns import turn_starts
 from memory_core.text.units import Span, units
@@ -41,7 +41,7 @@ class _Shown:
         self._spans.setdefault(uid, []).append((start, end))
 
 
-def excerpts(ranked: list[Found], limit: int) -> list[Passage]:
+def excerpts(ranked: list[FoundWindow], limit: int) -> list[Passage]:
     """The last of them is the best memory that has words of the query, where none is among them: a
     long document with the same words in many places would hide all memories."""
     shown = _Shown()
@@ -53,17 +53,19 @@ def excerpts(ranked: list[Found], limit: int) -> list[Passage]:
             passages.append(passage)
     if any(passage.kind == "memory" for passage in passages):
         return passages
-    memories = (found for found in ranked if "memory_id" in found.row and found.window.words > 0)
+    memories = (
+        found for found in ranked if isinstance(found.row, MemoryRecord) and found.window.words > 0
+    )
     if (best := next(memories, None)) is None or (memory := _excerpt(best, shown)) is None:
         return passages
     return [*passages[: limit - 1], memory]
 
 
-def whole_chunks(ranked: list[Found]) -> list[Passage]:
+def whole_chunks(ranked: list[FoundWindow]) -> list[Passage]:
     shown = _Shown()
     passages = []
     for found in ranked:
-        whole = passage_of(found.row, found.score, found.sources)
+        whole = _whole(found)
         if whole.start_char is None or whole.artifact_uid is None or whole.end_char is None:
             passages.append(whole)
             continue
@@ -75,9 +77,14 @@ def whole_chunks(ranked: list[Found]) -> list[Passage]:
     return passages
 
 
-def _excerpt(found: Found, shown: _Shown) -> Passage | None:
+def _whole(found: FoundWindow) -> Passage:
+    assert not isinstance(found.row, ShortText), "events are shown by themselves"
+    return passage_of(found.row, found.score, found.sources)
+
+
+def _excerpt(found: FoundWindow, shown: _Shown) -> Passage | None:
     """The window, with what stands around it as far as there is room; None if it is shown."""
-    whole = passage_of(found.row, found.score, found.sources)
+    whole = _whole(found)
     window = found.window
     if whole.start_char is None or whole.artifact_uid is None:
         return _cut(whole, window.start, window.end, window)

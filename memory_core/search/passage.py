@@ -4,10 +4,87 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal
 
-from memory_core.kernel.database import Row
 from memory_core.text.nul import from_storable
 
 Kind = Literal["artifact", "chunk", "memory"]
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkText:
+    """A chunk with its text and what its document says of itself."""
+
+    chunk_id: str
+    artifact_uid: str
+    revision_id: str
+    start_char: int
+    end_char: int
+    artifact_id: str
+    is_chunked: bool
+    title: str | None
+    artifact_type: str
+    source_system: str
+    source_ts: datetime | None
+    text: str
+    nul_positions: list[int]
+
+    @property
+    def key(self) -> str:
+        return self.chunk_id
+
+
+@dataclass(frozen=True, slots=True)
+class FoundChunk(ChunkText):
+    is_opening: bool  # the first of its document
+    chunk_count: int  # of its document
+
+
+@dataclass(frozen=True, slots=True)
+class NeighborChunk(ChunkText):
+    of_chunk: str  # the chunk that it stands before or after
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryRecord:
+    memory_id: str
+    type: str
+    content: str
+    confidence: float
+    conversation_id: str | None
+    created_at: datetime
+    updated_at: datetime
+
+    @property
+    def key(self) -> str:
+        return self.memory_id
+
+    @property
+    def text(self) -> str:
+        return self.content
+
+    @property
+    def title(self) -> None:
+        """It has none."""
+
+
+@dataclass(frozen=True, slots=True)
+class WordMatches:
+    """A memory, and how many words of a query it has."""
+
+    memory_id: str
+    found: int
+
+
+@dataclass(frozen=True, slots=True)
+class ShortText:
+    """An event or a memory, as it is ranked."""
+
+    text_id: str
+    title: str
+    text: str
+
+    @property
+    def key(self) -> str:
+        return self.text_id
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,32 +110,32 @@ class Passage:
     neighbors: list["Passage"] = field(default_factory=list)
 
 
-def passage_of(row: Row, score: float, sources: tuple[str, ...]) -> Passage:
-    """Of a row of `passages_by_id` or `memories_by_id`: the whole chunk or memory."""
-    if "memory_id" in row:
+def passage_of(row: ChunkText | MemoryRecord, score: float, sources: tuple[str, ...]) -> Passage:
+    """The whole chunk or memory."""
+    if isinstance(row, MemoryRecord):
         return Passage(
             kind="memory",
             score=score,
             sources=sources,
-            text=row["content"],
-            memory_id=row["memory_id"],
-            memory_type=row["type"],
+            text=row.content,
+            memory_id=row.memory_id,
+            memory_type=row.type,
         )
-    start, end = row["start_char"], row["end_char"]
-    nuls = [at - start for at in row["nul_positions"] if start <= at < end]
+    start, end = row.start_char, row.end_char
+    nuls = [at - start for at in row.nul_positions if start <= at < end]
     return Passage(
-        kind="chunk" if row["is_chunked"] else "artifact",
+        kind="chunk" if row.is_chunked else "artifact",
         score=score,
         sources=sources,
-        text=from_storable(row["text"], nuls),
-        artifact_uid=row["artifact_uid"],
-        artifact_id=row["artifact_id"],
-        revision_id=row["revision_id"],
-        chunk_id=row["chunk_id"] if row["is_chunked"] else None,
+        text=from_storable(row.text, nuls),
+        artifact_uid=row.artifact_uid,
+        artifact_id=row.artifact_id,
+        revision_id=row.revision_id,
+        chunk_id=row.chunk_id if row.is_chunked else None,
         start_char=start,
         end_char=end,
-        title=row["title"],
-        artifact_type=row["artifact_type"],
-        source_system=row["source_system"],
-        source_ts=row["source_ts"],
+        title=row.title,
+        artifact_type=row.artifact_type,
+        source_system=row.source_system,
+        source_ts=row.source_ts,
     )

@@ -60,8 +60,7 @@ async def _of_those_that_pass(
     async with runtime.database.session() as session:
         if await session.expect("expected_chunks", **filters.for_sql()) > _NAMED:
             return None
-        rows = await session.all(query, limit=_NAMED + 1, **filters.for_sql())
-    ids = [row["id"] for row in rows]
+        ids = await session.values(str, query, limit=_NAMED + 1, **filters.for_sql())
     if len(ids) <= runtime.vectors.comparable:
         return (await runtime.vectors.compare(name, vector, ids))[:limit]
     if len(ids) <= _NAMED:
@@ -74,6 +73,7 @@ async def _passing(
 ) -> list[Hit]:
     query = "chunks_passing" if name is CollectionName.CHUNKS else "documents_passing"
     async with runtime.database.session() as session:
-        rows = await session.all(query, ids=[hit.id for hit in hits], **filters.for_sql())
-    known = {row["id"] for row in rows}
+        known = set(
+            await session.values(str, query, ids=[hit.id for hit in hits], **filters.for_sql())
+        )
     return [hit for hit in hits if hit.id in known]

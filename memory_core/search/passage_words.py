@@ -18,17 +18,18 @@ _LOOKED_AT = 3_000
 async def best_chunks(session: Session, asked: Asked, filters: Filters, limit: int) -> list[str]:
     """The ids of chunks, best first."""
     if asked.is_open_ended:
-        rows = await session.all(
+        return await session.values(
+            str,
             "newest_chunks_without",
             words=asked.words,
             last=_LOOKED_AT,
             limit=limit,
             **filters.for_sql(),
         )
-        return [row["chunk_id"] for row in rows]
     found: dict[str, None] = {}
     for words, in_title in _ever_fewer(asked):
-        rows = await session.all(
+        ids = await session.values(
+            str,
             "best_chunks",
             words=words,
             in_title=in_title,
@@ -38,7 +39,7 @@ async def best_chunks(session: Session, asked: Asked, filters: Filters, limit: i
             limit=limit // _OF_TITLES if in_title else limit,
             **filters.for_sql(),
         )
-        found |= dict.fromkeys(row["chunk_id"] for row in rows)
+        found |= dict.fromkeys(ids)
         if len(found) >= limit:
             break
     return list(found)[:limit]

@@ -12,11 +12,17 @@ from typing import Any
 
 from memory_core.embedding import Vector
 from memory_core.index.generation import CollectionName
-from memory_core.kernel.database import Row
 from memory_core.kernel.errors import MEANING_AWAY
 from memory_core.runtime import Runtime
 from memory_core.search.fusion import Fused, fuse
-from memory_core.search.passage import Passage, passage_of
+from memory_core.search.passage import (
+    FoundChunk,
+    MemoryRecord,
+    NeighborChunk,
+    Passage,
+    WordMatches,
+    passage_of,
+)
 from memory_core.search.passage_filters import Filters
 from memory_core.search.passage_meaning import nearest
 from memory_core.search.passage_words import best_chunks
@@ -175,8 +181,10 @@ class _Search:
         if not self.with_memory or asked.is_open_ended or not words:
             return []
         async with self.runtime.database.session() as session:
-            rows = await session.all("best_memories", words=words, each_word=each_word, limit=depth)
-        return [row["memory_id"] for row in rows]
+            rows = await session.rows(
+                WordMatches, "best_memories", words=words, each_word=each_word, limit=depth
+            )
+        return [row.memory_id for row in rows]
 
     async def _memory_dense(self, depth: int) -> list[str]:
         return await self._nearest(CollectionName.MEMORY, depth) if self.with_memory else []
@@ -195,35 +203,36 @@ class _Search:
             rows = await self._rows([item.key for item in some])
             for item in some:
                 if (row := rows.get(item.key)) is not None:
-                    shown = row["chunk_id"] if "chunk_id" in row else row["memory_id"]
-                    best.setdefault(shown, passage_of(row, item.score, item.sources))
+                    best.setdefault(row.key, passage_of(row, item.score, item.sources))
             start, step = start + step, 2 * step
         return list(best.values())[:limit]
 
-    async def _rows(self, keys: list[str]) -> dict[str, Row]:
+    async def _rows(self, keys: list[str]) -> dict[str, FoundChunk | MemoryRecord]:
         # What the query excludes must not come back by its meaning.
         letters = self.asked.words if self.asked.to_the_letter else None
-        memories: list[Row] = []
+        memories: list[MemoryRecord] = []
         async with self.runtime.database.session() as session:
-            chunks = await session.all(
-                "passages_by_id", ids=keys, letters=letters, **self.filters.for_sql()
+            chunks = await session.rows(
+                FoundChunk, "passages_by_id", ids=keys, letters=letters, **self.filters.for_sql()
             )
             if self.with_memory:
-                memories = await session.all("memories_by_id", ids=keys, letters=letters)
+                memories = await session.rows(
+                    MemoryRecord, "memories_by_id", ids=keys, letters=letters
+                )
         return {
-            **{row["artifact_id"]: row for row in chunks if row["is_opening"]},
-            **{row["chunk_id"]: row for row in chunks},
-            **{row["memory_id"]: row for row in memories},
+            **{row.artifact_id: row for row in chunks if row.is_opening},
+            **{row.chunk_id: row for row in chunks},
+            **{row.memory_id: row for row in memories},
         }
 
 
 async def _with_neighbors(runtime: Runtime, passages: list[Passage]) -> list[Passage]:
     ids = [passage.chunk_id for passage in passages if passage.chunk_id is not None]
     async with runtime.database.session() as session:
-        rows = await session.all("neighbors_of_chunks", ids=ids)
+        rows = await session.rows(NeighborChunk, "neighbors_of_chunks", ids=ids)
     beside: dict[str, list[Passage]] = {}
     for row in rows:
-        beside.setdefault(row["of_chunk"], []).append(passage_of(row, 0.0, ()))
+        beside.setdefault(row.of_chunk, []).append(passage_of(row, 0.0, ()))
     return [
         Passage(**{**_fields(passage), "neighbors": beside.get(passage.chunk_id or "", [])})
         for passage in passages

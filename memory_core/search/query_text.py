@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from memory_core.kernel.database import Session
+from memory_core.search.word_statistics import WordCount
 
 # Two of so many words will do; of longer queries, of the rarest.
 _MOST_WORDS = 8
@@ -67,6 +68,15 @@ def has_operators(text: str) -> bool:
     return any(operator.search(text) for operator in operators)
 
 
+@dataclass(frozen=True, slots=True)
+class ParsedQuery:
+    """What a person typed, as Postgres understands it."""
+
+    strict: str
+    open_ended: bool
+    words: list[list[list[str]]]  # of each word, its lexemes and those of its parts
+
+
 async def understand(
     session: Session,
     text: str,
@@ -82,21 +92,22 @@ async def understand(
     has. In a short one, a word that no more than `alone` have will do alone."""
     # Postgres would take a hyphen between words for an exclusion.
     text = _LOOSE_HYPHEN.sub(" ", text)
-    parsed = await session.one("parse_query", query=text, typed=list(dict.fromkeys(text.split())))
-    assert parsed is not None
-    each_word = list(dict.fromkeys(_word(*lexemes) for lexemes in parsed["words"]))
-    strict: str = parsed["strict"]
+    parsed = await session.only(
+        ParsedQuery, "parse_query", query=text, typed=list(dict.fromkeys(text.split()))
+    )
+    each_word = list(dict.fromkeys(_word(*lexemes) for lexemes in parsed.words))
+    strict = parsed.strict
     if literally and strict and has_operators(text):
-        all_but = _all_but(strict) if parsed["open_ended"] else None
+        all_but = _all_but(strict) if parsed.open_ended else None
         return Asked(strict, True, each_word[:_RANKED_WORDS], all_but, each_word)
     if len(each_word) <= uncounted:
         return Asked(" | ".join(each_word), each_word=each_word, every_word=each_word)
-    rows = await session.all(counting, words=each_word, **parameters)
-    rarest = sorted((row for row in rows if row["found"]), key=lambda row: row["found"])
-    ranked = [row["word"] for row in rarest[:_RANKED_WORDS]]
+    rows = await session.rows(WordCount, counting, words=each_word, **parameters)
+    rarest = sorted((row for row in rows if row.found), key=lambda row: row.found)
+    ranked = [row.word for row in rarest[:_RANKED_WORDS]]
     telling = _telling(rarest)
     short = len(each_word) <= _MOST_WORDS
-    rare = [row["word"] for row in rarest if short and row["found"] <= alone]
+    rare = [row.word for row in rarest if short and row.found <= alone]
     words = " | ".join(filter(None, [*(f"({word})" for word in rare), _two_of(telling)]))
     return Asked(words, each_word=ranked, every_word=each_word)
 
@@ -111,14 +122,14 @@ def _quoted(lexeme: str) -> str:
     return "'" + lexeme.replace("\\", "\\\\").replace("'", "''") + "'"
 
 
-def _telling(rarest: list[dict[str, Any]]) -> list[str]:
+def _telling(rarest: list[WordCount]) -> list[str]:
     kept: list[str] = []
     looked_at = 0.0
     for row in rarest[:_MOST_WORDS]:
-        looked_at += row["found"]
+        looked_at += row.found
         if len(kept) >= 2 and looked_at > _MOST_LOOKED_AT:
             break
-        kept.append(row["word"])
+        kept.append(row.word)
     return kept
 
 

@@ -9,8 +9,8 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-from memory_core.kernel.database import Row
 from memory_core.search import bm25
+from memory_core.search.passage import FoundChunk, MemoryRecord, ShortText
 from memory_core.search.windows import Highlighter, Window
 
 # A chunk may answer in several places.
@@ -49,11 +49,13 @@ FOR_EXCERPTS = Weights(meaning=0.3, neighbours=(0.15, 0.05), length=1.0, by_turn
 FOR_SHORT_TEXTS = Weights(meaning=0.25)
 
 
+# What is ranked.
+Readable = FoundChunk | MemoryRecord | ShortText
+
+
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A chunk or a memory, with the row that it was read from."""
-
-    row: Row
+    row: Readable
     chunk: float  # BM25 of the whole
     cosine: float
     near: bool  # whether its meaning is among the nearest
@@ -62,31 +64,31 @@ class Candidate:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundWindow:
     """A window of a candidate."""
 
-    row: Row
+    row: Readable
     window: Window
     score: float
     sources: tuple[str, ...]
 
 
 def candidate(
-    row: Row,
+    row: Readable,
     highlighter: Highlighter,
     chunk: float | None,
     cosine: float | None,
     floor: float,
 ) -> Candidate:
     """`chunk`: its BM25, where Postgres has told it; `cosine`: None where it is below `floor`."""
-    windows, related = highlighter.read(row["content"] if "memory_id" in row else row["text"])
+    windows, related = highlighter.read(row.text)
     best = max((window.words for window in windows), default=0.0)
     return Candidate(
         row=row,
         chunk=best if chunk is None else chunk + related,
         cosine=floor if cosine is None else cosine,
         near=cosine is not None,
-        title=highlighter.share(row.get("title") or ""),
+        title=highlighter.share(row.title or ""),
         windows=windows,
     )
 
@@ -101,21 +103,21 @@ class Ranking:
         self._words = max((window.words for window in windows), default=0.0) or 1.0
         self._pairs = max((window.pairs for window in windows), default=0.0) or 1.0
 
-    def best(self, per_chunk: int = _WINDOWS_OF_A_CHUNK) -> list[Found]:
+    def best(self, per_chunk: int = _WINDOWS_OF_A_CHUNK) -> list[FoundWindow]:
         """Of each candidate its best windows that do not overlap."""
         lifts = self._lifts() if self._inside_one else self._chances()
         found = []
         for item, lift in zip(self._candidates, lifts, strict=True):
             for window in self._apart(item, per_chunk):
                 total = self._score(item, window) + lift
-                found.append(Found(item.row, window, total, _sources(item, window)))
-        return sorted(found, key=lambda item: (-item.score, order_of(item.row), item.window.start))
+                found.append(FoundWindow(item.row, window, total, _sources(item, window)))
+        return sorted(found, key=lambda item: (-item.score, item.row.key, item.window.start))
 
     def with_meaning(self, cosines: Mapping[tuple[str, int, int], float]) -> "Ranking":
         """The same, where the cosines of some windows are known by candidate, start and end."""
 
         def known(item: Candidate) -> list[Window]:
-            key = order_of(item.row)
+            key = item.row.key
             windows = []
             for window in item.windows:
                 cosine = cosines.get((key, window.start, window.end))
@@ -148,14 +150,14 @@ class Ranking:
 
     def _chances(self) -> list[float]:
         share = self._weights.chances
-        return [-share * math.log(item.row.get("chunk_count") or 1) for item in self._candidates]
+        return [-share * math.log(_chunks_beside(item.row)) for item in self._candidates]
 
     def _lifts(self) -> list[float]:
         """What the chunks before and after add to each chunk of one document."""
         own = {
-            item.row["start_char"]: max((self._score(item, w) for w in item.windows), default=0.0)
+            item.row.start_char: max((self._score(item, w) for w in item.windows), default=0.0)
             for item in self._candidates
-            if "memory_id" not in item.row
+            if isinstance(item.row, FoundChunk)
         }
         places = sorted(own)
         number = {place: index for index, place in enumerate(places)}
@@ -164,7 +166,7 @@ class Ranking:
         )
         lifts = []
         for item in self._candidates:
-            index = number.get(item.row.get("start_char"))
+            index = number[item.row.start_char] if isinstance(item.row, FoundChunk) else None
             steps = enumerate(self._weights.neighbours, start=1) if index is not None else ()
             lifts.append(
                 sum(share * (beside(index - far) + beside(index + far)) for far, share in steps)
@@ -176,18 +178,17 @@ class Ranking:
 
 def _sources(item: Candidate, window: Window) -> tuple[str, ...]:
     """By what it was found, in the words of the specification."""
-    if "memory_id" in item.row:
+    if isinstance(item.row, MemoryRecord):
         words, meaning = "memory_full_text", "dense_memory"
-    elif "text_id" in item.row:
+    elif isinstance(item.row, ShortText):
         words, meaning = "full_text", "dense"
     else:
         words = "full_text"
-        meaning = "dense_chunks" if item.row["is_chunked"] else "dense_artifacts"
+        meaning = "dense_chunks" if item.row.is_chunked else "dense_artifacts"
     found = {words: item.title > 0 or window.words > 0, meaning: item.near}
     return tuple(name for name, is_source in found.items() if is_source)
 
 
-def order_of(row: Row) -> str:
-    """What names a candidate; for equal scores, the same order every time."""
-    [name] = {"memory_id", "text_id", "chunk_id"} & row.keys()
-    return str(row[name])
+def _chunks_beside(row: Readable) -> int:
+    """How many chunks its document has."""
+    return max(row.chunk_count, 1) if isinstance(row, FoundChunk) else 1

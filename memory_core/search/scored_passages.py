@@ -10,24 +10,23 @@ from operator import mul
 
 from memory_core.embedding import Vector
 from memory_core.index.generation import CollectionName
-from memory_core.kernel.database import Row, Session
+from memory_core.kernel.database import Session
 from memory_core.runtime import Runtime
 from memory_core.search.bm25 import Statistics
 from memory_core.search.candidates import MOST_WORDS, Candidates
 from memory_core.search.excerpts import excerpts, whole_chunks
 from memory_core.search.lexemes import lexemes_of
-from memory_core.search.passage import Passage
+from memory_core.search.passage import FoundChunk, MemoryRecord, Passage, WordMatches
 from memory_core.search.passage_filters import Filters
 from memory_core.search.passage_meaning import nearest
 from memory_core.search.query_text import Asked
 from memory_core.search.ranking import (
     FOR_CHUNKS,
     FOR_EXCERPTS,
-    Found,
+    FoundWindow,
     Ranking,
     Weights,
     candidate,
-    order_of,
 )
 from memory_core.search.related_words import related_lexemes
 from memory_core.search.spelling import words_meant
@@ -126,7 +125,9 @@ class ScoredSearch:
         )
         return {hit.id: 1.0 - hit.distance for hits in answers for hit in hits}
 
-    async def _cosines_of_windows(self, ranked: list[Found]) -> dict[tuple[str, int, int], float]:
+    async def _cosines_of_windows(
+        self, ranked: list[FoundWindow]
+    ) -> dict[tuple[str, int, int], float]:
         """Of the best windows, where embedding them costs next to nothing."""
         vector = self._vector
         if vector is None or not self._runtime.embedder.is_cheap:
@@ -134,43 +135,43 @@ class ScoredSearch:
         best = ranked[:_COMPARED]
         embedded = await self._runtime.embedder.embed([_text_of(found) for found in best])
         return {
-            (order_of(found.row), found.window.start, found.window.end): sum(
-                map(mul, vector, other)
-            )
+            (found.row.key, found.window.start, found.window.end): sum(map(mul, vector, other))
             for found, other in zip(best, embedded, strict=True)
         }
 
-    async def _rows(self, keys: list[str]) -> dict[str, Row]:
+    async def _rows(self, keys: list[str]) -> dict[str, FoundChunk | MemoryRecord]:
         """What Postgres knows of these; it has the last word."""
         # What the query excludes must not come back by its meaning.
         letters = self._asked.words if self._asked.to_the_letter else None
-        memories: list[Row] = []
+        memories: list[MemoryRecord] = []
         async with self._runtime.database.session() as session:
-            chunks = await session.all(
-                "passages_by_id", ids=keys, letters=letters, **self._filters.for_sql()
+            chunks = await session.rows(
+                FoundChunk, "passages_by_id", ids=keys, letters=letters, **self._filters.for_sql()
             )
             if self._with_memory:
                 memories = await self._memories(session, keys, letters)
         wanted = set(keys)
-        found: dict[str, Row] = {}
+        found: dict[str, FoundChunk | MemoryRecord] = {}
         for row in chunks:
             # A document in several chunks is found by these.
-            whole = not row["is_chunked"] and row["artifact_id"] in wanted
-            if row["chunk_id"] in wanted or whole:
-                found[row["artifact_id"] if whole else row["chunk_id"]] = row
-        return found | {row["memory_id"]: row for row in memories}
+            whole = not row.is_chunked and row.artifact_id in wanted
+            if row.chunk_id in wanted or whole:
+                found[row.artifact_id if whole else row.chunk_id] = row
+        return found | {row.memory_id: row for row in memories}
 
-    async def _memories(self, session: Session, keys: list[str], letters: str | None) -> list[Row]:
+    async def _memories(
+        self, session: Session, keys: list[str], letters: str | None
+    ) -> list[MemoryRecord]:
         each_word = list(self._asked.every_word[:MOST_WORDS])
         any_word = " | ".join(f"({word})" for word in each_word)
         words = self._asked.words if self._asked.to_the_letter else any_word
-        by_words: list[Row] = []
+        by_words: list[WordMatches] = []
         if words and not self._asked.is_open_ended:
-            by_words = await session.all(
-                "best_memories", words=words, each_word=each_word, limit=_NEAREST
+            by_words = await session.rows(
+                WordMatches, "best_memories", words=words, each_word=each_word, limit=_NEAREST
             )
-        ids = [*keys, *(row["memory_id"] for row in by_words)]
-        return await session.all("memories_by_id", ids=ids, letters=letters)
+        ids = [*keys, *(row.memory_id for row in by_words)]
+        return await session.rows(MemoryRecord, "memories_by_id", ids=ids, letters=letters)
 
 
 def _most_promising(
@@ -186,6 +187,5 @@ def _most_promising(
     return sorted(together, key=lambda key: (-together[key], key))[:limit]
 
 
-def _text_of(found: Found) -> str:
-    text: str = found.row["content"] if "memory_id" in found.row else found.row["text"]
-    return text[found.window.start : found.window.end]
+def _text_of(found: FoundWindow) -> str:
+    return found.row.text[found.window.start : found.window.end]

@@ -4,21 +4,14 @@ Events and memories are read whole; what differs between them is data.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
 
 from memory_core.search.bm25 import Statistics
-from memory_core.search.ranking import FOR_SHORT_TEXTS, Ranking, candidate, order_of
+from memory_core.search.passage import ShortText
+from memory_core.search.ranking import FOR_SHORT_TEXTS, Ranking, candidate
 from memory_core.search.windows import Highlighter
 
 # The narrative and the quotes of an event, or a memory, have about this many characters.
 _AVERAGE_LENGTH = 300
-
-
-@dataclass(frozen=True, slots=True)
-class ShortText:
-    text_id: str
-    title: str
-    text: str
 
 
 def best_first(
@@ -34,8 +27,7 @@ def best_first(
     )
     floor = min(cosines.values(), default=0.0)
     candidates = [
-        candidate(asdict(text), highlighter, None, cosines.get(text.text_id), floor)
-        for text in texts
+        candidate(text, highlighter, None, cosines.get(text.text_id), floor) for text in texts
     ]
     ranking = Ranking(candidates, FOR_SHORT_TEXTS, inside_one=False)
-    return [order_of(found.row) for found in ranking.best(per_chunk=1)]
+    return [found.row.key for found in ranking.best(per_chunk=1)]

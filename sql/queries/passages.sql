@@ -183,10 +183,10 @@ WITH found AS (
     SELECT r.artifact_uid, r.revision_id, 0
     FROM artifact_revision r WHERE r.artifact_id = ANY(%(ids)s)
 )
-SELECT c.chunk_id, c.artifact_uid, c.revision_id, c.start_char, c.end_char,
-       c.chunk_index = 0 AS is_opening,
-       r.artifact_id, r.is_chunked, r.chunk_count, r.title, r.artifact_type, r.source_system, r.source_ts,
-       text_of_chunk(c.text, t.content, c.start_char, c.end_char) AS text, t.nul_positions
+SELECT c.chunk_id, c.artifact_uid, c.revision_id, c.start_char, c.end_char, r.artifact_id,
+       r.is_chunked, r.title, r.artifact_type, r.source_system, r.source_ts,
+       text_of_chunk(c.text, t.content, c.start_char, c.end_char) AS text, t.nul_positions,
+       c.chunk_index = 0 AS is_opening, r.chunk_count
 FROM found
 JOIN revision_chunk c USING (artifact_uid, revision_id, chunk_index)
 JOIN artifact_revision r USING (artifact_uid, revision_id)
@@ -213,9 +213,10 @@ WHERE c.chunk_id = ANY(%(ids)s) AND
 
 -- name: neighbors_of_chunks
 -- The chunk before and the chunk after each of these.
-SELECT c.chunk_id AS of_chunk, n.chunk_id, n.artifact_uid, n.revision_id, n.start_char, n.end_char,
-       r.artifact_id, r.is_chunked, r.title, r.artifact_type, r.source_system, r.source_ts,
-       text_of_chunk(n.text, t.content, n.start_char, n.end_char) AS text, t.nul_positions
+SELECT n.chunk_id, n.artifact_uid, n.revision_id, n.start_char, n.end_char, r.artifact_id,
+       r.is_chunked, r.title, r.artifact_type, r.source_system, r.source_ts,
+       text_of_chunk(n.text, t.content, n.start_char, n.end_char) AS text, t.nul_positions,
+       c.chunk_id AS of_chunk
 FROM revision_chunk c
 JOIN revision_chunk n ON n.artifact_uid = c.artifact_uid AND n.revision_id = c.revision_id
                      AND n.chunk_index IN (c.chunk_index - 1, c.chunk_index + 1)

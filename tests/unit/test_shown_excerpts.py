@@ -1,9 +1,8 @@
 """What is shown of a chunk: the window, with its surroundings, and nothing twice."""
 
-from typing import Any
-
 from memory_core.search.excerpts import excerpts, whole_chunks
-from memory_core.search.ranking import Found
+from memory_core.search.passage import FoundChunk
+from memory_core.search.ranking import FoundWindow
 from memory_core.search.windows import WINDOW_CHARS, Window
 
 QUESTION = "User: Where did we put the spare key of the boat house last autumn?\n"
@@ -11,17 +10,17 @@ ANSWER = "Assistant: " + "There are many places for a key. " * 30 + "\n"
 TEXT = ANSWER + QUESTION + ANSWER
 
 
-def chunk(text: str = TEXT, start: int = 0, number: int = 0) -> dict[str, Any]:
-    return {
-        "chunk_id": f"chunk_{number}", "artifact_uid": "uid_1", "revision_id": "rev_1",
-        "artifact_id": "art_1", "is_chunked": True, "is_opening": start == 0, "title": "Chat",
-        "artifact_type": "chat", "source_system": "test", "source_ts": None, "text": text,
-        "start_char": start, "end_char": start + len(text), "nul_positions": [],
-    }  # fmt: skip
+def chunk(text: str = TEXT, start: int = 0, number: int = 0) -> FoundChunk:
+    return FoundChunk(
+        chunk_id=f"chunk_{number}", artifact_uid="uid_1", revision_id="rev_1", artifact_id="art_1",
+        start_char=start, end_char=start + len(text), is_chunked=True, title="Chat",
+        artifact_type="chat", source_system="test", source_ts=None, text=text, nul_positions=[],
+        is_opening=start == 0, chunk_count=2,
+    )  # fmt: skip
 
 
-def found(row: dict[str, Any], start: int, end: int, score: float = 1.0) -> Found:
-    return Found(row, Window(start, end, 1.0, 0.0), score, ("full_text",))
+def found(row: FoundChunk, start: int, end: int, score: float = 1.0) -> FoundWindow:
+    return FoundWindow(row, Window(start, end, 1.0, 0.0), score, ("full_text",))
 
 
 def test_a_short_message_is_shown_with_what_is_around_it() -> None:

@@ -32,7 +32,7 @@ from memory_core.events.reextraction import job_status
 from memory_core.index.generation import CollectionName
 from memory_core.index.store import Entry
 from memory_core.kernel import migrations, queries
-from memory_core.kernel.database import Row, Session
+from memory_core.kernel.database import Session
 from memory_core.kernel.settings import Settings
 from memory_core.runtime import Runtime
 from memory_core.search.event_filters import EventFilters
@@ -265,7 +265,7 @@ def prepare(settings: Settings, console: Console) -> None:
     console.print(f"Made in {seconds} s.")
 
 
-async def index_sample(runtime: Runtime, sample: list[Row], console: Console) -> None:
+async def index_sample(runtime: Runtime, sample: list[dict[str, Any]], console: Console) -> None:
     generation = await own_generation(runtime)
     done = await runtime.vectors.count(CollectionName.EVENTS)
     if done >= len(sample):
@@ -282,7 +282,7 @@ async def index_sample(runtime: Runtime, sample: list[Row], console: Console) ->
         await runtime.vectors.upsert(generation.name_in_chroma(CollectionName.EVENTS), entries)
 
 
-async def sampled(runtime: Runtime) -> list[Row]:
+async def sampled(runtime: Runtime) -> list[dict[str, Any]]:
     async with runtime.database.session() as session:
         cursor = await session.connection.execute(
             "SELECT event_id, narrative, document_title, artifact_uid, revision_id, category, "
@@ -339,7 +339,7 @@ async def run(settings: Settings, console: Console) -> None:
         [vector] = await runtime.embedder.embed([common(dice)])
         return await runtime.vectors.query(CollectionName.EVENTS, vector, limit=60)
 
-    def one(dice: random.Random) -> Row:
+    def one(dice: random.Random) -> dict[str, Any]:
         return dice.choice(sample)
 
     lookups: dict[str, Callable[[random.Random], Awaitable[object]]] = {

@@ -23,8 +23,6 @@ ROWS = frozenset({"rows", "row", "only", "pages"})
 VALUES = frozenset({"value", "maybe", "values"})
 # A statement whose result is not read, and an explained one.
 EFFECTS = frozenset({"run", "expect"})
-# What gives dictionaries.
-UNTYPED = frozenset({"all", "one"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +35,7 @@ class Call:
     query: str
     given: dict[str, ast.expr]
     annotations: dict[str, str]  # of the parameters of the function that asks
+    is_chosen: bool  # from several names that stand in the function
     is_complete: bool  # no `**parameters`
 
     def __str__(self) -> str:
@@ -62,7 +61,7 @@ def calls() -> tuple[Call, ...]:
     return tuple(
         call
         for module, tree in sources().items()
-        for call in _calls(module, tree, annotations={})
+        for call in _calls(module, tree, Scope({}, frozenset()))
         if call.query in KNOWN
     )
 
@@ -77,38 +76,67 @@ def _name(file: Path) -> str:
     return ".".join(file.relative_to(ROOT).with_suffix("").parts)
 
 
-def _calls(module: str, node: ast.AST, annotations: dict[str, str]) -> Iterator[Call]:
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """What a function says of the calls in it."""
+
+    annotations: dict[str, str]
+    # Queries whose names stand in it other than in a call: `query = "few" if … else "many"`.
+    chosen: frozenset[str]
+
+
+def _calls(module: str, node: ast.AST, scope: Scope) -> Iterator[Call]:
     if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-        arguments = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
-        told = {one.arg: ast.unparse(one.annotation) for one in arguments if one.annotation}
-        # What is assigned in the function may have another type than it came with.
-        changed = {
-            name.id
-            for name in ast.walk(node)
-            if isinstance(name, ast.Name) and isinstance(name.ctx, ast.Store)
-        }
-        annotations = {**annotations, **told}
-        annotations = {name: told for name, told in annotations.items() if name not in changed}
-    elif isinstance(node, ast.Call) and (call := _call(module, node, annotations)) is not None:
-        yield call
+        scope = _scope(node, scope)
+    elif isinstance(node, ast.Call):
+        yield from _asked(module, node, scope)
     for child in ast.iter_child_nodes(node):
-        yield from _calls(module, child, annotations)
+        yield from _calls(module, child, scope)
 
 
-def _call(module: str, node: ast.Call, annotations: dict[str, str]) -> Call | None:
+def _scope(node: ast.FunctionDef | ast.AsyncFunctionDef, outer: Scope) -> Scope:
+    arguments = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
+    own = {one.arg: ast.unparse(one.annotation) for one in arguments if one.annotation}
+    within = list(ast.walk(node))
+    # What is assigned in the function may have another type than it came with.
+    assigned = {
+        name.id for name in within if isinstance(name, ast.Name) and isinstance(name.ctx, ast.Store)
+    }
+    annotations = {**outer.annotations, **own}
+    direct = {
+        id(argument) for call in within if isinstance(call, ast.Call) for argument in call.args
+    }
+    chosen = {
+        text.value
+        for text in within
+        if isinstance(text, ast.Constant) and id(text) not in direct and text.value in KNOWN
+    }
+    return Scope(
+        {name: told for name, told in annotations.items() if name not in assigned},
+        frozenset(str(query) for query in chosen),
+    )
+
+
+def _asked(module: str, node: ast.Call, scope: Scope) -> Iterator[Call]:
+    """The calls of a session, or of a class that has one: one for each query that it may be."""
     match node:
-        case ast.Call(
-            func=ast.Attribute(attr=name),
-            args=[ast.Name(id=kind), ast.Constant(value=str(query))],
-        ) if name.strip("_") in ROWS | VALUES:
-            method = name.strip("_")  # of a session, or of a class that has one
-        case ast.Call(func=ast.Attribute(attr=method), args=[ast.Constant(value=str(query))]) if (
-            method in EFFECTS | UNTYPED
+        case ast.Call(func=ast.Attribute(attr=name), args=[ast.Name(id=kind), query]) if (
+            name.strip("_") in ROWS | VALUES
         ):
+            method = name.strip("_")
+        case ast.Call(func=ast.Attribute(attr=method), args=[query]) if method in EFFECTS:
             kind = ""
         case _:
-            return None
+            return
     given = {keyword.arg: keyword.value for keyword in node.keywords if keyword.arg}
-    return Call(
-        module, method, kind or None, query, given, annotations, len(given) == len(node.keywords)
-    )
+    for one in [query.value] if isinstance(query, ast.Constant) else sorted(scope.chosen):
+        yield Call(
+            module=module,
+            method=method,
+            kind=kind or None,
+            query=str(one),
+            given=given,
+            annotations=scope.annotations,
+            is_chosen=not isinstance(query, ast.Constant),
+            is_complete=len(given) == len(node.keywords),
+        )

@@ -16,7 +16,7 @@ from weakref import WeakKeyDictionary
 
 import orjson
 import psycopg
-from psycopg.rows import AsyncRowFactory, DictRow, RowMaker, dict_row, scalar_row
+from psycopg.rows import AsyncRowFactory, RowMaker, dict_row, scalar_row
 from psycopg.types.json import set_json_loads
 from psycopg_pool import AsyncConnectionPool, PoolClosed, PoolTimeout
 
@@ -24,7 +24,6 @@ from memory_core.kernel import principal, queries
 from memory_core.kernel.errors import Conflict, PostgresUnavailable
 from memory_core.kernel.principal import Principal
 
-Row = DictRow
 R = TypeVar("R")
 _CONNECT_SECONDS = 5.0
 _PAGE = 256
@@ -36,14 +35,6 @@ class Session:
     def __init__(self, connection: psycopg.AsyncConnection[Any]) -> None:
         self.connection = connection
         self.appended = False  # to the log, in this transaction
-
-    async def all(self, query: str, /, **parameters: Any) -> list[Row]:
-        cursor = await self.connection.execute(queries.get(query), parameters)
-        return await cursor.fetchall()
-
-    async def one(self, query: str, /, **parameters: Any) -> Row | None:
-        cursor = await self.connection.execute(queries.get(query), parameters)
-        return await cursor.fetchone()
 
     async def expect(self, query: str, /, **parameters: Any) -> int:
         """How many rows Postgres thinks that an explained query has, in a fraction of a
@@ -160,12 +151,12 @@ class Database:
         self.dsn = dsn
         self._system, self._unasked = system, unasked
         # Whom each connection worked for last.
-        self._served: WeakKeyDictionary[psycopg.AsyncConnection[Row], Principal] = (
+        self._served: WeakKeyDictionary[psycopg.AsyncConnection[Any], Principal] = (
             WeakKeyDictionary()
         )
         # Called after each commit that appended to the log.
         self.on_append: list[Callable[[], None]] = []
-        self._pool: AsyncConnectionPool[psycopg.AsyncConnection[Row]] = AsyncConnectionPool(
+        self._pool: AsyncConnectionPool[psycopg.AsyncConnection[Any]] = AsyncConnectionPool(
             dsn,
             min_size=1,
             max_size=max_connections,
@@ -205,7 +196,7 @@ class Database:
         self._tell(session)
 
     @asynccontextmanager
-    async def _connection(self) -> AsyncIterator[psycopg.AsyncConnection[Row]]:
+    async def _connection(self) -> AsyncIterator[psycopg.AsyncConnection[Any]]:
         """A connection that works for the principal who asks; it is told so only where it worked
         for another one before."""
         asking = principal.current()
@@ -242,7 +233,7 @@ def _array(items: list[str]) -> str:
     return "{" + ",".join(f'"{item}"' for item in quoted) + "}"
 
 
-async def _check(connection: psycopg.AsyncConnection[Row]) -> None:
+async def _check(connection: psycopg.AsyncConnection[Any]) -> None:
     """A connection that died with a restarted server is replaced before it is handed out. To ask
     the server each time would cost a round trip; it has something to say only when it goes."""
     polled = select.poll()
@@ -251,7 +242,7 @@ async def _check(connection: psycopg.AsyncConnection[Row]) -> None:
         await AsyncConnectionPool.check_connection(connection)
 
 
-async def _tune(connection: psycopg.AsyncConnection[Row]) -> None:
+async def _tune(connection: psycopg.AsyncConnection[Any]) -> None:
     await connection.execute(queries.get("tune_connection"))
     set_json_loads(orjson.loads, connection)
 

@@ -16,7 +16,7 @@ from memory_core.index.chroma import NoSuchCollection
 from memory_core.index.expected import difference
 from memory_core.index.generation import CollectionName, Generation, serving
 from memory_core.index.store import Parts
-from memory_core.index.writing import holding_index, settle_now
+from memory_core.index.writing import holding_index, lose, settle_now
 from memory_core.kernel.database import Session
 from memory_core.kernel.errors import ChromaUnavailable
 from memory_core.log.reading import newest
@@ -64,16 +64,15 @@ async def compare(runtime: Parts, *, sample: int | None = None) -> Comparison:
 
 
 async def repair(runtime: Parts) -> int:
-    """How many entries were written again or deleted. Chroma that has lost its collections gets a
-    new generation."""
+    """How many entries were written again or deleted. Where Chroma has lost collections, the worker
+    fills a new generation."""
     generation = await _generation(runtime)
     try:
         found = await _Check(runtime, generation).run(None)
     except NoSuchCollection:
-        async with runtime.database.session() as session:
-            return await settle_now(
-                runtime, await session.values(str, "owners_of_index", after="", limit=1)
-            )
+        async with holding_index(runtime):
+            await lose(runtime, generation)
+        return 0
     async with holding_index(runtime) as session:
         doubted = await session.values(
             str,

@@ -112,7 +112,7 @@ async def _settle(
         fresh = {key.id: key for key in keys if key.hash is not None}
         return gone + await _write(runtime, session, generation, fresh)
     except NoSuchCollection:
-        await _lose(runtime, generation)
+        await lose(runtime, generation)
         return []
 
 
@@ -130,7 +130,7 @@ async def _make(
             await writing.run("collections_are_made", generation=number, tenant_id=tenant_id)
 
 
-async def _lose(runtime: Parts, generation: Generation) -> None:
+async def lose(runtime: Parts, generation: Generation) -> None:
     """Its collections are gone from Chroma: a new generation is begun, and filled from Postgres."""
     log.warning("Chroma has lost the index: it is made again from what Postgres holds")
     async with runtime.database.transaction() as writing:

@@ -207,6 +207,23 @@ async def test_what_differs_in_the_collections_of_a_tenant_is_found_and_repaired
     await assert_exact(runtime)
 
 
+async def test_the_lost_collections_of_one_tenant_are_made_again(
+    runtime: Runtime, tenants: None
+) -> None:
+    made = await in_three_tenants(runtime)
+    lost = await serving(runtime)
+    await runtime.vectors.drop(lost.names_of(ACME))
+
+    await comparing.repair(runtime)
+
+    async with asyncio.timeout(60):
+        while (filled := await filling.progress(runtime)) is None or not filled.is_filled:
+            await asyncio.sleep(0.02)
+    assert (await serving(runtime)).generation > lost.generation
+    assert await standing(runtime) == made
+    await assert_exact(runtime)
+
+
 async def entries(runtime: Runtime, collection: str, id_: str) -> list[Entry]:
     [hash_] = (await runtime.vectors.hashes(collection, ids=[id_])).values()
     [vector] = await runtime.embedder.embed([OWN])

@@ -31,7 +31,7 @@ from memory_core.events.reading import get_event
 from memory_core.events.reextraction import job_status
 from memory_core.index.generation import CollectionName
 from memory_core.index.store import Entry
-from memory_core.kernel import migrations, queries
+from memory_core.kernel import migrations, principal, queries
 from memory_core.kernel.database import Session
 from memory_core.kernel.settings import Settings
 from memory_core.runtime import Runtime
@@ -131,6 +131,8 @@ KINDS = [
     Kind("twenty words", lambda d: (several(d, 20), EventFilters())),
     Kind("500 characters", lambda d: (several(d, 80)[:LONGEST], EventFilters())),
     Kind("500 characters, all common", lambda d: (everyday(d, 64)[:LONGEST], EventFilters())),
+    Kind("a phrase of common words", lambda d: (f'"{everyday(d, 2)}"', EventFilters())),
+    Kind("one common word or another", lambda d: (f"{common(d)} OR {common(d)}", EventFilters())),
     Kind("common, without a word", lambda d: (f"{common(d)} -{common(d)}", EventFilters())),
     Kind("all without a word", lambda d: (f"-{common(d)}", EventFilters())),
     Kind("common, by category", lambda d: (common(d), EventFilters(category=category(d)))),
@@ -328,8 +330,16 @@ async def run(settings: Settings, console: Console) -> None:
         "event_search, with evidence", "matches", "p50 ms", "p95 ms", "SQL p50", "SQL p95",
         "ratio", "",
     )  # fmt: skip
-    with psycopg.connect(settings.dsn, autocommit=True) as connection:
+    # As a user asks: in the application's role, by the rules of visibility.
+    asking = principal.LOCAL
+    with (
+        psycopg.connect(settings.dsn, autocommit=True) as connection,
+        principal.asking(asking),
+    ):
         connection.execute(queries.get("tune_connection"))
+        marks = "{" + ",".join(f'"{mark}"' for mark in asking.marks) + "}"
+        identity = {"role": "memory_app", "tenant": str(asking.tenant_id), "user": asking.user}
+        connection.execute(queries.get("serve_principal"), {**identity, "marks": marks})
         for kind in KINDS:
             times = await measure(connection, kind.name, searching(runtime, kind))
             search_row(table, kind.name, times)

@@ -250,6 +250,12 @@ async def test_sorted_by_time_the_newest_match_is_first(searched: ToolClient) ->
     assert narratives(answer) == [e.narrative for e in (PRICE_RISK, PRICING, AUTH, LUNCH)]
 
 
+def when(event: Json) -> str:
+    """A commitment stands where it is due."""
+    due = event.get("due")
+    return (due["time"] if due else event["event_time"]) or ""
+
+
 @pytest.mark.parametrize(
     "query",
     [
@@ -269,7 +275,7 @@ async def test_sorting_changes_the_order_alone(
 
     assert by_relevance["total"] == by_time["total"]
     assert set(narratives(by_relevance)) == set(narratives(by_time))
-    times = [event["event_time"] or "" for event in by_time["events"]]
+    times = [when(event) for event in by_time["events"]]
     assert times == sorted(times, reverse=True)
 
 

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
+from uuid import UUID
 
 import dagster as dg
 
@@ -42,36 +43,59 @@ def still_wanted(row: ClaimableJob, instance: dg.DagsterInstance, over: dict[str
     return over[run_key]
 
 
+def busy_tenants(rows: Sequence[ClaimableJob], wanted: Sequence[ClaimableJob]) -> frozenset[UUID]:
+    """Tenants that have fresh work on its way. `rows` are all that were looked at."""
+    named = {row.job_id for row in wanted}
+    return frozenset(
+        row.tenant_id
+        for row in rows
+        if row.run_key and row.backfill_id is None and row.job_id not in named
+    )
+
+
 def worth_a_run(rows: Sequence[ClaimableJob], wanted: Sequence[ClaimableJob]) -> list[ClaimableJob]:
     """Of the wanted jobs, those that should not wait for more to come.
 
     A run costs half a second, whatever it works on. While one is about to begin, the next gathers
     jobs, until there are enough for a full one: an import becomes few runs, and a single note has
-    its own at once. `rows` are all that were looked at, those on their way included.
+    its own at once. What other tenants have on its way keeps no tenant waiting. `rows` are all that
+    were looked at, those on their way included.
     """
     named = {row.job_id for row in wanted}
     gathering = {row.backfill_id is None for row in rows if row.run_key and row.job_id not in named}
+    busy = busy_tenants(rows, wanted)
     return [
         row
-        for lane in lanes(wanted)
-        if (lane[0].backfill_id is None) not in gathering or len(lane) >= REVISIONS_PER_RUN
+        for lane in lanes(wanted, busy)
+        if (lane[0].backfill_id is None) not in gathering
+        or _goes_ahead(lane[0], busy)
+        or len(lane) >= REVISIONS_PER_RUN
         for row in lane
     ]
 
 
-def lanes(due: Sequence[ClaimableJob]) -> list[list[ClaimableJob]]:
-    """Fresh work first, a backfill's after it: never in one run, nor in each other's place."""
-    fresh = [row for row in due if row.backfill_id is None]
+def lanes(
+    due: Sequence[ClaimableJob], busy: frozenset[UUID] = frozenset()
+) -> list[list[ClaimableJob]]:
+    """Fresh work first, a backfill's after it: never in one run, nor in each other's place. Before
+    both, tenants that have nothing on its way while others do: a long queue of one tenant is not
+    waited for by another."""
+    ahead = [row for row in due if _goes_ahead(row, busy)]
+    fresh = [row for row in due if row.backfill_id is None and not _goes_ahead(row, busy)]
     later = [row for row in due if row.backfill_id is not None]
-    return [lane for lane in (fresh, later) if lane]
+    return [lane for lane in (ahead, fresh, later) if lane]
 
 
-def lane_tags(batch: Sequence[ClaimableJob]) -> dict[str, str]:
+def _goes_ahead(row: ClaimableJob, busy: frozenset[UUID]) -> bool:
+    return bool(busy) and row.backfill_id is None and row.tenant_id not in busy
+
+
+def lane_tags(batch: Sequence[ClaimableJob], busy: frozenset[UUID] = frozenset()) -> dict[str, str]:
     """Where a run stands in Dagster's queue. `dagster.yaml` lets one run of a backfill work at a
     time: places stay free for fresh work, and no two of them ask about the same passage at once."""
     backfill = batch[0].backfill_id
     if backfill is None:
-        highest = max(row.priority for row in batch)
+        highest = max(row.priority for row in batch) + _goes_ahead(batch[0], busy)
         return {PRIORITY_TAG: str(highest)} if highest else {}
     return {LANE_TAG: "backfill", "backfill": str(backfill), PRIORITY_TAG: str(BACKFILL_PRIORITY)}
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from uuid import UUID
 
 import dagster as dg
 
@@ -10,6 +11,7 @@ from memory_assets.events import EVIDENCE_CHECK_KEY, extract_revisions
 from memory_assets.partitions import REVISIONS
 from memory_assets.requests import (
     batches,
+    busy_tenants,
     lane_tags,
     lanes,
     let_old_runs_pass,
@@ -63,15 +65,15 @@ async def _look(
         await _bury_silent_runs(context, database)
         await _end_stuck_runs(context, database, memory.settings.stuck_run_minutes)
         let_old_runs_pass(context.instance)
-        due = await _due(context.instance, database, memory)
+        due, busy = await _due(context.instance, database, memory)
         if not due:
             return dg.SkipReason("no pending jobs")
         keys = [row.partition_key for row in due]
         context.instance.add_dynamic_partitions(REVISIONS.name, keys)  # type: ignore[arg-type]
         places = {row.partition_key: row for row in await unclaimed.places_of(database, keys)}
         requests = [
-            (_request(batch, places), batch)
-            for lane in lanes(due)
+            (_request(batch, places, busy), batch)
+            for lane in lanes(due, busy)
             for batch in batches(lane, _of(lane, places))
         ]
         await jobs.remember_requests(
@@ -106,17 +108,23 @@ async def _end_stuck_runs(
 
 async def _due(
     instance: dg.DagsterInstance, database: Database, memory: MemoryResource
-) -> list[ClaimableJob]:
+) -> tuple[list[ClaimableJob], frozenset[UUID]]:
+    """What to request runs for, and the tenants that have some on their way."""
     rows = await jobs.claimable(database, JOBS_PER_TICK, versions=current(memory.settings))
     over: dict[str, bool] = {}
-    return worth_a_run(rows, [row for row in rows if still_wanted(row, instance, over)])
+    wanted = [row for row in rows if still_wanted(row, instance, over)]
+    return worth_a_run(rows, wanted), busy_tenants(rows, wanted)
 
 
-def _request(batch: list[ClaimableJob], places: dict[str, PartitionPlace]) -> dg.RunRequest:
+def _request(
+    batch: list[ClaimableJob], places: dict[str, PartitionPlace], busy: frozenset[UUID]
+) -> dg.RunRequest:
     """One key by its name, several as a range of neighbours."""
     first, last = batch[0].partition_key, batch[-1].partition_key
     run_key = f"{batch[0].job_id}-{time.time_ns()}"
-    tags = describe(FROM_QUEUE, (places[row.partition_key] for row in batch)) | lane_tags(batch)
+    tags = describe(FROM_QUEUE, (places[row.partition_key] for row in batch)) | lane_tags(
+        batch, busy
+    )
     tags |= trace_tags(row.trace_id for row in batch)
     if len(batch) == 1:
         return dg.RunRequest(run_key=run_key, partition_key=first, tags=tags)

@@ -10,6 +10,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID
 
+from psycopg.errors import InsufficientPrivilege
+
 from memory_core.artifacts import known_content, result
 from memory_core.artifacts.columns import chunk_columns, revision_columns, text_columns
 from memory_core.artifacts.document import Document
@@ -18,8 +20,9 @@ from memory_core.artifacts.known_content import KnownContent, WantedRevision
 from memory_core.artifacts.result import IngestResult
 from memory_core.artifacts.revision import Draft, Revision, cut
 from memory_core.artifacts.sources import artifact_uids
-from memory_core.kernel import ids
+from memory_core.kernel import ids, principal
 from memory_core.kernel.database import Session
+from memory_core.kernel.principal import LOCAL
 from memory_core.log.appending import append
 from memory_core.log.change import ChangeType, of_artifact
 from memory_core.runtime import Runtime
@@ -66,6 +69,10 @@ async def ingest(
 _UNHURRIED = Request()
 
 
+class NotAlone(Exception):
+    """There are other users, whose documents may have the ids that were taken to be free."""
+
+
 async def ingest_many(
     runtime: Runtime,
     documents: Sequence[Document],
@@ -83,13 +90,34 @@ async def ingest_many(
     gives now. Imports do not want that: copies of one document differ in them, and each import
     would undo the one before.
     """
+    # Nearly always the user of this machine is the only one, and spares a look at others' ids.
+    alone = principal.current().marks == LOCAL.marks
+    try:
+        return await _ingest_many(runtime, documents, progress, relabel, request, alone=alone)
+    except (NotAlone, InsufficientPrivilege):
+        # Refused by Postgres: the id belongs to a document that the principal does not see. Another
+        # user was there first, perhaps this very moment.
+        return await _ingest_many(runtime, documents, progress, relabel, request, alone=False)
+
+
+async def _ingest_many(
+    runtime: Runtime,
+    documents: Sequence[Document],
+    progress: Progress,
+    relabel: bool,
+    request: Request,
+    *,
+    alone: bool,
+) -> list[IngestResult]:
+    # To cut a short text takes less than to ask whether it is known.
+    is_short = sum(len(document.content) for document in documents) < _SHORT_CHARS
     async with runtime.database.session() as session:
-        uids = await artifact_uids(session, documents)
+        if alone and not is_short:
+            alone = not await session.value(bool, "has_other_users")
+        uids = await artifact_uids(session, documents, alone=alone)
         drafts = [
             Draft(Revision.of(document, uid)) for document, uid in zip(documents, uids, strict=True)
         ]
-        # To cut a short text takes less than to ask whether it is known.
-        is_short = sum(len(document.content) for document in documents) < _SHORT_CHARS
         known = {} if is_short else (await _known(session, drafts))[0]
     times = Counter(draft.uid for draft in drafts)
     results: dict[int, IngestResult] = {}
@@ -108,7 +136,7 @@ async def ingest_many(
     await _prepare(runtime, list(fresh.values()), progress)
     left = {index: draft for index, draft in enumerate(drafts) if index not in results}
     for wave in _waves(left):
-        done = await _store(runtime, list(wave.values()), request, relabel=relabel)
+        done = await _store(runtime, list(wave.values()), request, relabel=relabel, alone=alone)
         results.update({index: done[draft.uid] for index, draft in wave.items()})
     return [results[index] for index in range(len(drafts))]
 
@@ -148,7 +176,7 @@ async def _known(
 
 
 async def _store(
-    runtime: Runtime, drafts: list[Draft], request: Request, *, relabel: bool
+    runtime: Runtime, drafts: list[Draft], request: Request, *, relabel: bool, alone: bool
 ) -> dict[str, IngestResult]:
     """The one transaction, of different artifacts. Everybody who writes one of them does so one
     after the other."""
@@ -156,7 +184,9 @@ async def _store(
     async with runtime.database.transaction() as session:
         if request.keyed and (first := await request.keyed.first_answer(session)):
             return {uids[0]: first}
-        await session.run("lock_to_ingest", uids=uids)
+        is_shared = await session.value(bool, "lock_to_ingest", uids=uids)
+        if alone and is_shared:
+            raise NotAlone
         rows, superseded = await _known(session, drafts)
         stored = [draft for draft in drafts if draft.key in rows]
         known = [KnownContent.of(draft, rows[draft.key], relabel=relabel) for draft in stored]

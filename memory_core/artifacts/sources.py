@@ -4,9 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from memory_core.artifacts.document import Document
-from memory_core.kernel import ids, principal
+from memory_core.kernel import ids
 from memory_core.kernel.database import Session
-from memory_core.kernel.principal import LOCAL
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,19 +13,22 @@ class ArtifactSource:
     artifact_uid: str
     source_system: str
     source_id: str
+    is_own: bool  # the principal's
 
 
-async def artifact_uids(session: Session, documents: Sequence[Document]) -> list[str]:
+async def artifact_uids(
+    session: Session, documents: Sequence[Document], *, alone: bool = False
+) -> list[str]:
     """The artifact of each document: the one its source has already, else a free id.
+
+    `alone`: whether no other user's document can have such an id.
 
     A document that the principal does not see keeps its id, and is not met either. An artifact
     keeps its id: one that was stored while names with a colon were joined like all
     others still has that id, and the source that would have met it there gets another.
     """
     sources = [(document.source_system, document.source_id) for document in documents]
-    # Joined names without a colon can be taken apart in one way: no other source is met there. But
-    # another user's document may be, which only the user of this machine has not to fear.
-    alone = principal.current().marks == LOCAL.marks
+    # Joined names without a colon can be taken apart in one way: no other source is met there.
     doubtful = [
         (system, id_) for system, id_ in sources if id_ and (not alone or ":" in system + id_)
     ]
@@ -36,8 +38,8 @@ async def artifact_uids(session: Session, documents: Sequence[Document]) -> list
         if possible
         else []
     )
-    owners = {row.artifact_uid: (row.source_system, row.source_id) for row in rows}
-    return [_uid(system, id_, owners) for system, id_ in sources]
+    taken = {row.artifact_uid: row for row in rows}
+    return [_uid(system, id_, taken) for system, id_ in sources]
 
 
 def _possible(source_system: str, source_id: str) -> tuple[str, ...]:
@@ -48,12 +50,18 @@ def _possible(source_system: str, source_id: str) -> tuple[str, ...]:
     )
 
 
-def _uid(source_system: str, source_id: str | None, owners: dict[str, tuple[str, str]]) -> str:
+def _uid(source_system: str, source_id: str | None, taken: dict[str, ArtifactSource]) -> str:
     preferred = ids.artifact_uid(source_system, source_id)
     if not source_id:
         return preferred
     possible = _possible(source_system, source_id)
-    for uid in reversed(possible):
-        if owners.get(uid) == (source_system, source_id):
-            return uid
-    return next((uid for uid in (preferred, *possible[1:]) if uid not in owners), possible[-1])
+    same = [
+        row
+        for uid in reversed(possible)
+        if (row := taken.get(uid))
+        and (row.source_system, row.source_id) == (source_system, source_id)
+    ]
+    # A user's own document, before one of another that came into sight.
+    for row in sorted(same, key=lambda row: not row.is_own):
+        return row.artifact_uid
+    return next((uid for uid in (preferred, *possible[1:]) if uid not in taken), possible[-1])

@@ -88,6 +88,7 @@ class ClaimableJob:
     """A job that a run may be requested for."""
 
     job_id: UUID
+    tenant_id: UUID
     generation: int
     attempts: int
     last_error_code: str | None

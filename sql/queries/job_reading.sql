@@ -69,8 +69,8 @@ WITH fresh AS (
     UNION ALL
     SELECT *, 10 * row_number() OVER (ORDER BY round, turn_at, job_id) AS place FROM later
 )
-SELECT j.job_id, j.generation, j.attempts, j.last_error_code, r.partition_key, r.artifact_uid,
-       j.backfill_id, j.priority, j.trace_id, q.run_key, extract(epoch FROM now() - q.requested_at)::float8 AS requested_seconds_ago
+SELECT j.job_id, j.tenant_id, j.generation, j.attempts, j.last_error_code, r.partition_key,
+       r.artifact_uid, j.backfill_id, j.priority, j.trace_id, q.run_key, extract(epoch FROM now() - q.requested_at)::float8 AS requested_seconds_ago
 FROM (SELECT * FROM due ORDER BY place, backfill_id IS NOT NULL LIMIT %(limit)s) j
 JOIN artifact_revision r USING (artifact_uid, revision_id)
 LEFT JOIN job_request q ON q.job_id = j.job_id AND q.generation = j.generation

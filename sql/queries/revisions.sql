@@ -12,9 +12,15 @@ FROM (SELECT DISTINCT hashtextextended(uid, 0) AS key FROM unnest(%(uids)s::text
 -- name: lock_to_ingest
 -- The same. Until the end of the transaction, plans are kept: its statements, and those inside its
 -- triggers, go the same way for every document, and to plan each of them costs a quarter of the time.
-SELECT pg_advisory_xact_lock(key), set_config('plan_cache_mode', 'force_generic_plan', true)
+-- Whether the principal is not the only user of its tenant.
+SELECT coalesce(bool_and(pg_advisory_xact_lock(key) IS NOT NULL), true)
+       AND set_config('plan_cache_mode', 'force_generic_plan', true) <> ''
+       AND (SELECT has_other_users()) AS is_shared
 FROM (SELECT DISTINCT hashtextextended(uid, 0) AS key FROM unnest(%(uids)s::text[]) AS u (uid)
       ORDER BY key) AS keys;
+
+-- name: has_other_users
+SELECT has_other_users() AS is_shared;
 
 -- name: find_revisions
 -- Revisions by their content, with their labels, their jobs and the ids of their chunks. Of an
@@ -49,7 +55,7 @@ WHERE r.artifact_uid = wanted.uid AND r.revision_id = wanted.revision;
 
 -- name: find_artifact_sources
 -- Of those that the principal does not see: that the id is taken.
-SELECT artifact_uid, source_system, source_id FROM sources_of_artifacts(%(uids)s::text[]);
+SELECT artifact_uid, source_system, source_id, is_own FROM sources_of_artifacts(%(uids)s::text[]);
 
 -- name: relabel_revisions
 UPDATE artifact_revision r

@@ -10,7 +10,7 @@ import pytest
 from mcp import Client
 
 from mcp_server.server import build_server
-from memory_core.kernel.principal import Principal, asking
+from memory_core.kernel.principal import LOCAL, Principal, asking
 from memory_core.kernel.settings import Settings
 from memory_core.runtime import Runtime
 from memory_core.webhooks import subscriptions
@@ -139,6 +139,30 @@ async def test_the_same_source_is_another_document_in_each_tenant_and_for_those_
 
     assert len(set(uids)) == 3
     assert await found(tools, ALICE) == {uids[0]}
+
+
+async def test_the_local_user_does_not_meet_documents_of_others_in_its_tenant(
+    tools: Callers,
+) -> None:
+    dan = Principal(user="dan")
+    of_dan = await stored(tools, dan, "me", source="plan.md")
+    own = [await stored(tools, LOCAL, "me", source="plan.md") for _ in range(2)]
+
+    assert len({of_dan, *own}) == 2
+    assert await found(tools, LOCAL) == set(own)
+    assert await found(tools, dan) == {of_dan}
+
+
+@pytest.mark.parametrize("who", [CAROL, LOCAL], ids=["a user", "the local user"])
+async def test_an_own_document_is_meant_also_when_another_of_its_source_comes_into_sight(
+    tools: Callers, who: Principal
+) -> None:
+    neighbour = Principal(who.tenant_id, "neighbour")
+    await stored(tools, neighbour, "me", source="plan.md")
+    own = await stored(tools, who, "me", source="plan.md")
+    await stored(tools, neighbour, "org", source="plan.md")
+
+    assert await stored(tools, who, "me", source="plan.md") == own
 
 
 async def test_a_session_without_a_principal_sees_nothing(

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Iterator
 from pathlib import Path
+from uuid import uuid4
 
 import dagster as dg
 import psycopg
@@ -196,3 +197,19 @@ def test_a_tick_requests_the_front_of_the_queue(sensor: Sensor, queue: Queue) ->
     assert sum(map(len, runs)) == JOBS_PER_TICK
     assert max(map(len, runs)) == REVISIONS_PER_RUN
     assert sensor.tick() == [], "until one of them is claimed"
+
+
+def test_ten_thousand_jobs_of_one_tenant_do_not_starve_another(
+    sensor: Sensor, queue: Queue
+) -> None:
+    queue.add(10_000)
+    asked = sensor.tick()
+    assert sum(len(keys) for keys in asked) == JOBS_PER_TICK
+
+    other = uuid4()
+    queue.run("INSERT INTO tenant (tenant_id, name) VALUES (%s, 'other')", other)
+    queue.run("UPDATE event_jobs SET tenant_id = %s WHERE artifact_uid = 'uid_10000'", other)
+    try:
+        assert sensor.tick() == [["key-10000"]]
+    finally:
+        queue.run("DELETE FROM tenant WHERE tenant_id = %s", other)

@@ -97,8 +97,10 @@ class Filled:
             uid=answer["artifact_uid"], source_id=arguments["source_id"],
         )  # fmt: skip
         document.ids |= ids_in(str(answer))
-        unique = {**arguments, "source_id": ""} if source else arguments
-        document.words |= words_in(str(unique))
+        document.words |= words_in(str(arguments))
+        if source:  # its words belong to several now
+            for other in (document, *self.world.documents()):
+                other.words -= words_in(source)
         document.contents[answer["revision_id"]] = arguments["content"]
         document.jobs[answer["job_id"]] = "PENDING"
         self.world.add(document)
@@ -123,6 +125,7 @@ class Filled:
 
     async def relabel(self, document: Document, scope: str, listed: tuple[str, ...]) -> None:
         """By its owner: another scope, for all of its revisions."""
+        document.seen_once |= {person for person in EVERYONE if document.is_seen_by(person)}
         document.scope, document.listed = scope, listed
         await self.tools[document.owner](
             "artifact_ingest",

@@ -26,6 +26,7 @@ class Item:
     ids: set[str] = field(default_factory=set)
     words: set[str] = field(default_factory=set)
     is_gone: bool = False
+    seen_once: set[Person] = field(default_factory=set)  # by them too, before its scope changed
 
     def is_seen_by(self, who: Person) -> bool:
         """The rules of visibility, written down once more."""
@@ -122,14 +123,18 @@ class World:
         """What someone may learn nothing of. What was deleted too: it may be in a cache."""
         return (item for item in self.items if not item.is_seen_by(who))
 
-    def leaks(self, who: Person, text: str, asked: str = "") -> set[str]:
-        """Words and ids in a text that belong to nothing the reader may see. What the reader has
-        said is no secret to it."""
+    def leaks(
+        self, who: Person, text: str, asked: str = "", *, is_history: bool = False
+    ) -> set[str]:
+        """Words and ids in a text that belong to nothing the reader may see; or, in a history, has
+        ever seen. What the reader has said is no secret to it."""
         said = asked.lower()
         words = {word.lower() for word in WORD.findall(text)}
         ids = set(_ID.findall(text))
         found: set[str] = set()
         for item in self.foreign(who):
+            if is_history and who in item.seen_once:
+                continue
             found |= {one for one in (item.words & words) | (item.ids & ids) if one not in said}
         return found
 

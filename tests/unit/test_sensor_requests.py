@@ -16,6 +16,7 @@ from memory_assets.requests import (
     REVISIONS_PER_RUN,
     YOUNG_SECONDS,
     batches,
+    busy_tenants,
     lane_tags,
     lanes,
     let_old_runs_pass,
@@ -44,9 +45,11 @@ def job(
     error: str | None = None,
     backfill: UUID | None = None,
     priority: int = 0,
+    tenant: int = 0,
 ) -> ClaimableJob:
     return ClaimableJob(
         job_id=UUID(int=number),
+        tenant_id=UUID(int=tenant),
         generation=generation,
         attempts=attempts,
         last_error_code=error,
@@ -229,6 +232,27 @@ def test_a_backfill_on_its_way_keeps_no_fresh_work_waiting_nor_the_other_way_rou
 
     note, later = asked_for(job(3)), job(4, backfill=BACKFILL)
     assert worth_a_run([note, later], [later]) == [later]
+
+
+def test_the_long_queue_of_a_tenant_keeps_no_other_waiting() -> None:
+    on_its_way = [asked_for(job(number)) for number in range(900)]
+    more, others = [job(number) for number in range(900, 999)], [job(1000, tenant=1)]
+    wanted = [*more, *others]
+    busy = busy_tenants([*on_its_way, *wanted], wanted)
+
+    assert worth_a_run([*on_its_way, *wanted], wanted) == others
+    assert lanes(wanted, busy) == [others, more]
+    assert lane_tags(others, busy) == {"dagster/priority": "1"}, "before those that wait in Dagster"
+    assert lane_tags(more, busy) == {}
+
+
+def test_a_tenant_goes_ahead_with_what_comes_first_alone() -> None:
+    on_its_way = [asked_for(job(0)), asked_for(job(1, tenant=1))]
+    wanted = [job(2, tenant=1)]
+    busy = busy_tenants([*on_its_way, *wanted], wanted)
+
+    assert worth_a_run([*on_its_way, *wanted], wanted) == []
+    assert lane_tags(wanted, busy) == {}
 
 
 # --- whether to ask again ---------------------------------------------------------------------

@@ -129,8 +129,8 @@ def _has_type(value: object, schema: dict[str, Any], definitions: dict[str, Any]
 
 
 def _definition(schema: dict[str, Any], definitions: dict[str, Any]) -> dict[str, Any]:
-    found: dict[str, Any] = definitions[schema["$ref"].rsplit("/", 1)[-1]]
-    return found
+    definition: dict[str, Any] = definitions[schema["$ref"].rsplit("/", 1)[-1]]
+    return definition
 
 
 def is_about_arguments(error: ValidationError, tool: Tool) -> bool:

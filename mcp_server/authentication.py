@@ -123,8 +123,8 @@ class Authentication:
 
     @property
     def _challenge(self) -> str:
-        known = f', resource_metadata="{self._metadata_url}"' if self._metadata_url else ""
-        return f'Bearer realm="mcp-memory", error="invalid_token"{known}'
+        metadata = f', resource_metadata="{self._metadata_url}"' if self._metadata_url else ""
+        return f'Bearer realm="mcp-memory", error="invalid_token"{metadata}'
 
 
 class _Answer:
@@ -145,8 +145,8 @@ def _token(scope: Scope) -> str | None:
     sent = [value for name, value in scope["headers"] if name.lower() == b"authorization"]
     if len(sent) != 1:
         return None
-    found = _BEARER.fullmatch(sent[0].decode("latin-1").strip())
-    return found[1] if found else None
+    bearer = _BEARER.fullmatch(sent[0].decode("latin-1").strip())
+    return bearer[1] if bearer else None
 
 
 def access_token(credential: Credential) -> AccessToken:

@@ -112,7 +112,7 @@ class _Stream(Response):
     async def _tell(self, send: Send) -> None:
         after = self._after if self._after is not None else self._feed.reached
         clock = asyncio.get_running_loop().time
-        told, told_at = after, clock()
+        sent, told_at = after, clock()
         await _send(send, f"retry: {_RETRY_MS}\nid: {after}\n\n".encode())
         while True:
             try:
@@ -124,10 +124,10 @@ class _Stream(Response):
             after = page.reached
             frames = self._frames(await self._feed.visible(page))
             if not frames and clock() - told_at >= self._heartbeat:
-                frames = self._beat(told, after)
+                frames = self._beat(sent, after)
             if frames:
                 await _send(send, frames)
-                told, told_at = after, clock()
+                sent, told_at = after, clock()
             await self._feed.wait(after, max(told_at + self._heartbeat - clock(), 0))
 
     def _frames(self, entries: Sequence[FeedEntry]) -> bytes:
@@ -138,10 +138,10 @@ class _Stream(Response):
             if entry.tenant_id == self._tenant
         )
 
-    def _beat(self, told: Position, after: Position) -> bytes:
+    def _beat(self, sent: Position, after: Position) -> bytes:
         """It also moves a client on that was told of nothing, for lack of what it wants."""
         why = f" waiting: {self._feed.fault}" if self._feed.fault else ""
-        moved = f"id: {after}\n" if after != told else ""
+        moved = f"id: {after}\n" if after != sent else ""
         return f"{moved}:{why}\n\n".encode()
 
 

@@ -36,10 +36,10 @@ class EarlierClient:
     def of(cls, context: ServerRequestContext[Any, Any]) -> "EarlierClient":
         # The one way from a request to the connection that it came on.
         connection = context.session._connection
-        known = connection.state.get(_STATE)
-        if not isinstance(known, cls):
-            known = connection.state[_STATE] = cls(connection)
-        return known
+        client = connection.state.get(_STATE)
+        if not isinstance(client, cls):
+            client = connection.state[_STATE] = cls(connection)
+        return client
 
     async def keep(self, used: AbstractAsyncContextManager[None]) -> None:
         """Until the client leaves."""

@@ -16,16 +16,16 @@ _KNOWN_SECONDS = 2.0
 
 
 def register(server: MemoryServer, runtime: Runtime) -> None:
-    known: tuple[float, int] | None = None
+    last: tuple[float, int] | None = None
 
     @server.custom_route("/health", methods=["GET"])  # type: ignore[untyped-decorator]
     async def health(_: Request) -> JSONResponse:
-        nonlocal known
+        nonlocal last
         for_all = "admin" not in current().scopes
-        if for_all and known is not None and time.monotonic() - known[0] < _KNOWN_SECONDS:
-            return _up_or_down(known[1])
+        if for_all and last is not None and time.monotonic() - last[0] < _KNOWN_SECONDS:
+            return _up_or_down(last[1])
         answer = await _report(runtime)
-        known = time.monotonic(), answer.status_code
+        last = time.monotonic(), answer.status_code
         return _up_or_down(answer.status_code) if for_all else answer
 
 

@@ -13,13 +13,13 @@ if TYPE_CHECKING:
 
 
 def register(server: MemoryServer, runtime: Runtime) -> None:
-    known: Metrics | None = None
+    collector: Metrics | None = None
 
     @server.custom_route("/metrics", methods=["GET"])  # type: ignore[untyped-decorator]
     async def metrics(_: Request) -> Response:
         # A server that is never asked loads nothing for it.
         from memory_core.telemetry.prometheus import CONTENT_TYPE, Metrics
 
-        nonlocal known
-        known = known or Metrics(runtime)
-        return Response(await known.text(), media_type=CONTENT_TYPE)
+        nonlocal collector
+        collector = collector or Metrics(runtime)
+        return Response(await collector.text(), media_type=CONTENT_TYPE)

@@ -185,14 +185,14 @@ class ResourceNotifications:
     async def _changed(self, change: Change) -> set[str]:
         if not self._wanted:
             return set()
-        found = addresses_of(change)
+        addresses = addresses_of(change)
         if change.event_type in _GONE:
             # With it went revisions and events that only earlier changes name.
             database = await self._opened()
             async with database.session() as session:
                 earlier = await of_aggregate(session, change.aggregate_type, change.aggregate_id)
-            found.update(*(addresses_of(one) for one in earlier))
-        return found
+            addresses.update(*(addresses_of(one) for one in earlier))
+        return addresses
 
 
 def addresses_of(change: Change) -> set[str]:
@@ -200,16 +200,16 @@ def addresses_of(change: Change) -> set[str]:
     uid = change.payload.get("artifact_uid")
     if uid is None or change.event_type == ChangeType.JOB_REQUESTED:
         return set()
-    found = {f"memory://timeline/{uid}"}
+    addresses = {f"memory://timeline/{uid}"}
     if change.event_type == ChangeType.EVENTS_REPLACED:
         for kind in ("added", "removed", "kept"):
             for event_id in change.payload.get(kind, ()):
-                found |= {f"memory://event/{event_id}", f"memory://event/evt_{event_id}"}
-        return found
-    found.add(f"memory://artifact/{uid}")
+                addresses |= {f"memory://event/{event_id}", f"memory://event/evt_{event_id}"}
+        return addresses
+    addresses.add(f"memory://artifact/{uid}")
     if revision := change.payload.get("revision_id"):
-        found.add(f"memory://artifact/{uid}/{revision}")
-    return found
+        addresses.add(f"memory://artifact/{uid}/{revision}")
+    return addresses
 
 
 def _addresses(context: Context) -> list[str]:

@@ -47,9 +47,9 @@ class Call:
         self.outcome = code
 
     def id_of(self, name: str) -> str | None:
-        for known in (self.result, self.parameters):
-            if known and is_id(known.get(name)):
-                return str(known[name])
+        for values in (self.result, self.parameters):
+            if values and is_id(values.get(name)):
+                return str(values[name])
         return None
 
 
@@ -116,7 +116,7 @@ def _tell(call: Call, context: SpanContext, seconds: float) -> None:
 
 def _asker() -> SpanContext | None:
     """The caller's span, where the protocol named one: the SDK reads it."""
-    found = get_current_span().get_span_context()
-    if found.is_valid:
-        return SpanContext(f"{found.trace_id:032x}", f"{found.span_id:016x}")
+    span_context = get_current_span().get_span_context()
+    if span_context.is_valid:
+        return SpanContext(f"{span_context.trace_id:032x}", f"{span_context.span_id:016x}")
     return trace.current()

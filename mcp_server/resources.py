@@ -138,14 +138,14 @@ def _quoted(item: QuoteInContext) -> str:
 async def _timeline(runtime: Runtime, artifact_uid: str) -> str:
     ids.refuse_impossible("artifact_uid", artifact_uid)
     await reading.list_revisions(runtime, artifact_uid)  # says so when there is no such document
-    found = await timeline(
+    entries = await timeline(
         runtime, None, EventFilters(artifact_uid=artifact_uid), limit=_TIMELINE_EVENTS
     )
     lines = []
-    for day in found.days:
+    for day in entries.days:
         lines += ["", f"## {day.day.isoformat() if day.day else 'No date given'}", ""]
         for row in day.events:
-            proof = found.evidence[row.event_id]
+            proof = entries.evidence[row.event_id]
             quote = f" — “{_SPACE.sub(' ', proof[0].quote)}”" if proof else ""
             lines.append(f"- **{row.category}** {row.narrative}{quote}")
     return "\n".join(lines).strip() or "No events."

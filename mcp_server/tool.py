@@ -144,8 +144,8 @@ class MemoryServer(MCPServer[None]):
         """Clients of the protocol before 2026-07-28 are told in the greeting what they are told of
         later; later ones ask for it."""
         server = self._lowlevel_server
-        told = NotificationOptions(resources_changed=True)
-        greeting = partial(server.create_initialization_options, told)
+        options = NotificationOptions(resources_changed=True)
+        greeting = partial(server.create_initialization_options, options)
         server.create_initialization_options = greeting  # type: ignore[method-assign]
 
     def end_streams(self) -> None:
@@ -170,8 +170,8 @@ class MemoryServer(MCPServer[None]):
     ) -> CallToolResult | InputRequiredResult:
         tool = self._tool_manager.get_tool(name)
         # A name that no tool has may be any text: it is not kept.
-        known = name if tool is not None else "?"
-        with self.recorder.recording("tool", known, _kept(tool, arguments)) as call:
+        tool_name = name if tool is not None else "?"
+        with self.recorder.recording("tool", tool_name, _kept(tool, arguments)) as call:
             answer = await self._answer(name, arguments, context)
             if not isinstance(answer, CallToolResult) or not answer.is_error:
                 call.answered(getattr(answer, "structured_content", None))
@@ -203,9 +203,9 @@ class MemoryServer(MCPServer[None]):
     ) -> CallToolResult | InputRequiredResult:
         tool = self._tool_manager.get_tool(name)
         if tool is None:
-            known = sorted(tool.name for tool in self._tool_manager.list_tools())
+            names = sorted(tool.name for tool in self._tool_manager.list_tools())
             return failed_call(
-                f"There is no tool {shorten(name)}.", ErrorCode.NOT_FOUND, {"allowed": known}
+                f"There is no tool {shorten(name)}.", ErrorCode.NOT_FOUND, {"allowed": names}
             )
         try:
             if self.counts_calls and self.access.limiter is not None:
@@ -226,8 +226,8 @@ class MemoryServer(MCPServer[None]):
         context: Context[None, Any] | None = None,
     ) -> GetPromptResult | InputRequiredResult:
         prompt = self._prompt_manager.get_prompt(name)
-        known = [argument.name for argument in (prompt.arguments if prompt else None) or ()]
-        kept = masked(arguments or {}, known)
+        names = [argument.name for argument in (prompt.arguments if prompt else None) or ()]
+        kept = masked(arguments or {}, names)
         with self.recorder.recording("prompt", name if prompt else "?", kept) as call:
             try:
                 self._refuse_wrong_prompt(name, arguments or {})
@@ -241,8 +241,8 @@ class MemoryServer(MCPServer[None]):
     def _refuse_wrong_prompt(self, name: str, arguments: dict[str, Any]) -> None:
         prompt = self._prompt_manager.get_prompt(name)
         if prompt is None:
-            known = sorted(prompt.name for prompt in self._prompt_manager.list_prompts())
-            raise NotFound(f"There is no prompt {shorten(name)}.", details={"allowed": known})
+            names = sorted(prompt.name for prompt in self._prompt_manager.list_prompts())
+            raise NotFound(f"There is no prompt {shorten(name)}.", details={"allowed": names})
         wanted = {argument.name: argument.required for argument in prompt.arguments or ()}
         missing = [name for name, required in wanted.items() if required and name not in arguments]
         unknown = [name for name in arguments if name not in wanted]
@@ -285,12 +285,12 @@ _ADDRESS = re.compile(r"memory://(?P<kind>artifact|event|timeline)/(?P<rest>.*)"
 
 def _address(uri: str) -> tuple[str, dict[str, Any]]:
     """Of memory://artifact/uid_…/rev_…: which kind of resource, and the ids in it."""
-    found = _ADDRESS.fullmatch(uri)
-    if found is None:
+    match = _ADDRESS.fullmatch(uri)
+    if match is None:
         return "?", masked({"uri": uri}, ("uri",))
-    names = ("event_id",) if found["kind"] == "event" else ("artifact_uid", "revision_id")
-    return f"memory://{found['kind']}", masked(
-        dict(zip(names, found["rest"].split("/"), strict=False)), names
+    names = ("event_id",) if match["kind"] == "event" else ("artifact_uid", "revision_id")
+    return f"memory://{match['kind']}", masked(
+        dict(zip(names, match["rest"].split("/"), strict=False)), names
     )
 
 

@@ -29,12 +29,12 @@ def call_tree(calls: Sequence[ModelCall], prices: Mapping[str, Price]) -> str:
 
 
 def _line(call: ModelCall, prices: Mapping[str, Price]) -> str:
-    told = f"{call.kind} by `{call.model}`: {call.outcome}, {call.latency_ms / 1000:.2f} s"
+    line = f"{call.kind} by `{call.model}`: {call.outcome}, {call.latency_ms / 1000:.2f} s"
     if tokens := call.prompt_tokens + call.completion_tokens:
-        told += f", {tokens:,} tokens"
+        line += f", {tokens:,} tokens"
     if (price := prices.get(call.model)) is not None:
-        told += f", ${price.of(call.prompt_tokens, call.completion_tokens):.4f}"
-    return told
+        line += f", ${price.of(call.prompt_tokens, call.completion_tokens):.4f}"
+    return line
 
 
 def _more(count: int, what: str, indent: str) -> list[str]:

@@ -52,7 +52,7 @@ def extract_revisions(
 ) -> Iterator[dg.AssetCheckResult]:
     """Claim the jobs of these partitions, extract them concurrently, store what is proved."""
     if not context.selected_asset_keys:
-        # Somebody asked for the check alone: nothing is extracted, everything is looked at.
+        # The check was asked for alone: nothing is extracted, every quote is compared.
         yield asyncio.run(_check_everything(memory))
         return
     outcomes, gone, broken = asyncio.run(_traced(context, memory))
@@ -137,7 +137,7 @@ async def _introduce(
     keys: list[str],
     claimed: Sequence[Job],
 ) -> list[str]:
-    """Tag a run that the sensor did not make, and tell whoever asked what it does not work on.
+    """Tag a run that the sensor did not make, and log what it does not work on.
 
     What another run holds is no failure: that run ends the job, and a red run would turn stages red
     that it has made already. Returns the keys that no revision has.

@@ -150,10 +150,10 @@ def _preview(extraction: Extraction) -> str:
         return "No events."
     lines = ["| category | event | quote |", "|---|---|---|"]
     for event in extraction.events[:_PREVIEW_ROWS]:
-        told, quote = event.narrative, event.evidence[0].quote
+        narrative, quote = event.narrative, event.evidence[0].quote
         # Where the event is told in the document's own words, once is enough.
-        shown = "" if quote in told else f"“{_cell(quote)}”"
-        lines.append(f"| {event.category.value} | {_cell(told)} | {shown} |")
+        shown = "" if quote in narrative else f"“{_cell(quote)}”"
+        lines.append(f"| {event.category.value} | {_cell(narrative)} | {shown} |")
     more = len(extraction.events) - _PREVIEW_ROWS
     return "\n".join(lines) + (f"\n\n… and {more} more." if more > 0 else "")
 

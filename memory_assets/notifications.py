@@ -29,7 +29,7 @@ class Notifications:
         """(channel, payload) of what was told meanwhile; returns as soon as something is."""
         with postgres_faults():
             heard = self._connection.notifies(timeout=max(seconds, 0.0), stop_after=1)
-            return {(told.channel, told.payload) for told in heard}
+            return {(notification.channel, notification.payload) for notification in heard}
 
     def seconds_to_next_job(self) -> float | None:
         """Until a job is due: 0 or less while one is to be looked after, None when none is open."""

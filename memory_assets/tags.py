@@ -40,13 +40,11 @@ def describe(asked_by: str, revisions: Iterable[PartitionPlace | PartitionState]
 
 def trace_tags(trace_ids: Iterable[str | None]) -> dict[str, str]:
     """Whose calls asked for the work of a run: `mcp-memory trace` takes each of them."""
-    known = list(dict.fromkeys(filter(None, trace_ids)))
-    if len(known) <= 1:
-        return {"trace_id": known[0]} if known else {}
-    more = len(known) - _TRACES_SHOWN
-    return {
-        "trace_ids": ", ".join(known[:_TRACES_SHOWN]) + (f" and {more} more" if more > 0 else "")
-    }
+    ids = list(dict.fromkeys(filter(None, trace_ids)))
+    if len(ids) <= 1:
+        return {"trace_id": ids[0]} if ids else {}
+    more = len(ids) - _TRACES_SHOWN
+    return {"trace_ids": ", ".join(ids[:_TRACES_SHOWN]) + (f" and {more} more" if more > 0 else "")}
 
 
 def _names(names: list[str]) -> str:

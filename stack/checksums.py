@@ -22,8 +22,8 @@ def has_checksums(layout: Layout) -> bool | None:
     if not layout.postgres.is_dir():
         return None
     done = EmbeddedPostgres(layout.postgres).run_tool("pg_controldata", str(layout.postgres))
-    found = _VERSION.search(done.stdout)
-    return None if found is None else found[1] != "0"
+    version = _VERSION.search(done.stdout)
+    return None if version is None else version[1] != "0"
 
 
 def enable_checksums(layout: Layout) -> None:

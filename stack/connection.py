@@ -40,15 +40,15 @@ def needs_services(settings: Settings) -> bool:
     return settings.events_db_dsn is None or settings.chroma_host is None
 
 
-def resolved(settings: Settings, found: StackState) -> Settings:
+def resolved(settings: Settings, stack: StackState) -> Settings:
     """The settings with the running stack's addresses filled in."""
     update: dict[str, object] = {}
-    if settings.events_db_dsn is None and found.postgres_dsn is not None:
-        update["events_db_dsn"] = SecretStr(found.postgres_dsn)
-    if settings.chroma_host is None and found.chroma_socket is not None:
-        update["chroma_host"] = f"unix:{found.chroma_socket}"
-    elif settings.chroma_host is None and found.chroma_port is not None:
-        update |= {"chroma_host": "127.0.0.1", "chroma_port": found.chroma_port}
+    if settings.events_db_dsn is None and stack.postgres_dsn is not None:
+        update["events_db_dsn"] = SecretStr(stack.postgres_dsn)
+    if settings.chroma_host is None and stack.chroma_socket is not None:
+        update["chroma_host"] = f"unix:{stack.chroma_socket}"
+    elif settings.chroma_host is None and stack.chroma_port is not None:
+        update |= {"chroma_host": "127.0.0.1", "chroma_port": stack.chroma_port}
     return settings.model_copy(update=update)
 
 
@@ -85,8 +85,8 @@ class Membership:
         if not self._users.held:
             return
         self._users.release()
-        found = state.last_written(self._layout)
-        if found is not None and found.mode == "full":
+        stack = state.last_written(self._layout)
+        if stack is not None and stack.mode == "full":
             return
         deadline = time.monotonic() + STOP_SECONDS
         while locks.is_held(self._layout.supervisor_lock) and time.monotonic() < deadline:
@@ -113,13 +113,13 @@ class Membership:
         deadline = time.monotonic() + START_SECONDS
         process: subprocess.Popen[bytes] | None = None
         while time.monotonic() < deadline:
-            found = state.running(self._layout)
-            if found is not None and found.ready:
-                return found
-            if found is None and process is None:
+            stack = state.running(self._layout)
+            if stack is not None and stack.ready:
+                return stack
+            if stack is None and process is None:
                 require_room(self._layout.root)
                 process = self._spawn()
-            elif found is None and process is not None and process.poll() is not None:
+            elif stack is None and process is not None and process.poll() is not None:
                 break
             time.sleep(_POLL_SECONDS)
         require_room(self._layout.root)  # a full disk explains it better than any log

@@ -86,12 +86,12 @@ async def _forget_names(
     names |= {_escaped(key): name for key, name in names.items()}
     for title in titles:
         names |= {f'"{title}"': '"deleted"', f'"{_escaped(title)}"': '"deleted"'}
-    told = {"names": list(names), "instead": list(names.values())}
+    renames = {"names": list(names), "instead": list(names.values())}
     for query in ("forget_in_run_tags", "forget_in_runs", "forget_in_events_of_runs"):
-        await session.run(query, runs=runs, **told)
+        await session.run(query, runs=runs, **renames)
     for query in ("forget_in_ticks", "forget_in_sensors", "forget_in_backfills"):
-        await session.run(query, **told)
-    await session.run("forget_cached_partitions", names=told["names"])
+        await session.run(query, **renames)
+    await session.run("forget_cached_partitions", names=renames["names"])
 
 
 def _escaped(text: str) -> str:

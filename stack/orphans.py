@@ -17,27 +17,27 @@ def end_orphans(data_dir: Path) -> int:
     To be called by the holder of the supervisor lock only: whatever is marked and alive then
     belongs to a supervisor that is gone.
     """
-    found = _marked(data_dir)
-    for process in found:
+    orphans = _marked(data_dir)
+    for process in orphans:
         with contextlib.suppress(psutil.NoSuchProcess):
             process.terminate()
-    _, alive = psutil.wait_procs(found, timeout=_PATIENCE_SECONDS)
+    _, alive = psutil.wait_procs(orphans, timeout=_PATIENCE_SECONDS)
     for process in alive:
         with contextlib.suppress(psutil.NoSuchProcess):
             process.kill()
     psutil.wait_procs(alive, timeout=_PATIENCE_SECONDS)
-    return len(found)
+    return len(orphans)
 
 
 def _marked(data_dir: Path) -> list[psutil.Process]:
     mine = {os.getpid(), *(parent.pid for parent in psutil.Process().parents())}
-    found = []
+    processes = []
     for process in psutil.process_iter():
         if process.pid in mine:
             continue
         try:
             if process.environ().get(MARKER) == str(data_dir):
-                found.append(process)
+                processes.append(process)
         except psutil.Error:
             continue  # gone meanwhile, or another user's
-    return found
+    return processes

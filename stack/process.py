@@ -64,9 +64,9 @@ class StackProcess:
             )
         deadline = time.monotonic() + START_SECONDS
         while time.monotonic() < deadline:
-            found = state.running(self.layout)
-            if found is not None and found.ready and found.pid == self.pid:
-                return found
+            stack = state.running(self.layout)
+            if stack is not None and stack.ready and stack.pid == self.pid:
+                return stack
             if self._process.poll() is not None:
                 break
             time.sleep(_POLL_SECONDS)

@@ -281,10 +281,10 @@ def script(name: str) -> str:
     beside = Path(sys.executable).with_name(name)
     if beside.exists():
         return str(beside)
-    found = shutil.which(name)
-    if found is None:
+    path = shutil.which(name)
+    if path is None:
         raise StackFault(f"The program {name!r} is not installed: install mcp-memory again.")
-    return found
+    return path
 
 
 def _reachable(host: str) -> str:

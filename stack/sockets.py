@@ -33,12 +33,12 @@ def make_private(folder: Path, owner: tuple[int, int] | None = None) -> None:
     folder.parent.mkdir(parents=True, exist_ok=True)
     with contextlib.suppress(FileExistsError):
         folder.mkdir(mode=0o700)
-    found = folder.lstat()
-    if not stat.S_ISDIR(found.st_mode) or found.st_uid not in (uid, os.getuid()):
+    status = folder.lstat()
+    if not stat.S_ISDIR(status.st_mode) or status.st_uid not in (uid, os.getuid()):
         raise StackFault(
             f"{folder} is needed for the sockets of the stack, but it is a link or belongs to "
             "another user. Remove it, or choose another DATA_DIR."
         )
-    if found.st_uid != uid:
+    if status.st_uid != uid:
         os.chown(folder, uid, gid, follow_symlinks=False)
     folder.chmod(0o700)

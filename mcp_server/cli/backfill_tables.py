@@ -208,8 +208,8 @@ def filter_of(chosen: dict[str, Any]) -> Filter:
     try:
         return Filter(**{name: value for name, value in chosen.items() if value is not None})
     except ValidationError as error:
-        told = "; ".join(f"{fault['loc'][0]}: {fault['msg']}" for fault in error.errors())
-        raise InvalidInput(f"The filter is not understood: {told}.") from None
+        faults = "; ".join(f"{fault['loc'][0]}: {fault['msg']}" for fault in error.errors())
+        raise InvalidInput(f"The filter is not understood: {faults}.") from None
 
 
 def with_runtime(work: Callable[[Runtime], Awaitable[T]]) -> T:

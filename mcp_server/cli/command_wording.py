@@ -54,7 +54,7 @@ _FORCE = re.compile(r"\bforce=true\b")
 
 
 def in_commands(message: str) -> str:
-    told = _INVALID.sub("", message)
-    told = _PARAMETER.sub(lambda match: match[1] + _OPTIONS[match[2]], told)
-    told = _TOOL.sub(lambda match: _COMMANDS[match[1]], told)
-    return _FORCE.sub("--force", told)
+    wording = _INVALID.sub("", message)
+    wording = _PARAMETER.sub(lambda match: match[1] + _OPTIONS[match[2]], wording)
+    wording = _TOOL.sub(lambda match: _COMMANDS[match[1]], wording)
+    return _FORCE.sub("--force", wording)

@@ -23,9 +23,9 @@ def show(*, changed: bool, as_json: bool) -> None:
     from mcp_server.cli.safe_text import shown
     from mcp_server.cli.tables import Column
 
-    told = [one for one in origins(read_settings()) if one.is_set or not changed]
+    origins_shown = [one for one in origins(read_settings()) if one.is_set or not changed]
     if as_json:
-        rows = [{"name": one.name, "value": one.value, "from": one.source} for one in told]
+        rows = [{"name": one.name, "value": one.value, "from": one.source} for one in origins_shown]
         print(json_text({"settings": rows}))
         return
     tables.show(
@@ -36,6 +36,6 @@ def show(*, changed: bool, as_json: bool) -> None:
                 shown(one.value or "–"),
                 f"[bold]{shown(one.source)}[/]" if one.is_set else "[dim]default[/]",
             ]
-            for one in told
+            for one in origins_shown
         ),
     )

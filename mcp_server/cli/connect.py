@@ -44,8 +44,8 @@ def run(
     if which == INSPECTOR:
         return _tell_inspector(server, undo=undo, as_json=as_json)
     if which not in CLIENTS:
-        known = ", ".join([*CLIENTS, INSPECTOR])
-        raise InvalidInput(f"{which!r} is no client that is known here: choose {known}.")
+        names = ", ".join([*CLIENTS, INSPECTOR])
+        raise InvalidInput(f"{which!r} is no client that is known here: choose {names}.")
     client = CLIENTS[which]
     if http and not client.takes_http:
         raise InvalidInput(

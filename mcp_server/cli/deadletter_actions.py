@@ -24,11 +24,11 @@ def list_(projection: str | None, status: str | None, limit: int, *, as_json: bo
                 session, projection=projection, status=status, limit=limit
             )
 
-    found, total = with_operator(read)
+    letters, total = with_operator(read)
     if as_json:
-        print(json_text({"total": total, "dead_letters": [one.as_json() for one in found]}))
+        print(json_text({"total": total, "dead_letters": [one.as_json() for one in letters]}))
         return
-    if not found:
+    if not letters:
         print("There are none.")
         return
     columns = [Column(name) for name in ("id", "projection", "type", "status", "tries", "since")]
@@ -44,7 +44,7 @@ def list_(projection: str | None, status: str | None, limit: int, *, as_json: bo
                 f"{one.first_failed_at:%Y-%m-%d %H:%M}",
                 shown(one.error_message),
             ]
-            for one in found
+            for one in letters
         ),
     )
 

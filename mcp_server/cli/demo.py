@@ -175,22 +175,22 @@ class Demo:
     async def _ask(self, client: Client) -> None:
         question = "What decisions were made about the pricing model?"
         arguments = {"query": "pricing model", "category": "Decision", "limit": 5}
-        found = await self._call(client, question, "event_search", arguments)
-        for event in found["events"]:
+        answer = await self._call(client, question, "event_search", arguments)
+        for event in answer["events"]:
             self._quote(event["narrative"], event["evidence"])
 
         question = "What did Alice commit to deliver by the end of Q1?"
         arguments = {"actor": "Alice", "due_to": "2026-03-31"}
-        found = await self._call(client, question, "commitment_list", arguments)
-        for item in found["commitments"]:
+        answer = await self._call(client, question, "commitment_list", arguments)
+        for item in answer["commitments"]:
             self._quote(
                 f"[{item['status']}] {item['promised']['narrative']}", item["promised"]["evidence"]
             )
 
         question = "What feedback did we get on the new screens?"
         arguments = {"query": "new screen", "category": "Feedback", "limit": 4}
-        found = await self._call(client, question, "event_search", arguments)
-        for event in found["events"]:
+        answer = await self._call(client, question, "event_search", arguments)
+        for event in answer["events"]:
             self._quote(event["narrative"], event["evidence"])
 
         question = "What changed between the first two revisions of the pricing document?"
@@ -198,15 +198,15 @@ class Demo:
         history = _expect(await client.call_tool("artifact_history", {"artifact_uid": uid}))
         first, second = [revision["revision_id"] for revision in history["revisions"]][:2]
         arguments = {"artifact_uid": uid, "from_revision": first, "to_revision": second}
-        found = await self._call(client, question, "event_diff", arguments)
+        answer = await self._call(client, question, "event_diff", arguments)
         for change in ("added", "removed"):
-            for event in found[change]:
+            for event in answer[change]:
                 self._quote(f"[{change}] {event['narrative']}", event["evidence"])
 
         question = "Who was involved in the authentication redesign?"
         arguments = {"query": "authentication redesign", "limit": 6}
-        found = await self._call(client, question, "stakeholder_map", arguments)
-        for person in found["stakeholders"]:
+        answer = await self._call(client, question, "stakeholder_map", arguments)
+        for person in answer["stakeholders"]:
             roles = ", ".join(f"{role} {count}×" for role, count in person["roles"].items())
             self._quote(f"{person['name']}: {roles}", person["examples"][0]["evidence"])
 

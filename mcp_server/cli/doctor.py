@@ -61,28 +61,30 @@ class Finding:
 def run(*, repair: bool, provider: bool, as_json: bool) -> None:
     console = Console(quiet=as_json)
     settings = read_settings()
-    found = []
+    findings = []
     for finding in examine(settings, repair=repair, provider=provider):
-        found.append(finding)
+        findings.append(finding)
         mark = "[red]✗[/]"
         if finding.good:
             mark = "[yellow]![/]" if finding.note else "[green]✓[/]"
         console.print(f"{mark} {escape(finding.what)}", soft_wrap=True)
         if finding.advice:
             console.print(f"    [yellow]→ {escape(finding.advice)}[/]", soft_wrap=True)
-    bad = sum(not finding.good for finding in found)
-    console.print(f"\n{_verdict(found, bad)}")
+    bad = sum(not finding.good for finding in findings)
+    console.print(f"\n{_verdict(findings, bad)}")
     if as_json:
-        rows = [{"ok": one.good, "what": one.what, "remedy": one.advice or None} for one in found]
+        rows = [
+            {"ok": one.good, "what": one.what, "remedy": one.advice or None} for one in findings
+        ]
         print(json_text({"ok": not bad, "findings": rows}))
     if bad:
         raise typer.Exit(1)
 
 
-def _verdict(found: list[Finding], bad: int) -> str:
+def _verdict(findings: list[Finding], bad: int) -> str:
     if bad:
         return "1 thing needs attention." if bad == 1 else f"{bad} things need attention."
-    if any(finding.note for finding in found):
+    if any(finding.note for finding in findings):
         return "Nothing is broken; see the lines marked with !."
     return "All is well."
 
@@ -112,9 +114,9 @@ def _stores(settings: Settings, *, repair: bool) -> Generator[Finding, None, Pro
     membership = Membership(settings)
     try:
         resolved = membership.join() if needs_services(settings) else settings
-        found = [postgres or _postgres(resolved), _chroma(resolved), _migrations(resolved)]
-        yield from found
-        if all(finding.good for finding in found):
+        findings = [postgres or _postgres(resolved), _chroma(resolved), _migrations(resolved)]
+        yield from findings
+        if all(finding.good for finding in findings):
             yield from asyncio.run(_integrity(resolved, repair=repair))
             return asyncio.run(_progress(resolved))
     except MemoryFault as fault:
@@ -263,12 +265,12 @@ def _extractor(settings: Settings, *, asked: bool, progress: Progress | None) ->
     if not asked and not any(setback.is_of_provider for setback in setbacks):
         return Finding(True, f"Extraction: {settings.openai_event_model}, not tried "
                        "(--provider asks it one tiny question)")  # fmt: skip
-    found = _answers(
+    finding = _answers(
         f"Extraction: {settings.openai_event_model}",
         lambda: asyncio.run(ask_model(settings)),
         "Check OPENAI_API_KEY, OPENAI_BASE_URL and OPENAI_EVENT_MODEL, or set EXTRACTOR=rules.",
     )
-    return replace(found, what=f"{found.what} answers") if found.good else found
+    return replace(finding, what=f"{finding.what} answers") if finding.good else finding
 
 
 async def _integrity(settings: Settings, *, repair: bool) -> list[Finding]:
@@ -290,16 +292,16 @@ async def _progress(settings: Settings) -> Progress:
 
 
 async def _check(runtime: Runtime, check: Check, *, repair: bool) -> Finding:
-    found = await check.examine(runtime)
-    if found.passed:
+    finding = await check.examine(runtime)
+    if finding.passed:
         return Finding(True, check.description)
     if not repair:
         remedy = f"`mcp-memory doctor --repair`: {check.remedy}"
-        return Finding(False, f"{check.name}: {_offenders(found)}", remedy)
+        return Finding(False, f"{check.name}: {_offenders(finding)}", remedy)
     try:
         done = await check.repair(runtime)
     except MemoryFault as fault:
-        return Finding(False, f"{check.name}: {_offenders(found)}", fault.message)
+        return Finding(False, f"{check.name}: {_offenders(finding)}", fault.message)
     # What was to be mended is worth a second look: only that shows what is left.
     left = await check.examine(runtime)
     if left.passed:
@@ -307,23 +309,23 @@ async def _check(runtime: Runtime, check: Check, *, repair: bool) -> Finding:
     return Finding(False, f"{check.name}: {_offenders(left)}", _what_is_left(done))
 
 
-def _offenders(found: integrity.Finding) -> str:
-    more = f", and {found.total - 1:,} more" if found.total > 1 else ""
-    return f"{found.offenders[0]}{more}"
+def _offenders(finding: integrity.Finding) -> str:
+    more = f", and {finding.total - 1:,} more" if finding.total > 1 else ""
+    return f"{finding.offenders[0]}{more}"
 
 
 def _what_is_left(done: Repair) -> str:
-    told = []
+    parts = []
     if done.awaited:
-        told.append(
+        parts.append(
             f"{done.awaited:,} revisions are extracted again. Look again when that is done "
             "(`mcp-memory jobs`)."
         )
     if done.beyond:
         more = len(done.beyond) - _BEYOND_SHOWN
         named = "; ".join(done.beyond[:_BEYOND_SHOWN])
-        told.append(f"Cannot be mended: {named}{f'; and {more:,} more' if more > 0 else ''}.")
-    return " ".join(told) or "It could not be mended: run doctor again, then see the logs."
+        parts.append(f"Cannot be mended: {named}{f'; and {more:,} more' if more > 0 else ''}.")
+    return " ".join(parts) or "It could not be mended: run doctor again, then see the logs."
 
 
 def _answers(what: str, question: Callable[[], None], remedy: str) -> Finding:

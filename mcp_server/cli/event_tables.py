@@ -23,7 +23,7 @@ _STATUS_STYLE = {"done": "green", "overdue": "red", "open": "yellow"}
 
 
 def search(arguments: dict[str, Any], *, full: bool, as_json: bool) -> None:
-    answer, why_empty = _ask("event_search", arguments, lambda found: found["events"])
+    answer, why_empty = _ask("event_search", arguments, lambda reply: reply["events"])
     if _is_told(answer, why_empty, as_json=as_json):
         return
     show_events(answer["events"], full=full)
@@ -104,7 +104,7 @@ def diff(which: str, older: str | None, newer: str | None, *, full: bool, as_jso
 
 
 def timeline(arguments: dict[str, Any], *, full: bool, as_json: bool) -> None:
-    answer, why_empty = _ask("timeline", arguments, lambda found: found["days"])
+    answer, why_empty = _ask("timeline", arguments, lambda reply: reply["days"])
     if _is_told(answer, why_empty, as_json=as_json):
         return
     events = [event for day in answer["days"] for event in day["events"]]
@@ -129,7 +129,7 @@ def timeline(arguments: dict[str, Any], *, full: bool, as_json: bool) -> None:
 
 
 def commitments(arguments: dict[str, Any], *, full: bool, as_json: bool) -> None:
-    answer, why_empty = _ask("commitment_list", arguments, lambda found: found["commitments"])
+    answer, why_empty = _ask("commitment_list", arguments, lambda reply: reply["commitments"])
     if _is_told(answer, why_empty, as_json=as_json):
         return
     items = answer["commitments"]
@@ -162,13 +162,15 @@ def commitments(arguments: dict[str, Any], *, full: bool, as_json: bool) -> None
 
 
 def people(arguments: dict[str, Any], *, full: bool, as_json: bool) -> None:
-    answer, why_empty = _ask("stakeholder_map", arguments, lambda found: found["stakeholders"])
+    answer, why_empty = _ask(
+        "stakeholder_map", arguments, lambda stakeholders: stakeholders["stakeholders"]
+    )
     if _is_told(answer, why_empty, as_json=as_json):
         return
-    found = answer["stakeholders"]
+    stakeholders = answer["stakeholders"]
     out = tables.console()
     if full:
-        for person in found:
+        for person in stakeholders:
             also = f" (also {', '.join(person['aliases'])})" if person["aliases"] else ""
             out.print(f"[bold]{shown(person['name'] + also)}[/]  {shown(_told_roles(person))}")
             show_events(person["examples"], full=False)
@@ -187,11 +189,11 @@ def people(arguments: dict[str, Any], *, full: bool, as_json: bool) -> None:
                     shown(_told_roles(person)),
                     shown(_document(person["examples"][0])),
                 ]
-                for person in found
+                for person in stakeholders
             ),
         )
     over = f", in {answer['events_considered']:,} events"
-    out.print(f"[dim]{len(found)} of {answer['total']:,}{over}[/]")
+    out.print(f"[dim]{len(stakeholders)} of {answer['total']:,}{over}[/]")
 
 
 def show_events(events: list[Answer], *, full: bool, document: bool = True) -> None:
@@ -224,8 +226,8 @@ def event_rows(events: list[Answer], *, document: bool = True) -> None:
 
 def _show_whole(event: Answer, heading: str = "") -> None:
     out = tables.console()
-    told = heading or _day(event) or "no date"
-    out.print(f"[bold]{short(event['event_id'])}[/]  [cyan]{event['category']}[/]  {told}")
+    title = heading or _day(event) or "no date"
+    out.print(f"[bold]{short(event['event_id'])}[/]  [cyan]{event['category']}[/]  {title}")
     out.print(f"  {shown(event['narrative'])}", soft_wrap=True)
     if quote := _quote(event):
         out.print(f"  [dim]{quote}[/]", soft_wrap=True)

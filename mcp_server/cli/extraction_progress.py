@@ -52,16 +52,16 @@ class Progress:
         """Why a question about events has an empty answer."""
         if not self.documents:
             return NOTHING_STORED
-        told = []
+        reasons = []
         if self.done:
-            told.append(f"No event matches in {_documents(self.done)} with extracted events.")
+            reasons.append(f"No event matches in {_documents(self.done)} with extracted events.")
         if self.unfinished:
-            told.append(f"Not extracted yet: {self.waits()}.")
+            reasons.append(f"Not extracted yet: {self.waits()}.")
         if self.failures:
-            told.append(f"Extraction failed: {self.fails()}.")
+            reasons.append(f"Extraction failed: {self.fails()}.")
         if self.waiting and not self.pipeline_runs:
-            told.append(NO_PIPELINE)
-        return " ".join(told)
+            reasons.append(NO_PIPELINE)
+        return " ".join(reasons)
 
     def why_no_passages(self) -> str:
         """Why a search of texts has an empty answer: they can be found once they are stored."""

@@ -21,8 +21,8 @@ _SHOWN = 20
 def run(place: str, *, dry_run: bool, as_json: bool) -> None:
     report = asyncio.run(_import(place, dry_run=dry_run, quiet=as_json))
     if as_json:
-        told = {**asdict(report), "not_kept": sorted(report.not_kept)}
-        print(json.dumps(told, indent=2, ensure_ascii=False))
+        summary = {**asdict(report), "not_kept": sorted(report.not_kept)}
+        print(json.dumps(summary, indent=2, ensure_ascii=False))
     else:
         _show(report)
     if report.refused:

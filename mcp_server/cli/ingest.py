@@ -179,8 +179,8 @@ class _Command:
         # Ctrl-C is how watching ends: nothing was interrupted.
         return Report()
 
-    async def _prune(self, registry: Registry, found: Survey, done: Import) -> None:
-        entries, warnings = await prune.gone(self._runtime, registry, found, done)
+    async def _prune(self, registry: Registry, survey: Survey, done: Import) -> None:
+        entries, warnings = await prune.gone(self._runtime, registry, survey, done)
         for warning in warnings:
             import_progress.say(f"[yellow]{escape(warning)}[/]")
         if not entries:

@@ -145,25 +145,25 @@ def list_(status: str | None, limit: int, cursor: str | None, *, as_json: bool) 
 
 
 def show(job: str, *, as_json: bool) -> None:
-    found = with_memory(lambda memory: _ask_of(memory, "job_status", job))
+    answer = with_memory(lambda memory: _ask_of(memory, "job_status", job))
     if as_json:
-        print(json_text(found))
+        print(json_text(answer))
         return
     out = tables.console()
-    out.print(f"[bold]{found['job_id']}[/]  {found['status']}", soft_wrap=True)
+    out.print(f"[bold]{answer['job_id']}[/]  {answer['status']}", soft_wrap=True)
     out.print(
-        f"{found['artifact_uid']} {found['revision_id']}  asked by {found['origin']}"
-        f"{' for ' + shown(found['requested_by']) if found['requested_by'] else ''}, priority "
-        f"{found['priority']}, attempt {found['attempts']} of {found['max_attempts']}",
+        f"{answer['artifact_uid']} {answer['revision_id']}  asked by {answer['origin']}"
+        f"{' for ' + shown(answer['requested_by']) if answer['requested_by'] else ''}, priority "
+        f"{answer['priority']}, attempt {answer['attempts']} of {answer['max_attempts']}",
         soft_wrap=True,
     )
-    if found["last_error_code"]:
+    if answer["last_error_code"]:
         out.print(
-            shown(_error(found["last_error_code"], found["last_error_message"])), soft_wrap=True
+            shown(_error(answer["last_error_code"], answer["last_error_message"])), soft_wrap=True
         )
     tables.show(
         [Column("when"), Column("from"), Column("to"), Column("try"), Column("by"), Column("why")],
-        (_transition(event) for event in found["history"]),
+        (_transition(event) for event in answer["history"]),
     )
 
 
@@ -193,9 +193,9 @@ def retry(job: str | None, *, failed: bool, code: str | None, as_json: bool) -> 
         return
     if code is not None:
         raise InvalidInput("--code limits --failed: give both, or name a JOB alone.")
-    found = with_memory(lambda memory: _ask_of(memory, "job_status", job))
+    answer = with_memory(lambda memory: _ask_of(memory, "job_status", job))
     ask_again(
-        found["artifact_uid"], found["revision_id"],
+        answer["artifact_uid"], answer["revision_id"],
         failed=False, code=None, force=False, as_json=as_json,
     )  # fmt: skip
 

@@ -40,11 +40,11 @@ def create(
 
 
 def list_(tenant: str | None, *, as_json: bool) -> None:
-    found, _ = _with_session(lambda session: keys.everyone(session, tenant))
+    listed, _ = _with_session(lambda session: keys.everyone(session, tenant))
     if as_json:
-        print(json_text({"keys": [one.as_json() for one in found]}))
+        print(json_text({"keys": [one.as_json() for one in listed]}))
         return
-    if not found:
+    if not listed:
         print("There are none: `mcp-memory keys create --tenant default --user ME` makes one.")
         return
     names = ("prefix", "tenant", "user", "groups", "scopes", "state", "last used")
@@ -60,17 +60,17 @@ def list_(tenant: str | None, *, as_json: bool) -> None:
                 _state(one),
                 f"{one.last_used_at:%Y-%m-%d %H:%M}" if one.last_used_at else "never",
             ]
-            for one in found
+            for one in listed
         ),
     )
 
 
 def revoke(prefix: str, *, as_json: bool) -> None:
-    found, _ = _with_session(lambda session: keys.revoke(session, prefix))
+    revoked, _ = _with_session(lambda session: keys.revoke(session, prefix))
     if as_json:
-        print(json_text(found.as_json()))
+        print(json_text(revoked.as_json()))
         return
-    print(f"The key {found.prefix} of {shown(found.user)} is revoked.")
+    print(f"The key {revoked.prefix} of {shown(revoked.user)} is revoked.")
 
 
 def _with_session(work: Callable[[Session], Awaitable[T]]) -> tuple[T, str]:

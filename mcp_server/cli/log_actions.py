@@ -94,9 +94,9 @@ def _aggregate(text: str) -> tuple[str, UUID]:
             return kind.value, aggregate_id(kind, text)
     name, _, id_ = text.partition(":")
     if name not in {kind.value for kind in AggregateType} or not id_:
-        known = ", ".join(kind.value for kind in AggregateType)
+        kinds = ", ".join(kind.value for kind in AggregateType)
         raise InvalidInput(
-            f"{text!r} names no aggregate: give uid_… or mem_…, or TYPE:ID with a type of {known}."
+            f"{text!r} names no aggregate: give uid_… or mem_…, or TYPE:ID with a type of {kinds}."
         )
     with contextlib.suppress(ValueError):
         return name, UUID(id_)

@@ -105,43 +105,48 @@ def document(
     async def work(memory: Memory) -> tuple[Answer, Answer, Answer]:
         uid = await memory.document(which)
         revision_id = await memory.revision(uid, revision)
-        found = await memory.ask("artifact_get", {"artifact_uid": uid, "revision_id": revision_id})
+        answer = await memory.ask("artifact_get", {"artifact_uid": uid, "revision_id": revision_id})
         if text_only:
-            return found, {}, {}
+            return answer, {}, {}
         history = await memory.ask("artifact_history", {"artifact_uid": uid})
         events = await memory.ask(
             "event_list_for_revision",
-            {"artifact_uid": uid, "revision_id": found["revision_id"], "include_evidence": True},
+            {"artifact_uid": uid, "revision_id": answer["revision_id"], "include_evidence": True},
         )
-        return found, history, events
+        return answer, history, events
 
-    found, history, events = with_memory(work)
+    answer, history, events = with_memory(work)
     if text_only and not as_json:
-        sys.stdout.write(found["content"])
+        sys.stdout.write(answer["content"])
         return
     if as_json:
         rest = {"revisions": history["revisions"], "events": events["events"]} if history else {}
-        print(safe_text.as_json({**found, **rest}))
+        print(safe_text.as_json({**answer, **rest}))
         return
-    _show_document(found, history["revisions"], events, full=full)
+    _show_document(answer, history["revisions"], events, full=full)
 
 
-def _show_document(found: Answer, revisions: list[Answer], events: Answer, *, full: bool) -> None:
+def _show_document(
+    document: Answer, revisions: list[Answer], events: Answer, *, full: bool
+) -> None:
     from mcp_server.cli.command_wording import in_commands
     from mcp_server.cli.event_tables import event_rows
 
     out = tables.console()
-    out.print(f"[bold]{shown(found['title'] or 'Untitled')}[/]")
+    out.print(f"[bold]{shown(document['title'] or 'Untitled')}[/]")
     for name, value in (
-        ("id", found["artifact_uid"]),
-        ("revision", f"{found['revision_id']}{'' if found['is_latest'] else ' (superseded)'}"),
-        ("type", found["artifact_type"]),
-        ("from", f"{found['source_system']} {found['source_id']}".strip()),
-        ("address", found["source_url"]),
-        ("written", (found["source_ts"] or "")[:16].replace("T", " ")),
-        ("author", found["author"]),
-        ("participants", ", ".join(found["participants"])),
-        ("size", f"{found['token_count']:,} tokens, {found['chunk_count'] or 1} chunks"),
+        ("id", document["artifact_uid"]),
+        (
+            "revision",
+            f"{document['revision_id']}{'' if document['is_latest'] else ' (superseded)'}",
+        ),
+        ("type", document["artifact_type"]),
+        ("from", f"{document['source_system']} {document['source_id']}".strip()),
+        ("address", document["source_url"]),
+        ("written", (document["source_ts"] or "")[:16].replace("T", " ")),
+        ("author", document["author"]),
+        ("participants", ", ".join(document["participants"])),
+        ("size", f"{document['token_count']:,} tokens, {document['chunk_count'] or 1} chunks"),
     ):
         if value:
             out.print(f"{name:<13}{shown(value)}", soft_wrap=True)
@@ -170,11 +175,11 @@ def _show_document(found: Answer, revisions: list[Answer], events: Answer, *, fu
         if more > 0 and not full:
             out.print(f"[dim]… and {more} more: --full shows all[/]")
     out.print("\n[bold]Text[/]")
-    text = visible(found["content"])
+    text = visible(document["content"])
     beginning = text if full or len(text) <= _BEGINNING_CHARS else text[:_BEGINNING_CHARS] + " …"
     out.print(Text(beginning), soft_wrap=True)
     if beginning is not text:
-        out.print(f"[dim]mcp-memory documents show {short(found['artifact_uid'])} --text "
+        out.print(f"[dim]mcp-memory documents show {short(document['artifact_uid'])} --text "
                   "prints all of it[/]")  # fmt: skip
 
 
@@ -197,8 +202,8 @@ def _name(hit: Answer) -> str:
 def _whence(hit: Answer) -> str:
     if hit["kind"] == "memory":
         return str(hit["memory_id"])
-    told = [short(hit["artifact_uid"]), hit["artifact_type"], (hit["source_ts"] or "")[:10]]
-    return escape(", ".join(filter(None, told)))
+    parts = [short(hit["artifact_uid"]), hit["artifact_type"], (hit["source_ts"] or "")[:10]]
+    return escape(", ".join(filter(None, parts)))
 
 
 def _indented(text: str, width: int) -> str:
@@ -212,8 +217,8 @@ def _indented(text: str, width: int) -> str:
 
 def _marked(text: str, query: str) -> Text:
     """With the words of the question marked."""
-    told = Text(text)
+    marked = Text(text)
     words = [re.escape(word) for word in re.findall(r"\w+", query) if len(word) > 2]
     if words:
-        told.highlight_regex(rf"(?i)\b(?:{'|'.join(words)})", style="bold yellow")
-    return told
+        marked.highlight_regex(rf"(?i)\b(?:{'|'.join(words)})", style="bold yellow")
+    return marked

@@ -34,7 +34,7 @@ def run(
         number = with_operator(
             lambda memory: reextraction.reextract_failed(memory.runtime, code, answers)
         )
-        told: dict[str, Any] = {"jobs": number}
+        summary: dict[str, Any] = {"jobs": number}
         if not number and not as_json:
             print("No job has failed" + (f" with {code}." if code else "."))
             return
@@ -42,13 +42,13 @@ def run(
     else:
         assert document is not None
         done = with_memory(lambda memory: _ask(memory, document, revision, answers))
-        told = {"message": done.message, "job": columns(done.job)}
+        summary = {"message": done.message, "job": columns(done.job)}
         message = (
             f"{in_commands(done.message)}\n{done.job.status}  {done.job.artifact_uid} "
             f"{done.job.revision_id}"
         )
     if as_json:
-        print(json_text(told))
+        print(json_text(summary))
         return
     out = tables.console()
     out.print(escape(message), soft_wrap=True)

@@ -94,13 +94,13 @@ def _stack(memory: MemoryInUse) -> str:
 
 
 def _jobs(progress: Progress) -> str:
-    told = [f"{progress.done:,} done"]
+    parts = [f"{progress.done:,} done"]
     if progress.unfinished:
-        told.append(progress.waits())
+        parts.append(progress.waits())
     if progress.failures:
-        told.append(f"{progress.failed:,} failed: {progress.fails()}")
+        parts.append(f"{progress.failed:,} failed: {progress.fails()}")
     hint = f". {NO_PIPELINE}" if progress.waiting and not progress.pipeline_runs else ""
-    return ", ".join(told) + hint
+    return ", ".join(parts) + hint
 
 
 def _extractor(settings: Settings) -> str:
@@ -120,10 +120,10 @@ def _provider(settings: Settings) -> str:
 
 
 def _versions(content: Content | None) -> dict[str, str]:
-    found = {"mcp-memory": __version__, "schema": f"{len(migrations.shipped()):03}"}
+    versions = {"mcp-memory": __version__, "schema": f"{len(migrations.shipped()):03}"}
     if content is not None:
-        found["postgres"] = content.postgres
-    return found | {name: _version(name) for name in _PACKAGES}
+        versions["postgres"] = content.postgres
+    return versions | {name: _version(name) for name in _PACKAGES}
 
 
 def _version(package: str) -> str:

@@ -30,34 +30,36 @@ def create(name: str, *, as_json: bool) -> None:
 
 
 def list_(*, as_json: bool) -> None:
-    found = _with_database(tenants.everyone)
+    listed = _with_database(tenants.everyone)
     if as_json:
-        print(json_text({"tenants": [one.as_json() for one in found]}))
+        print(json_text({"tenants": [one.as_json() for one in listed]}))
         return
     tables.show(
         [Column(name) for name in ("name", "status", "keys", "created", "id")],
         (
             [one.name, one.status, str(one.keys), f"{one.created_at:%Y-%m-%d}", str(one.tenant_id)]
-            for one in found
+            for one in listed
         ),
     )
 
 
 def suspend(name: str, *, as_json: bool) -> None:
-    found = _with_database(lambda database: tenants.suspend(database, name))
-    _tell(found, f"The tenant {found.name} is suspended. Its data stays.", as_json=as_json)
+    tenant = _with_database(lambda database: tenants.suspend(database, name))
+    _tell(tenant, f"The tenant {tenant.name} is suspended. Its data stays.", as_json=as_json)
 
 
 def resume(name: str, *, as_json: bool) -> None:
-    found = _with_database(lambda database: tenants.resume(database, name))
-    _tell(found, f"The tenant {found.name} is active.", as_json=as_json)
+    tenant = _with_database(lambda database: tenants.resume(database, name))
+    _tell(tenant, f"The tenant {tenant.name} is active.", as_json=as_json)
 
 
 def delete(name: str, *, dry_run: bool, yes: bool, as_json: bool) -> None:
     tenant, counts = _with_database(lambda database: tenant_deletion.preview(database, name))
-    told = {"tenant": tenant.name, "dry_run": dry_run, **asdict(counts)}
+    summary = {"tenant": tenant.name, "dry_run": dry_run, **asdict(counts)}
     if dry_run:
-        print(json_text(told) if as_json else f"{_listed(counts)} would go; nothing was changed.")
+        print(
+            json_text(summary) if as_json else f"{_listed(counts)} would go; nothing was changed."
+        )
         return
     if not yes:
         typer.confirm(
@@ -73,7 +75,7 @@ def delete(name: str, *, dry_run: bool, yes: bool, as_json: bool) -> None:
 
     indexed = with_operator(work)
     if as_json:
-        print(json_text({**told, "indexed": indexed}))
+        print(json_text({**summary, "indexed": indexed}))
         return
     print(f"The tenant {tenant.name} is deleted, with {_listed(counts)}.")
     if not indexed:

@@ -56,14 +56,14 @@ def _name(node: Node) -> str:
 
 
 def _measures(node: Node) -> list[str]:
-    told = [f"{node.at:%Y-%m-%d %H:%M:%S}Z"] if node.at else []
+    measures = [f"{node.at:%Y-%m-%d %H:%M:%S}Z"] if node.at else []
     if node.seconds is not None:
-        told.append(f"{node.seconds:.3f} s")
+        measures.append(f"{node.seconds:.3f} s")
     if node.tokens:
-        told.append(f"{node.tokens:,} tokens")
+        measures.append(f"{node.tokens:,} tokens")
     if node.dollars is not None:
-        told.append(f"${node.dollars:.4f}")
-    return told
+        measures.append(f"${node.dollars:.4f}")
+    return measures
 
 
 def _about(node: Node) -> list[str]:
@@ -74,7 +74,7 @@ def _about(node: Node) -> list[str]:
         return [f"[dim]attempt {details['attempt']}[/]"]
     if node.kind != "job":
         return []
-    told = [f"[dim]{details['artifact_uid']} {escape(shown(details['title'] or ''))}[/]"]
+    lines = [f"[dim]{details['artifact_uid']} {escape(shown(details['title'] or ''))}[/]"]
     if details["waited_seconds"] is not None:
-        told.append(f"[dim]waited {details['waited_seconds']:.1f} s[/]")
-    return told
+        lines.append(f"[dim]waited {details['waited_seconds']:.1f} s[/]")
+    return lines

@@ -23,8 +23,8 @@ def _connect(memory: MemoryInUse) -> str:
     """The command as it has to be typed: this program, and this memory."""
     ours = program()
     on_path = shutil.which("mcp-memory")
-    known = on_path is not None and Path(on_path).resolve() == Path(ours[0]).resolve()
-    words = (*(("mcp-memory",) if known else ours), "connect", "claude")
+    is_on_path = on_path is not None and Path(on_path).resolve() == Path(ours[0]).resolve()
+    words = (*(("mcp-memory",) if is_on_path else ours), "connect", "claude")
     chosen = "" if memory.chosen_by == "default" else f"DATA_DIR={shlex.quote(str(memory.path))} "
     return chosen + shlex.join(words)
 

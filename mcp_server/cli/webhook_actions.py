@@ -73,11 +73,11 @@ def list_(*, as_json: bool) -> None:
         async with memory.runtime.database.session() as session:
             return await subscriptions.everyone(session)
 
-    found = with_operator(work)
+    listed = with_operator(work)
     if as_json:
-        print(json_text({"subscriptions": [one.as_json() for one in found]}))
+        print(json_text({"subscriptions": [one.as_json() for one in listed]}))
         return
-    if not found:
+    if not listed:
         print("There are none: `mcp-memory webhooks add URL --types events.replaced` makes one.")
         return
     names = ("id", "status", "waiting", "types", "only", "content")
@@ -94,7 +94,7 @@ def list_(*, as_json: bool) -> None:
                 shown(one.url),
                 shown(one.disabled_reason or (one.last_error if one.failures else None) or ""),
             ]
-            for one in found
+            for one in listed
         ),
     )
 
@@ -102,9 +102,9 @@ def list_(*, as_json: bool) -> None:
 def remove(id_: str) -> None:
     async def work(memory: Memory) -> Subscription:
         async with memory.runtime.database.transaction() as session:
-            found = await subscriptions.find(session, id_)
-            await subscriptions.remove(session, found)
-        return found
+            subscription = await subscriptions.find(session, id_)
+            await subscriptions.remove(session, subscription)
+        return subscription
 
     print(f"Subscription {with_operator(work).id} is removed.")
 
@@ -114,27 +114,29 @@ def test(id_: str, *, as_json: bool) -> None:
 
     async def work(memory: Memory) -> dict[str, Any]:
         async with memory.runtime.database.session() as session:
-            found = await subscriptions.find(session, id_)
+            subscription = await subscriptions.find(session, id_)
         sender = Sender(allow_private=memory.runtime.settings.webhook_allow_private)
-        message = test_message(found)
+        message = test_message(subscription)
         begun = time.perf_counter()
-        told: dict[str, Any] = {"webhook_id": message.id, "status": None, "error": None}
+        outcome: dict[str, Any] = {"webhook_id": message.id, "status": None, "error": None}
         try:
-            answer = await sender.send(found.url, message.headers(found.secrets), message.body)
-            told |= {"status": answer.status, "delivered": answer.is_success}
+            answer = await sender.send(
+                subscription.url, message.headers(subscription.secrets), message.body
+            )
+            outcome |= {"status": answer.status, "delivered": answer.is_success}
         except SendFault as fault:
-            told |= {"delivered": False, "error": str(fault)}
+            outcome |= {"delivered": False, "error": str(fault)}
         finally:
             await sender.close()
-        return told | {"milliseconds": round((time.perf_counter() - begun) * 1000)}
+        return outcome | {"milliseconds": round((time.perf_counter() - begun) * 1000)}
 
-    told = with_operator(work)
+    outcome = with_operator(work)
     if as_json:
-        print(json_text(told))
+        print(json_text(outcome))
     else:
-        said = f"answered {told['status']}" if told["error"] is None else told["error"]
-        print(f"{told['webhook_id']}: {said} ({told['milliseconds']} ms)")
-    if not told["delivered"]:
+        said = f"answered {outcome['status']}" if outcome["error"] is None else outcome["error"]
+        print(f"{outcome['webhook_id']}: {said} ({outcome['milliseconds']} ms)")
+    if not outcome["delivered"]:
         raise typer.Exit(1)
 
 
@@ -157,11 +159,11 @@ def deliveries(id_: str | None, limit: int, *, as_json: bool) -> None:
             one = await subscriptions.find(session, id_) if id_ is not None else None
             return await subscriptions.deliveries(session, one, limit)
 
-    found = with_operator(work)
+    attempts = with_operator(work)
     if as_json:
-        print(json_text({"deliveries": [row.as_json() for row in found]}))
+        print(json_text({"deliveries": [row.as_json() for row in attempts]}))
         return
-    if not found:
+    if not attempts:
         print("There are none.")
         return
     names = ("message", "subscription", "type", "outcome", "tries", "made", "ended or next")
@@ -178,6 +180,6 @@ def deliveries(id_: str | None, limit: int, *, as_json: bool) -> None:
                 f"{row.ended_at or row.next_attempt_at:%Y-%m-%d %H:%M:%S}",
                 shown(row.error or ""),
             ]
-            for row in found
+            for row in attempts
         ),
     )

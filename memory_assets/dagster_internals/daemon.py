@@ -134,21 +134,21 @@ def _listen(dsn: str, stop: threading.Event) -> None:
     """Ring for what Postgres tells. Lost connections are made again."""
     while not stop.is_set():
         try:
-            told = Notifications(dsn)
+            listener = Notifications(dsn)
         except PostgresUnavailable:
             stop.wait(RECONNECT_SECONDS)
             continue
-        with closing(told), suppress(PostgresUnavailable):
-            _ring_for(told, stop)
+        with closing(listener), suppress(PostgresUnavailable):
+            _ring_for(listener, stop)
 
 
-def _ring_for(told: Notifications, stop: threading.Event) -> None:
+def _ring_for(listener: Notifications, stop: threading.Event) -> None:
     # Notifications from before this connection were lost.
     jobs_bell.ring()
     runs_bell.ring()
     look = time.monotonic() + BUSY_SECONDS
     while not stop.is_set():
-        heard = told.wait(min(look - time.monotonic(), _SLICE_SECONDS))
+        heard = listener.wait(min(look - time.monotonic(), _SLICE_SECONDS))
         if any(channel == notifications.RUNS for channel, _ in heard):
             runs_bell.ring()
         if (
@@ -157,7 +157,7 @@ def _ring_for(told: Notifications, stop: threading.Event) -> None:
             or any(payload in _CANCELLED_OR_FAILED for _, payload in heard)
         ):
             jobs_bell.ring()
-            look = time.monotonic() + _pause(told.seconds_to_next_job())
+            look = time.monotonic() + _pause(listener.seconds_to_next_job())
 
 
 def _pause(seconds_to_next_job: float | None) -> float:

@@ -98,8 +98,8 @@ _with_tables: set[Engine] = set()
 
 def _has_tables(engine: Engine) -> bool:
     if engine not in _with_tables:
-        found = retry_pg_connection_fn(lambda: inspect(engine).get_table_names())
-        if not set(found) >= _TABLES:
+        tables = retry_pg_connection_fn(lambda: inspect(engine).get_table_names())
+        if not set(tables) >= _TABLES:
             return False
         _with_tables.add(engine)
     return True
@@ -115,9 +115,9 @@ class NotifyingRuns(PostgresRunStorage):
     def handle_run_event(self, run_id: str, event: DagsterEvent, *args: Any, **kwargs: Any) -> None:
         super().handle_run_event(run_id, event, *args, **kwargs)
         if event.event_type in _TOLD:
-            told = func.pg_notify(notifications.RUNS, event.event_type_value)
+            notification = func.pg_notify(notifications.RUNS, event.event_type_value)
             with self.connect() as connection:
-                connection.execute(select(told))
+                connection.execute(select(notification))
 
 
 _TOLD = {
@@ -171,20 +171,22 @@ _PLANNED_ASSETS = {AssetKey(STORED_EVENTS)}
 
 
 def _is_told_elsewhere(event: EventLogEntry) -> bool:
-    told = event.get_dagster_event()
+    dagster_event = event.get_dagster_event()
     return (
-        told.event_type is DagsterEventType.ASSET_MATERIALIZATION_PLANNED
-        and told.job_name == _PLANNED_BY_QUEUE
-        and told.asset_key not in _PLANNED_ASSETS
+        dagster_event.event_type is DagsterEventType.ASSET_MATERIALIZATION_PLANNED
+        and dagster_event.job_name == _PLANNED_BY_QUEUE
+        and dagster_event.asset_key not in _PLANNED_ASSETS
     )
 
 
 def _bare(event: EventLogEntry) -> EventLogEntry:
     """Without what stands in the run already, or in the event twice."""
-    told = event.get_dagster_event()._replace(
+    bare_event = event.get_dagster_event()._replace(
         logging_tags={}, step_handle=None, node_handle=None, step_kind_value=None, message=None
     )
-    return event._replace(dagster_event=told._replace(pid=None), user_message="", job_name=None)
+    return event._replace(
+        dagster_event=bare_event._replace(pid=None), user_message="", job_name=None
+    )
 
 
 def _short(row: dict[str, Any]) -> dict[str, Any]:

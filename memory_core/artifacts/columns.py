@@ -66,7 +66,7 @@ def chunk_columns(drafts: list[Draft]) -> dict[str, list[Any]]:
     return {
         "uids": [revision.uid for revision, _ in placed],
         "revisions": [revision.id for revision, _ in placed],
-        # Whoever looks for the title finds the opening.
+        # A search for the title finds the opening.
         "titles": [
             (revision.document.title or "") if piece.chunk.index == 0 else None
             for revision, piece in placed

@@ -124,7 +124,7 @@ async def _events(runtime: Runtime, uid: str, revision_id: str) -> RevisionEvent
 
 
 def _is_extracted(revision: RevisionEvents) -> bool:
-    """Events stay while their revision is extracted anew; none at all may be none yet."""
+    """Old events stay while their revision is extracted again; none at all may be none yet."""
     return revision.revision.job_status == "DONE" or bool(revision.events)
 
 

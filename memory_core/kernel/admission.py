@@ -33,8 +33,8 @@ class Authority:
 
     @classmethod
     def parse(cls, text: str) -> "Authority | None":
-        found = _AUTHORITY.fullmatch(text.strip().lower())
-        return cls(found["name"].rstrip("."), found["port"]) if found else None
+        match = _AUTHORITY.fullmatch(text.strip().lower())
+        return cls(match["name"].rstrip("."), match["port"]) if match else None
 
     @property
     def patterns(self) -> list[str]:
@@ -65,9 +65,9 @@ class Admission:
         named = [*LOOPBACK_NAMES, *hosts]
         if bound_to not in _EVERY_ADDRESS:
             named.append(f"[{bound_to}]" if ":" in bound_to.strip("[]") else bound_to)
-        known = (Authority.parse(name) for name in named)
+        authorities = (Authority.parse(name) for name in named)
         return cls(
-            tuple(authority for authority in known if authority is not None),
+            tuple(authority for authority in authorities if authority is not None),
             frozenset(origin.lower().rstrip("/") for origin in origins),
             local_pages,
         )
@@ -88,7 +88,7 @@ class Admission:
         """Why this request is refused; None when it is not. `headers`: names in lower case."""
         host = headers.get("host", [])
         authority = Authority.parse(host[0]) if len(host) == 1 else None
-        if authority is None or not any(known.covers(authority) for known in self.hosts):
+        if authority is None or not any(ours.covers(authority) for ours in self.hosts):
             return Refusal(421, f"Host {_shown(host)} is not known here. See ALLOWED_HOSTS.")
         origin = headers.get("origin", [])
         if origin:

@@ -212,8 +212,8 @@ class Database:
 
     def _tell(self, session: Session) -> None:
         if session.appended:
-            for told in self.on_append:
-                told()
+            for listener in self.on_append:
+                listener()
 
 
 def _identity(asking: Principal) -> dict[str, str]:

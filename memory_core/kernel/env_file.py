@@ -29,20 +29,20 @@ def superseded_notice() -> str | None:
     """One line about variables in `.env` that have no effect any more; None without any."""
     if HANDED_OVER in os.environ:
         return None
-    found = [name for name in _names_in(ENV_FILE) if name in SUPERSEDED]
-    if not found:
+    superseded = [name for name in _names_in(ENV_FILE) if name in SUPERSEDED]
+    if not superseded:
         return None
-    told = "; ".join(f"{name} ({SUPERSEDED[name]})" for name in found)
-    return f"{ENV_FILE} sets what has no effect any more: {told}. Delete the lines."
+    names = "; ".join(f"{name} ({SUPERSEDED[name]})" for name in superseded)
+    return f"{ENV_FILE} sets what has no effect any more: {names}. Delete the lines."
 
 
 def refuse_unknown_names(ours: Set[str]) -> None:
     """A misspelt name in `.env` would silently leave its default in force."""
-    known = ours | COMPOSE_ONLY | SUPERSEDED.keys()
+    allowed = ours | COMPOSE_ONLY | SUPERSEDED.keys()
     for name in _names_in(ENV_FILE):
-        if name.upper() in known or name in os.environ:
+        if name.upper() in allowed or name in os.environ:
             continue
-        close = difflib.get_close_matches(name.upper(), known, n=1)
+        close = difflib.get_close_matches(name.upper(), allowed, n=1)
         hint = f"did you mean {close[0]}?" if close else "see .env.example for the known names."
         raise ConfigurationFault(f"{name} in {ENV_FILE} is not a known variable: {hint}")
 

@@ -33,17 +33,17 @@ class JsonLines(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         moment = self.formatTime(record, "%Y-%m-%dT%H:%M:%S")
-        told = {
+        fields = {
             "time": f"{moment}.{int(record.msecs):03}Z",
             "level": record.levelname,
             "logger": record.name,
             "message": record.getMessage(),
         }
         if (span := trace.current()) is not None:
-            told |= {"trace_id": span.trace_id, "span_id": span.span_id}
+            fields |= {"trace_id": span.trace_id, "span_id": span.span_id}
         if record.exc_info:
-            told["traceback"] = self.formatException(record.exc_info)
-        return json.dumps(told, ensure_ascii=False)
+            fields["traceback"] = self.formatException(record.exc_info)
+        return json.dumps(fields, ensure_ascii=False)
 
 
 def formatter(log_format: str) -> logging.Formatter:

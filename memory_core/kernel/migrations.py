@@ -35,16 +35,16 @@ class Migration:
 def shipped() -> list[Migration]:
     """The migrations this version of the program carries, in order."""
     folder = resources.files("sql").joinpath("migrations")
-    found = [
+    scripts = [
         Migration(int(file.name.split("_", 1)[0]), file.name, file.read_text(encoding="utf-8"))
         for file in folder.iterdir()
         if file.name.endswith(".sql")
     ]
-    found.sort(key=lambda migration: migration.number)
-    numbers = [migration.number for migration in found]
-    if numbers != list(range(1, len(found) + 1)):
+    scripts.sort(key=lambda migration: migration.number)
+    numbers = [migration.number for migration in scripts]
+    if numbers != list(range(1, len(scripts) + 1)):
         raise ConfigurationFault(f"sql/migrations must be numbered 1, 2, 3 …; found {numbers}")
-    return found
+    return scripts
 
 
 def apply(dsn: str, migrations: Sequence[Migration] | None = None) -> list[str]:

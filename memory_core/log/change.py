@@ -67,9 +67,9 @@ class Position:
     @classmethod
     def parse(cls, text: str) -> Self:
         """Raises ValueError for anything that `str(position)` does not give."""
-        if (found := _POSITION.fullmatch(text)) is None:
+        if (match := _POSITION.fullmatch(text)) is None:
             raise ValueError("a position is two numbers, such as 750:12")
-        return cls(int(found[1]), int(found[2]))
+        return cls(int(match[1]), int(match[2]))
 
 
 START = Position(0, 0)

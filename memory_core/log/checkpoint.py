@@ -107,8 +107,8 @@ async def beat(session: Session, name: str, leader: str) -> Checkpoint | None:
 async def set_status(session: Session, name: str, status: Status) -> Checkpoint:
     point = await session.row(Checkpoint, "set_projection_status", name=name, status=status)
     if point is None:
-        known = ", ".join(checkpoint.name for checkpoint in await load_all(session)) or "none yet"
-        raise NotFound(f"There is no projection {name!r}. There are: {known}.")
+        names = ", ".join(checkpoint.name for checkpoint in await load_all(session)) or "none yet"
+        raise NotFound(f"There is no projection {name!r}. There are: {names}.")
     return point
 
 

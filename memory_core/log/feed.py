@@ -41,14 +41,14 @@ class FeedEntry:
 
     @classmethod
     def of(cls, change: Change) -> "FeedEntry":
-        told = {
+        data = {
             "type": change.event_type,
             "timestamp": change.timestamp.isoformat().replace("+00:00", "Z"),
             "data": {"change_id": str(change.event_id), **change.payload},
         }
         tenant = change.tenant_id or DEFAULT_TENANT
         seen_by = change.audience_id
-        return cls(change.position, change.event_type, tenant, seen_by, orjson.dumps(told))
+        return cls(change.position, change.event_type, tenant, seen_by, orjson.dumps(data))
 
 
 @dataclass(frozen=True, slots=True)

@@ -153,9 +153,9 @@ class Follower:
         while True:
             try:
                 database = await self._opened()
-                found = pages(database, self.reached, name=self.name)
-                async with contextlib.aclosing(found):
-                    async for page in found:
+                changes = pages(database, self.reached, name=self.name)
+                async with contextlib.aclosing(changes):
+                    async for page in changes:
                         self.fault, faults = None, 0
                         if page:
                             await self._take(page)

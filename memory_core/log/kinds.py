@@ -10,18 +10,18 @@ def change_types(text: str | None) -> list[str] | None:
     """Each of the names, which `*` may stand in for. None for all of them."""
     if text is None:
         return None
-    known = [kind.value for kind in ChangeType]
+    names = [kind.value for kind in ChangeType]
     wanted = [name.strip() for name in text.split(",") if name.strip()]
-    found: set[str] = set()
+    chosen: set[str] = set()
     for name in wanted:
         pattern = re.escape(name).replace(r"\*", ".*")
-        matching = {kind for kind in known if re.fullmatch(pattern, kind)}
+        matching = {kind for kind in names if re.fullmatch(pattern, kind)}
         if not matching:
             raise InvalidInput(
-                f"{name[:80]!r} is no type of change. There are: {', '.join(known)}.",
-                details={"allowed": known},
+                f"{name[:80]!r} is no type of change. There are: {', '.join(names)}.",
+                details={"allowed": names},
             )
-        found |= matching
-    if not found:
-        raise InvalidInput(f"Name at least one type of change: {', '.join(known)}.")
-    return [kind for kind in known if kind in found]
+        chosen |= matching
+    if not chosen:
+        raise InvalidInput(f"Name at least one type of change: {', '.join(names)}.")
+    return [kind for kind in names if kind in chosen]

@@ -85,13 +85,13 @@ def _fold_artifact(data: dict[str, Any], what: str, change: Change) -> dict[str,
     if what in {"deleted", "expired"}:
         return {"artifact_uid": uid, "exists": False, **_last(data)}
     revision = change.payload.get("revision_id")
-    known = data.get("revisions", [])
+    revisions = data.get("revisions", [])
     new = {**data, "artifact_uid": uid, "exists": True}
     if revision is None:
         return new
-    if revision not in known:
-        known = [*known, revision]
-    return {**new, "latest_revision": revision, "revisions": known}
+    if revision not in revisions:
+        revisions = [*revisions, revision]
+    return {**new, "latest_revision": revision, "revisions": revisions}
 
 
 def _fold_events(data: dict[str, Any], change: Change) -> dict[str, Any]:

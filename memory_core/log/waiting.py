@@ -26,8 +26,8 @@ class _Looking:
 
     async def _load(self) -> Position | None:
         async with self._database.session() as session:
-            found = await checkpoint.load(session, self._projection)
-        return found.position if found is not None else None
+            point = await checkpoint.load(session, self._projection)
+        return point.position if point is not None else None
 
 
 _looking: weakref.WeakKeyDictionary[Database, dict[str, _Looking]] = weakref.WeakKeyDictionary()

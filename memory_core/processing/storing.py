@@ -22,9 +22,9 @@ async def replace_events(database: Database, engine: Engine, extraction: Extract
     job = extraction.job
     with taken([extraction.ledger]) as calls:
         async with database.transaction() as session:
-            # Whoever supersedes, restores or deletes the document comes before or after, never
-            # between: it would not see these events. First of all locks, so that nobody waits for
-            # us meanwhile.
+            # A transaction that supersedes, restores or deletes the document comes before or after
+            # this one, never between: it would not see these events. This lock is the first of all,
+            # so that no other transaction waits for it while holding one that is needed here.
             await session.run("lock_artifact", uid=job.artifact_uid)
             await jobs.hold(session, job)
             old = await session.values(UUID, "delete_events_of_revision", **_revision(extraction))

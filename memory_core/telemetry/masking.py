@@ -29,11 +29,11 @@ _OUR_WORDS = frozenset({"status"})
 
 
 def masked(
-    parameters: Mapping[str, Any], known: Collection[str], words: Collection[str] = ()
+    parameters: Mapping[str, Any], names: Collection[str], words: Collection[str] = ()
 ) -> dict[str, Any]:
     """`known`: the names that the tool has; the others are counted, since a name may be any text.
     `words`: values that the tool itself lists."""
-    kept = {name: _masked(value, words) for name, value in parameters.items() if name in known}
+    kept = {name: _masked(value, words) for name, value in parameters.items() if name in names}
     if unknown := len(parameters) - len(kept):
         kept["unknown_parameters"] = unknown
     return kept

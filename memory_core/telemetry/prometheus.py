@@ -208,8 +208,8 @@ class Metrics(Collector):
         yield counter("audit_written", "Calls in the audit.", [], {(): audit.written})
         yield counter("audit_dropped", "Calls lost to the audit.", [], {(): audit.dropped})
         pool = self._runtime.pool_stats
-        for name, told in _POOL.items():
-            yield gauge(f"pool_{name}", told, [], {(): pool.get(name, 0)})
+        for name, help_text in _POOL.items():
+            yield gauge(f"pool_{name}", help_text, [], {(): pool.get(name, 0)})
 
 
 # As the pool's own statistics call them.
@@ -221,22 +221,22 @@ _POOL = {
 }
 
 
-def gauge(name: str, told: str, labels: list[str], values: Mapping[Any, float]) -> Metric:
-    family = GaugeMetricFamily(f"{PREFIX}_{name}", told, labels=labels)
+def gauge(name: str, help_text: str, labels: list[str], values: Mapping[Any, float]) -> Metric:
+    family = GaugeMetricFamily(f"{PREFIX}_{name}", help_text, labels=labels)
     for label, value in values.items():
         family.add_metric(label, value)
     return family
 
 
-def counter(name: str, told: str, labels: list[str], values: Any) -> Metric:
-    family = CounterMetricFamily(f"{PREFIX}_{name}", told, labels=labels)
+def counter(name: str, help_text: str, labels: list[str], values: Any) -> Metric:
+    family = CounterMetricFamily(f"{PREFIX}_{name}", help_text, labels=labels)
     for label, value in list(values.items()):
         family.add_metric(label, value)
     return family
 
 
-def histogram(name: str, told: str, labels: list[str], values: dict[Any, Durations]) -> Metric:
-    family = HistogramMetricFamily(f"{PREFIX}_{name}", told, labels=labels)
+def histogram(name: str, help_text: str, labels: list[str], values: dict[Any, Durations]) -> Metric:
+    family = HistogramMetricFamily(f"{PREFIX}_{name}", help_text, labels=labels)
     for label, durations in list(values.items()):
         counts, total = [], 0
         for count in durations.counts:

@@ -172,8 +172,7 @@ def _asker(job: TracedJob, calls: list[TracedCall]) -> TracedCall | None:
     """The call that requested a job: the one that answered with it, or the first of its trace."""
     of_trace = [call for call in calls if call.trace_id == job.trace_id]
     naming = [call for call in of_trace if call.task_id == job.job_id]
-    found = naming or of_trace
-    return found[0] if found else None
+    return next(iter(naming or of_trace), None)
 
 
 def _call(row: TracedCall) -> Node:
@@ -305,8 +304,8 @@ def _add_up(node: Node) -> None:
 
 
 def _sum(costs: Iterable[float | None]) -> float | None:
-    known = [cost for cost in costs if cost is not None]
-    return sum(known) if known else None
+    prices = [cost for cost in costs if cost is not None]
+    return sum(prices) if prices else None
 
 
 def all_jobs_shown(nodes: list[Node]) -> bool:

@@ -39,15 +39,15 @@ def excerpt(text: str, question: str, length: int) -> str:
 
 def _best_start(sentences: list[str], wanted: frozenset[str], length: int) -> int:
     """Where the run of sentences begins that has most of the words; of equals, the first."""
-    found = [_stems(sentence) & wanted for sentence in sentences]
+    matches = [_stems(sentence) & wanted for sentence in sentences]
     scores = []
-    for start, own in enumerate(found):
+    for start, own in enumerate(matches):
         together, size = set(own), len(sentences[start])
         for next_one in range(start + 1, len(sentences)):
             size += 1 + len(sentences[next_one])
             if size > length:
                 break
-            together |= found[next_one]
+            together |= matches[next_one]
         # A run that begins with a sentence without any of the words could begin later.
         scores.append((len(together) if own else 0, len(own)))
     best = max(scores)

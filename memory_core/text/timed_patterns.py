@@ -22,14 +22,14 @@ class Pattern:
     __slots__ = ("findall", "finditer", "fullmatch", "match", "search", "split", "sub")
 
     def __init__(self, source: str, flags: int) -> None:
-        found: regex.Pattern[str] = regex.compile(source, flags)
-        self.search = partial(found.search, timeout=LIMIT)
-        self.match = partial(found.match, timeout=LIMIT)
-        self.fullmatch = partial(found.fullmatch, timeout=LIMIT)
-        self.finditer = partial(found.finditer, timeout=LIMIT)
-        self.findall = partial(found.findall, timeout=LIMIT)
-        self.split = partial(found.split, timeout=LIMIT)
-        self.sub = partial(found.sub, timeout=LIMIT)
+        pattern: regex.Pattern[str] = regex.compile(source, flags)
+        self.search = partial(pattern.search, timeout=LIMIT)
+        self.match = partial(pattern.match, timeout=LIMIT)
+        self.fullmatch = partial(pattern.fullmatch, timeout=LIMIT)
+        self.finditer = partial(pattern.finditer, timeout=LIMIT)
+        self.findall = partial(pattern.findall, timeout=LIMIT)
+        self.split = partial(pattern.split, timeout=LIMIT)
+        self.sub = partial(pattern.sub, timeout=LIMIT)
 
 
 @lru_cache(1024)

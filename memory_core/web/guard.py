@@ -151,10 +151,10 @@ async def _send_refusal(refusal: Refusal, send: Send) -> None:
 
 
 def _headers(scope: Scope) -> "_Headers":
-    found = _Headers()
+    headers = _Headers()
     for name, value in scope["headers"]:
-        found.setdefault(name.decode("latin-1").lower(), []).append(value.decode("latin-1"))
-    return found
+        headers.setdefault(name.decode("latin-1").lower(), []).append(value.decode("latin-1"))
+    return headers
 
 
 class _Headers(dict[str, list[str]]):

@@ -37,10 +37,10 @@ class NameUnknown(Exception):
 async def resolve(host: str, port: int) -> list[str]:
     """All addresses of a name, as the system knows them."""
     try:
-        found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        answers = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError):
         raise NameUnknown("the receiver's name cannot be resolved") from None
-    return list(dict.fromkeys(str(entry[4][0]) for entry in found))
+    return list(dict.fromkeys(str(entry[4][0]) for entry in answers))
 
 
 async def checked(host: str, port: int, resolver: Resolver, *, allow_private: bool) -> list[str]:
@@ -80,14 +80,14 @@ def _carried(address: IPAddress) -> list[IPAddress]:
     """The IPv4 addresses that an IPv6 address stands for."""
     if isinstance(address, ipaddress.IPv4Address):
         return []
-    found: list[IPAddress] = [
+    carried: list[IPAddress] = [
         inner for inner in (address.ipv4_mapped, address.sixtofour) if inner is not None
     ]
     if address.teredo is not None:
-        found += address.teredo
+        carried += address.teredo
     if address in _NAT64:
-        found.append(ipaddress.IPv4Address(int(address) & 0xFFFFFFFF))
-    return found
+        carried.append(ipaddress.IPv4Address(int(address) & 0xFFFFFFFF))
+    return carried
 
 
 def parse_url(text: str, *, allow_private: bool) -> httpx.URL:

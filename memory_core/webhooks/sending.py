@@ -149,10 +149,10 @@ async def _discard(response: httpcore.Response) -> None:
 
 
 def _retry_after(headers: list[tuple[bytes, bytes]]) -> float | None:
-    found = [value for name, value in headers if name.lower() == b"retry-after"]
-    if not found:
+    values = [value for name, value in headers if name.lower() == b"retry-after"]
+    if not values:
         return None
-    text = found[0].decode("latin-1").strip()
+    text = values[0].decode("latin-1").strip()
     if text.isascii() and text.isdecimal():
         seconds = float(text[:12])
     else:

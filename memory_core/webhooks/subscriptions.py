@@ -186,10 +186,10 @@ def _new_secret() -> str:
 def _category(text: str | None) -> str | None:
     if text is None:
         return None
-    for known in Category:
-        if known.value.lower() == text.strip().lower():
-            return known.value
-    names = ", ".join(known.value for known in Category)
+    for category in Category:
+        if category.value.lower() == text.strip().lower():
+            return category.value
+    names = ", ".join(category.value for category in Category)
     raise InvalidInput(f"{text[:80]!r} is no category: choose one of {names}.")
 
 

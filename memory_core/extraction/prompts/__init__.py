@@ -1,7 +1,7 @@
 """Prompts: files `name.N.md`, where N is raised with every change.
 
 A prompt's version is its number and a hash of its text, so that two deployments can tell which of
-them is newer and nobody can change a text under the same number unnoticed (`checksums.json`).
+them is newer and no text can change under the same number unnoticed (`checksums.json`).
 
 Who runs the product may keep prompts of their own in PROMPTS_DIR: the highest number counts, and a
 number that is shipped keeps the shipped text.

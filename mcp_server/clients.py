@@ -115,13 +115,13 @@ def connect(client: Client, file: Path, name: str, server: Server) -> ConfigEdit
     """The file with the memory in it. Another server of that name is not replaced."""
     before, content = _read(client, file)
     servers = content.setdefault(client.key, {})
-    known, wanted = servers.get(name), server.entry(client)
-    if known is not None and not _is_ours(known, server):
+    entry, wanted = servers.get(name), server.entry(client)
+    if entry is not None and not _is_ours(entry, server):
         raise Conflict(
             f"{file} has another server called {name!r}: it was left as it is. Choose another name "
             "with --name, or remove that server first."
         )
-    if known == wanted and before is not None:
+    if entry == wanted and before is not None:
         return ConfigEdit(file, before, before)
     servers[name] = wanted
     return ConfigEdit(file, before, _written(content, before))
@@ -131,10 +131,10 @@ def disconnect(client: Client, file: Path, name: str, server: Server) -> ConfigE
     """The file without the memory."""
     before, content = _read(client, file)
     servers = content.get(client.key, {})
-    known = servers.get(name)
-    if before is None or known is None:
+    entry = servers.get(name)
+    if before is None or entry is None:
         return ConfigEdit(file, before, before or "")
-    if not _is_ours(known, server):
+    if not _is_ours(entry, server):
         raise Conflict(
             f"The server {name!r} in {file} is not this memory: it was left as it is. --name says "
             "which one is meant."
@@ -225,8 +225,8 @@ def _without_repetition(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 def _written(content: dict[str, Any], before: str | None) -> str:
     """Indented as it was."""
     before = before or ""
-    found = _INDENT.search(before)
-    text = json.dumps(content, indent=found[1] if found else 2, ensure_ascii=False) + "\n"
+    match = _INDENT.search(before)
+    text = json.dumps(content, indent=match[1] if match else 2, ensure_ascii=False) + "\n"
     if "\r\n" in before:
         text = text.replace("\n", "\r\n")
     return ("\ufeff" if before.startswith("\ufeff") else "") + text

@@ -20,5 +20,5 @@ class Audience:
 
 async def audiences_by_id(session: Session, ids: Collection[int]) -> dict[int, Audience]:
     """The session is the system's."""
-    found = await session.rows(Audience, "audiences_by_id", ids=sorted(ids))
-    return {one.audience_id: one for one in found}
+    audiences = await session.rows(Audience, "audiences_by_id", ids=sorted(ids))
+    return {one.audience_id: one for one in audiences}

@@ -124,10 +124,10 @@ class KeyVerifier:
 
     async def _is_same(self, token: str, hash_: str | None, address: str) -> bool:
         digest = hashlib.sha256(token.encode()).digest()
-        known = self._compared.get(digest)
-        if known is not None and known.until > self._clock() and hash_ in (None, known.hash):
-            return known.same
-        if known is None or not known.same:
+        verdict = self._compared.get(digest)
+        if verdict is not None and verdict.until > self._clock() and hash_ in (None, verdict.hash):
+            return verdict.same
+        if verdict is None or not verdict.same:
             self._refuse_guessing(address)
         if len(self._comparing) >= _MAX_WAITING:
             raise RateLimited("Too many keys are being checked now. Try again.", 1)

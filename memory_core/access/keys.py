@@ -75,10 +75,10 @@ def new_text() -> str:
 
 def prefix_of(text: str) -> str | None:
     """The part that names the key; None for what cannot be one."""
-    found = PATTERN.fullmatch(text)
-    if found is None or checksum(text[:-_CHECKSUM_CHARS]) != text[-_CHECKSUM_CHARS:]:
+    match = PATTERN.fullmatch(text)
+    if match is None or checksum(text[:-_CHECKSUM_CHARS]) != text[-_CHECKSUM_CHARS:]:
         return None
-    return found[1]
+    return match[1]
 
 
 @cache
@@ -133,14 +133,14 @@ async def everyone(session: Session, tenant: str | None = None) -> list[AccessKe
 async def revoke(session: Session, text: str) -> AccessKey:
     """By the prefix or the first characters of it. To revoke again changes nothing."""
     start = re.split(r"_(?=[0-9A-Za-z]{49}$)", text.strip())[0]  # a whole key names itself too
-    found: list[AccessKey] = []
+    matching: list[AccessKey] = []
     if len(start) > len(_START) and re.fullmatch(r"\w+", start, re.ASCII):
-        found = await session.rows(AccessKey, "find_keys", start=start.replace("_", "\\_"))
-    if not found:
+        matching = await session.rows(AccessKey, "find_keys", start=start.replace("_", "\\_"))
+    if not matching:
         raise NotFound("There is no such key: `mcp-memory keys list` shows them.")
-    if len(found) > 1:
+    if len(matching) > 1:
         raise InvalidInput("Several keys begin so: give more of the prefix.")
-    [key] = found
+    [key] = matching
     if key.revoked_at is not None:
         return key
     revoked = await session.only(AccessKey, "revoke_key", prefix=key.prefix)

@@ -99,16 +99,16 @@ class OAuthVerifier:
     async def _tenant(self, name: object) -> UUID | None:
         if not _is_name(name):
             return None
-        known = self._tenants.get(str(name))
-        if known is None or self._clock() - known.at > FRESH_SECONDS:
+        cached = self._tenants.get(str(name))
+        if cached is None or self._clock() - cached.at > FRESH_SECONDS:
             at = self._clock()
             database = await self._database()
             async with database.session() as session:
                 tenant = await session.row(NamedTenant, "tenant_named", name=name)
             is_active = tenant is not None and tenant.status == "active"
-            known = _Tenant(tenant.tenant_id if tenant is not None and is_active else None, at)
-            self._tenants.put(str(name), known)
-        return known.id
+            cached = _Tenant(tenant.tenant_id if tenant is not None and is_active else None, at)
+            self._tenants.put(str(name), cached)
+        return cached.id
 
 
 def _is_name(value: object) -> bool:

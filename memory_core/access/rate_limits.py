@@ -173,7 +173,7 @@ class RateLimiter:
                     "add_calls", tenants=tenants, users=users, slots=slots, calls=calls
                 )
             self._note_told(untold)
-            known = await session.rows(
+            counts = await session.rows(
                 CallCount,
                 "calls_of_all_servers",
                 tenants=[tenant for tenant, _ in subjects],
@@ -183,7 +183,7 @@ class RateLimiter:
             if self._clock() - self._forgot_at > _FORGET_SECONDS:
                 self._forgot_at = self._clock()
                 await session.run("forget_calls", before=since - _SLOTS)
-        self._learn(subjects, known, since)
+        self._learn(subjects, counts, since)
 
     def _note_told(self, untold: list[tuple[UUID, str, int, int]]) -> None:
         for tenant, user, slot, calls in untold:
@@ -191,12 +191,12 @@ class RateLimiter:
             if window is not None:
                 window.told[slot] = window.told.get(slot, 0) + calls
 
-    def _learn(self, subjects: list[Subject], known: list[CallCount], since: int) -> None:
+    def _learn(self, subjects: list[Subject], counts: list[CallCount], since: int) -> None:
         for subject in subjects:
             window = self._windows[subject]
             window.others = {}
             window.forget(since)
-        for row in known:
+        for row in counts:
             window = self._windows[row.tenant_id, row.user_id]
             window.others[row.slot] = max(row.calls - window.told.get(row.slot, 0), 0)
         # Users who left; the next exchange of all comes after them.

@@ -95,7 +95,7 @@ def _metadata_urls(issuer: str) -> list[str]:
     """RFC 8414 puts the well-known part before the issuer's path, OpenID Connect behind it."""
     parts = urlsplit(issuer)
     path = parts.path.rstrip("/")
-    before = [urlunsplit(parts._replace(path=known + path)) for known in _DOCUMENTS]
+    before = [urlunsplit(parts._replace(path=document + path)) for document in _DOCUMENTS]
     return [*before, urlunsplit(parts._replace(path=path + _DOCUMENTS[1]))]
 
 
@@ -125,7 +125,7 @@ def _usable(document: Mapping[str, Any]) -> "dict[str | None, PyJWK]":
     from jwt import PyJWK
     from jwt.exceptions import PyJWTError
 
-    found: dict[str | None, PyJWK] = {}
+    usable: dict[str | None, PyJWK] = {}
     for entry in document["keys"]:
         if entry.get("kty") not in _KINDS or entry.get("use", "sig") != "sig":
             continue
@@ -134,5 +134,5 @@ def _usable(document: Mapping[str, Any]) -> "dict[str | None, PyJWK]":
         except (PyJWTError, ValueError):
             continue
         if key.algorithm_name in ALGORITHMS:
-            found[entry.get("kid")] = key
-    return found
+            usable[entry.get("kid")] = key
+    return usable

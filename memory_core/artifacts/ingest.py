@@ -171,8 +171,8 @@ async def _known(
         uids=[draft.revision.uid for draft in drafts],
         revisions=[draft.revision.id for draft in drafts],
     )
-    known = {(row.uid, row.revision_id): row for row in rows if row.is_stored}
-    return known, {row.uid for row in rows if row.has_latest}
+    stored = {(row.uid, row.revision_id): row for row in rows if row.is_stored}
+    return stored, {row.uid for row in rows if row.has_latest}
 
 
 async def _store(
@@ -211,8 +211,8 @@ async def _append(session: Session, results: dict[str, IngestResult]) -> dict[st
         of_artifact(_CHANGES[one.status], one.artifact_uid, revision_id=one.revision_id)
         for one in changed
     ]
-    told = zip(changed, await append(session, changes), strict=True)
-    return {one.artifact_uid: replace(one, position=position) for one, position in told}
+    positions = zip(changed, await append(session, changes), strict=True)
+    return {one.artifact_uid: replace(one, position=position) for one, position in positions}
 
 
 async def _insert(

@@ -214,13 +214,13 @@ async def _resolve(
         )
     if artifact_uid is not None:
         return artifact_uid, revision_id
-    found = await session.row(RevisionKey, "find_by_artifact_id", artifact_id=artifact_id)
-    if found is None:
+    key = await session.row(RevisionKey, "find_by_artifact_id", artifact_id=artifact_id)
+    if key is None:
         raise NotFound(
             f"There is no artifact {artifact_id!r}. artifact_ingest and the searches give ids.",
             details={"artifact_id": artifact_id},
         )
-    return found.artifact_uid, revision_id or found.revision_id
+    return key.artifact_uid, revision_id or key.revision_id
 
 
 async def _text(session: Session, uid: str, revision: str) -> str:

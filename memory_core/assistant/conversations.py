@@ -89,7 +89,7 @@ async def delete(runtime: Runtime, conversation_id: str, turn_index: int | None 
                 "the turns.",
                 details={"conversation_id": conversation_id, "turn_index": turn_index},
             )
-        told = {} if turn_index is None else {"turn_index": turn_index}
-        change = of_conversation(ChangeType.HISTORY_DELETED, conversation_id, **told)
+        named = {} if turn_index is None else {"turn_index": turn_index}
+        change = of_conversation(ChangeType.HISTORY_DELETED, conversation_id, **named)
         await append_change(session, [change])
     return turns

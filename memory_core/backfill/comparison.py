@@ -83,25 +83,25 @@ def retold(extraction: Extraction) -> ProvedEvents:
     return ProvedEvents(events, evidence)
 
 
-def stored_form(told: ProvedEvents) -> list[dict[str, Any]]:
+def stored_form(proved: ProvedEvents) -> list[dict[str, Any]]:
     """Events and evidence as JSON."""
     return [
         {
             **{name: _plain(getattr(event, name)) for name in _STORED},
             "evidence": [
                 {"quote": item.quote, "start_char": item.start_char, "end_char": item.end_char}
-                for item in told.evidence[event.event_id]
+                for item in proved.evidence[event.event_id]
             ],
         }
-        for event in told.events
+        for event in proved.events
     ]
 
 
-def _shown(event: Event, told: ProvedEvents) -> dict[str, Any]:
+def _shown(event: Event, proved: ProvedEvents) -> dict[str, Any]:
     return {
         "category": event.category,
         "narrative": event.narrative,
-        "quote": told.evidence[event.event_id][0].quote,
+        "quote": proved.evidence[event.event_id][0].quote,
     }
 
 

@@ -91,9 +91,9 @@ class Estimator:
         model, jobs = self._versions.model, [row.job_id for row in revisions]
         own = await self._session.row(CallRates, "call_rates_of_jobs", model=model, job_ids=jobs)
         recent = await self._session.row(CallRates, "recent_call_rates", model=model)
-        known = [row for row in (own, recent) if row is not None]
-        called = next((row for row in known if row.calls), None)
-        counted = next((row for row in known if row.counted_tokens), None)
+        measured = [row for row in (own, recent) if row is not None]
+        called = next((row for row in measured if row.calls), None)
+        counted = next((row for row in measured if row.counted_tokens), None)
         if called is None:
             return Rates(1.0, _ANSWER_TOKENS, 0)
         return Rates(
@@ -130,12 +130,12 @@ class Estimator:
             if (mark := _mark(key)) not in self._asked:
                 self._asked.add(mark)
                 questions[key] = (position, context_tokens + row.token_count)
-        known = await self._known(list(questions))
+        cached = await self._known(list(questions))
         instructions = count_tokens(self._prompt("extract").text)
         for key, (position, tokens) in questions.items():
             cost = costs[position]
             cost.distinct_chunks += 1
-            if key in known:
+            if key in cached:
                 cost.cached_chunks += 1
             else:
                 cost.prompt_tokens += rates.scale * (instructions + tokens)
@@ -175,8 +175,8 @@ class Estimator:
 
     def _growth(self, name: str, version: str) -> int:
         """By how many tokens the instructions are longer than they were; 0 when it is not known."""
-        known = prompts.versions(name, self._settings.prompts_dir).values()
-        before = next((prompt for prompt in known if prompt.version == version), None)
+        prompt_texts = prompts.versions(name, self._settings.prompts_dir).values()
+        before = next((prompt for prompt in prompt_texts if prompt.version == version), None)
         if before is None:
             return 0
         return count_tokens(self._prompt(name).text) - count_tokens(before.text)

@@ -97,7 +97,7 @@ async def _advance(step: _Step, ours: Versions) -> tuple[int, str, str]:
 
 
 async def _ask(step: _Step, room: int, in_queue: int, budget: Budget) -> tuple[int, str, str]:
-    chosen, found = await _choose(step, room, budget)
+    chosen, fitting = await _choose(step, room, budget)
     if chosen:
         await step.session.run(
             "ask_again",
@@ -112,16 +112,16 @@ async def _ask(step: _Step, room: int, in_queue: int, budget: Budget) -> tuple[i
             trace_id=origin.current().trace_id,
         )
         return len(chosen), f"asked for {len(chosen)} revisions", "RUNNING"
-    if found.exhausted:
+    if fitting.exhausted:
         day = f"{budget.used:,} used and {budget.reserved:,} reserved of {budget.per_day:,}"
         return 0, f"today's tokens do not suffice for the next one: {day}", "RUNNING"
     remaining = await step.session.value(int, "count_remaining", **step.parameters())
     # Where all of these are too large, the next step would only look at the same ones again.
-    no_end = len(found.too_large) >= room * PAGES
-    all_too_large = bool(found.too_large) and remaining <= len(found.too_large)
+    no_end = len(fitting.too_large) >= room * PAGES
+    all_too_large = bool(fitting.too_large) and remaining <= len(fitting.too_large)
     if (no_end or all_too_large) and not in_queue:
         reason = (
-            f"{len(found.too_large)} revisions need more than a whole day's tokens each: raise "
+            f"{len(fitting.too_large)} revisions need more than a whole day's tokens each: raise "
             "BACKFILL_TOKENS_PER_DAY and resume, or cancel"
         )
         return 0, reason, await _pause(step, reason)
@@ -147,11 +147,11 @@ async def _choose(step: _Step, room: int, budget: Budget) -> tuple[list[_Priced]
         )
         costs = await estimator.price(rows)
         priced = [((row, cost.tokens), cost.tokens) for row, cost in zip(rows, costs, strict=True)]
-        found = fit(budget, priced)
-        too_large += found.too_large
-        if found.today or found.exhausted or not rows:
+        fitting = fit(budget, priced)
+        too_large += fitting.too_large
+        if fitting.today or fitting.exhausted or not rows:
             break
-    return found.today, Fit(found.today, too_large, found.exhausted)
+    return fitting.today, Fit(fitting.today, too_large, fitting.exhausted)
 
 
 async def _budget(step: _Step) -> Budget:

@@ -40,17 +40,17 @@ class Trial:
 
     def totals(self) -> dict[str, int]:
         """Over the sample; `before` and `after` are events."""
-        told = [row for row in self.revisions if row.error is None]
-        totals = {side: sum(len(row.comparison[side]) for row in told) for side in SIDES}
+        succeeded = [row for row in self.revisions if row.error is None]
+        totals = {side: sum(len(row.comparison[side]) for row in succeeded) for side in SIDES}
         totals["before"] = totals["kept"] + totals["changed"] + totals["lost"]
         totals["after"] = totals["kept"] + totals["changed"] + totals["added"]
         for name in ("rejected_before", "rejected", "calls", "cache_hits"):
-            totals[name] = sum(getattr(row, name) for row in told)
+            totals[name] = sum(getattr(row, name) for row in succeeded)
         for name in ("prompt_tokens", "completion_tokens"):
             totals[name] = sum(getattr(row, name) for row in self.revisions)
         totals["tokens"] = totals["prompt_tokens"] + totals["completion_tokens"]
         totals["revisions"] = len(self.revisions)
-        totals["failed"] = len(self.revisions) - len(told)
+        totals["failed"] = len(self.revisions) - len(succeeded)
         return totals
 
     def as_json(self) -> dict[str, Any]:

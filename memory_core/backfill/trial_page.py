@@ -71,10 +71,10 @@ def _examples(trial: Trial) -> list[str]:
 def _listed(side: str, events: list[dict[str, Any]]) -> str:
     lines = [f"## {side.capitalize()}", "", "| category | event | quote |", "|---|---|---|"]
     for event in events[:_EXAMPLES]:
-        told = _cell(event["narrative"])
+        line = _cell(event["narrative"])
         if "fields" in event:
-            told += f" ({', '.join(sorted(event['fields']))})"
-        lines.append(f"| {event['category']} | {told} | “{_cell(event['quote'])}” |")
+            line += f" ({', '.join(sorted(event['fields']))})"
+        lines.append(f"| {event['category']} | {line} | “{_cell(event['quote'])}” |")
     more = len(events) - _EXAMPLES
     return "\n".join(lines) + (f"\n\n… and {more} more." if more > 0 else "")
 

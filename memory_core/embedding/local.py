@@ -26,14 +26,14 @@ class _Words:
     def __init__(self, model: Any) -> None:
         import numpy
 
-        known = {
+        vocabulary = {
             match[1]: number
             for token, number in model.tokenizer.get_vocab().items()
             if (match := _WHOLE_WORD.fullmatch(token))
         }
-        self._words = sorted(known)
+        self._words = sorted(vocabulary)
         self._numbers = {word: number for number, word in enumerate(self._words)}
-        vectors = model.embedding[[known[word] for word in self._words]]
+        vectors = model.embedding[[vocabulary[word] for word in self._words]]
         vectors = vectors / numpy.linalg.norm(vectors, axis=1, keepdims=True)
         vectors -= vectors.mean(axis=0)
         self._vectors = vectors / numpy.linalg.norm(vectors, axis=1, keepdims=True)

@@ -108,14 +108,14 @@ def _bounded(diff: EventDiff) -> EventDiff:
         name: getattr(diff, name) for name in ("added", "removed", "changed", "kept")
     }
     left_out = [
-        f"Of {len(found)} events {name} the first {_SHOWN} are shown."
-        for name, found in parts.items()
-        if len(found) > _SHOWN
+        f"Of {len(events)} events {name} the first {_SHOWN} are shown."
+        for name, events in parts.items()
+        if len(events) > _SHOWN
     ]
     if not left_out:
         return diff
     explanation = " ".join(filter(None, [diff.explanation, *left_out]))
-    shown = {name: found[:_SHOWN] for name, found in parts.items()}
+    shown = {name: events[:_SHOWN] for name, events in parts.items()}
     return replace(diff, **shown, explanation=explanation)
 
 
@@ -226,14 +226,16 @@ class _Matching:
 
     def _by_quote(self, old: list[Event], new: list[Event]) -> Iterable[tuple[float, Event, Event]]:
         """Many events may quote the same "Approved.": their narratives tell them apart."""
-        told: dict[str, list[int]] = defaultdict(list)
+        numbers: dict[str, list[int]] = defaultdict(list)
         for place, row in enumerate(new):
             for quote in _quotes(row, self.after):
-                told[quote].append(place)
+                numbers[quote].append(place)
         sharing = [
             (row, places)
             for row in old
-            if (places := {p for quote in _quotes(row, self.before) for p in told.get(quote, ())})
+            if (
+                places := {p for quote in _quotes(row, self.before) for p in numbers.get(quote, ())}
+            )
         ]
         for row, places in sharing:
             for place in sorted(places)[:_COMPARED_BY_QUOTE]:

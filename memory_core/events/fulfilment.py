@@ -294,15 +294,15 @@ def _same_act(report: Statement, promise: Statement) -> bool:
     if act is None:
         return True
     families = [family for family in (*_MAKING, *_OTHER_ACTS) if act in family]
-    told = report.spelled - _AUXILIARIES
+    words = report.spelled - _AUXILIARIES
     if not families:
         stem = act.rstrip("ey") if len(act) > _SHORTEST_STEM else act
-        return any(word.startswith(stem) for word in told)
-    if any(family & told for family in families):
+        return any(word.startswith(stem) for word in words)
+    if any(family & words for family in families):
         return True
     if not any(family in _MAKING for family in families):
         return False
-    return bool(_RESULT & told) or not _ACTS & told
+    return bool(_RESULT & words) or not _ACTS & words
 
 
 def _act(promised: str) -> str | None:
@@ -334,19 +334,19 @@ def _numbers(text: str, due: datetime | None) -> list[str]:
 
 def _date_places(words: list[str], due: datetime | None) -> set[int]:
     """Where the parts of the due date stand: numbers of it, beside what dates stand beside."""
-    found: set[int] = set()
+    places: set[int] = set()
     for place, word in enumerate(words):
         before = [other for other in words[:place] if other != "the"]
         after = [other for other in words[place + 1 :] if other != "of"]
         dated = (
             (before and (before[-1] in _BEFORE_A_DATE or before[-1] in _MONTHS))
-            or place - 1 in found
+            or place - 1 in places
             or (after and after[0] in _MONTHS)
         )
         clock = _CLOCK.fullmatch(word) or (after and after[0] in {"am", "pm"})
         if clock or (dated and _is_of_date(word, due)):
-            found.add(place)
-    return found
+            places.add(place)
+    return places
 
 
 def _is_of_date(word: str, due: datetime | None) -> bool:

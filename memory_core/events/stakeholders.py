@@ -91,9 +91,9 @@ async def stakeholders(
         evidence = await evidence_of(session, examples)
         aliases = await session.rows(Aliases, "aliases_of", keys=[row.name_key for row in rows])
     by_id = {row.event_id: row for row in examples}
-    known = {row.name_key: row.aliases for row in aliases}
+    aliases_by_key = {row.name_key: row.aliases for row in aliases}
     return StakeholderPage(
-        people=[_stakeholder(row, known, by_id, evidence) for row in rows],
+        people=[_stakeholder(row, aliases_by_key, by_id, evidence) for row in rows],
         total=rows[0].total if rows else 0,
         events_considered=min(total, considered),
         events_total=total,

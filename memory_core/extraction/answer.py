@@ -155,14 +155,14 @@ def _with_due_time(event: ProposedEvent) -> ProposedEvent:
 
 def _entities(items: Any) -> list[Entity]:
     """Entities help; a faulty one is left out without further ado."""
-    found = []
+    entities = []
     for item in items if isinstance(items, list) else []:
         try:
             entity = _Entity.model_validate(item)
         except ValidationError:
             continue
-        found.append(Entity(entity.name, entity.type, tuple(dict.fromkeys(entity.aliases))))
-    return found
+        entities.append(Entity(entity.name, entity.type, tuple(dict.fromkeys(entity.aliases))))
+    return entities
 
 
 def _rejected(error: ValidationError) -> Rejected:

@@ -67,10 +67,10 @@ class AnswerCache:
 
     async def get(self, key: AnswerKey, *, answers_since: datetime | None = None) -> Answer | None:
         """What is known, if it is known from no earlier than that."""
-        known = await self._get(key)
-        if known is None or (answers_since is not None and known[1] < answers_since):
+        cached = await self._get(key)
+        if cached is None or (answers_since is not None and cached[1] < answers_since):
             return None
-        return known[0]
+        return cached[0]
 
     async def get_or_ask(
         self,
@@ -89,8 +89,8 @@ class AnswerCache:
             self._asking[wanted] = asking
         asking.waiting += 1
         try:
-            answer, known = await asyncio.shield(asking.task)
-            return answer, known or shared
+            answer, was_cached = await asyncio.shield(asking.task)
+            return answer, was_cached or shared
         finally:
             # A cancelled waiter does not cancel the shared call; when all are cancelled, it ends.
             asking.waiting -= 1
@@ -106,8 +106,8 @@ class AnswerCache:
         answers_since: datetime | None,
         ledger: Ledger,
     ) -> tuple[Answer, bool]:
-        if (known := await self.get(key, answers_since=answers_since)) is not None:
-            return known, True
+        if (cached := await self.get(key, answers_since=answers_since)) is not None:
+            return cached, True
         answer = await ask()
         await self._keep((key, answer, ledger))
         return answer, False
@@ -116,13 +116,13 @@ class AnswerCache:
         """What was paid for outlasts a restart of Postgres, and is on the books."""
         # A statement may touch a row once only; the last answer counts.
         latest = {key: answer for key, answer, _ in answers}
-        known = _columns(latest) | {"answers": [Jsonb(json.dumps(a)) for a in latest.values()]}
+        answered = _columns(latest) | {"answers": [Jsonb(json.dumps(a)) for a in latest.values()]}
         deadline = time.monotonic() + _KEEP_SECONDS
         while True:
             try:
                 with taken(ledger for _, _, ledger in answers) as calls:
                     async with self._database.session() as session:
-                        await session.run("keep_answers", **known, **columns(calls))
+                        await session.run("keep_answers", **answered, **columns(calls))
                 return [None] * len(answers)
             except PostgresUnavailable:
                 if time.monotonic() >= deadline:
@@ -132,11 +132,11 @@ class AnswerCache:
     async def _get_all(self, keys: Sequence[AnswerKey]) -> list[tuple[Answer, datetime] | None]:
         async with self._database.session() as session:
             rows = await session.rows(CachedAnswer, "get_answers", **_columns(keys))
-        known = {row.number: row for row in rows}
+        by_number = {row.number: row for row in rows}
         # Parsed for each caller on its own: a caller may change its answer.
         return [
             (json.loads(row.answer), row.created_at) if row else None
-            for row in (known.get(number) for number in range(1, len(keys) + 1))
+            for row in (by_number.get(number) for number in range(1, len(keys) + 1))
         ]
 
 

@@ -104,8 +104,8 @@ class _Groups:
 
 def _join_certain(groups: _Groups, chunks: int) -> list[list[ChunkEvent]]:
     """Join what is certainly the same; the blocks that a grouper is to be asked about."""
-    for found in _same_spans(list(groups.events.values())):
-        _join_same_occurrences(groups, found)
+    for same in _same_spans(list(groups.events.values())):
+        _join_same_occurrences(groups, same)
     return _plausible_blocks(groups.heads()) if chunks > 1 else []
 
 
@@ -119,16 +119,18 @@ def _same_spans(events: Sequence[ChunkEvent]) -> list[list[ChunkEvent]]:
                 break
             if event.category == other.category and _overlap(event, other) >= _SAME_SPAN:
                 spans.join(event.id, other.id)
-    return [found for found in spans.members() if len(found) > 1]
+    return [span for span in spans.members() if len(span) > 1]
 
 
-def _join_same_occurrences(groups: _Groups, found: Sequence[ChunkEvent]) -> None:
+def _join_same_occurrences(groups: _Groups, events: Sequence[ChunkEvent]) -> None:
     """What overlapping chunks found twice. One sentence may also tell of two occurrences ("Alice
     will write it and Bob will test it"): then people and words decide which is which."""
-    once = max(Counter(event.chunk_index for event in found).values()) == 1
+    once = max(Counter(event.chunk_index for event in events).values()) == 1
     occurrences: list[list[ChunkEvent]] = []
-    for event in sorted(found, key=_place):
-        likely = max(occurrences, key=lambda told: _likeness(event, told[0]), default=None)
+    for event in sorted(events, key=_place):
+        likely = max(
+            occurrences, key=lambda occurrence: _likeness(event, occurrence[0]), default=None
+        )
         if likely is not None and _tells_the_same(event, likely, once=once):
             groups.join(likely[0].id, event.id)
             likely.append(event)
@@ -136,12 +138,12 @@ def _join_same_occurrences(groups: _Groups, found: Sequence[ChunkEvent]) -> None
             occurrences.append([event])
 
 
-def _tells_the_same(event: ChunkEvent, told: Sequence[ChunkEvent], *, once: bool) -> bool:
+def _tells_the_same(event: ChunkEvent, others: Sequence[ChunkEvent], *, once: bool) -> bool:
     """A chunk that tells of a sentence twice means two things by it, unless it says the same."""
     if once:
-        return not _other_people(event, told[0])
-    repeats = any(other.chunk_index == event.chunk_index for other in told)
-    return _likeness(event, told[0]) >= (_REPEATED if repeats else _ALIKE_WITH_SAME_SUBJECT)
+        return not _other_people(event, others[0])
+    repeats = any(other.chunk_index == event.chunk_index for other in others)
+    return _likeness(event, others[0]) >= (_REPEATED if repeats else _ALIKE_WITH_SAME_SUBJECT)
 
 
 def _likeness(a: ChunkEvent, b: ChunkEvent) -> float:
@@ -217,13 +219,13 @@ def _same_subject_and_actor(a: ChunkEvent, b: ChunkEvent) -> bool:
     return bool(first & second) or not (first or second)
 
 
-def _join_as_told(groups: _Groups, told: Sequence[Sequence[str]], asked: set[str]) -> None:
+def _join_as_told(groups: _Groups, answered: Sequence[Sequence[str]], asked: set[str]) -> None:
     """Ids that were not asked about, ids in two groups and groups across categories are ignored."""
     times_named: dict[str, int] = {}
-    for group in told:
+    for group in answered:
         for id_ in set(group):
             times_named[id_] = times_named.get(id_, 0) + 1
-    for group in told:
+    for group in answered:
         members = [id_ for id_ in group if id_ in asked and times_named[id_] == 1]
         if len({groups.events[id_].category for id_ in members}) == 1:
             for other in members[1:]:

@@ -49,25 +49,25 @@ def prove(
     rejected: list[Rejected] = []
     for number, event in enumerate(proposed):
         quote = event.quote
-        found = source.locate(quote.quote, bounds=quote.part, hint=_hint(quote, len(chunk.text)))
-        if isinstance(found, Rejection):
-            detail = f"{found.detail}: {quote.quote!r}"[:_DETAIL_LIMIT]
-            rejected.append(Rejected(found.reason.value, detail, chunk.index))
+        span = source.locate(quote.quote, bounds=quote.part, hint=_hint(quote, len(chunk.text)))
+        if isinstance(span, Rejection):
+            detail = f"{span.detail}: {quote.quote!r}"[:_DETAIL_LIMIT]
+            rejected.append(Rejected(span.reason.value, detail, chunk.index))
             continue
         evidence = Evidence(
-            start_char=chunk.start_char + found.start_char,
-            end_char=chunk.start_char + found.end_char,
-            quote=found.quote,
-            match_kind=found.kind.value,
+            start_char=chunk.start_char + span.start_char,
+            end_char=chunk.start_char + span.end_char,
+            quote=span.quote,
+            match_kind=span.kind.value,
             chunk_id=chunk_id,
         )
         actors = grounds.actors(event.actors)
-        due = _due(event, source, found, chunk)
+        due = _due(event, source, span, chunk)
         if event.due is not None and due is None:
             said = f"{event.due.time:%Y-%m-%d}, {event.due.quote}"
             rejected.append(_left_out("DUE_NOT_IN_TEXT", said, chunk))
         times = (event.event_time, event.due.time if event.due and due else None)
-        narrative = grounds.narrative(event.narrative, found.quote, *times)
+        narrative = grounds.narrative(event.narrative, span.quote, *times)
         if len(actors) < len(event.actors):
             strangers = [a.ref for a in event.actors if grounds.actor(a.ref) is None]
             rejected.append(_left_out("ACTOR_NOT_IN_TEXT", ", ".join(strangers), chunk))
@@ -78,8 +78,8 @@ def prove(
                 id=f"c{chunk.index}e{number}",
                 chunk_index=chunk.index,
                 category=event.category,
-                subject=grounds.subject(event.subject, found.quote),
-                narrative=narrative or " ".join(found.quote.split()),
+                subject=grounds.subject(event.subject, span.quote),
+                narrative=narrative or " ".join(span.quote.split()),
                 confidence=event.confidence,
                 evidence=evidence,
                 actors=actors,

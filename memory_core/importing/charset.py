@@ -179,8 +179,8 @@ def _telling(data: bytes) -> bytes:
     """The lines that hold more than ASCII, wherever they stand: the others tell nothing."""
     parts: list[bytes] = []
     size = end = 0
-    while size < _SAMPLE and (found := _FOREIGN.search(data, end)):
-        at = found.start()
+    while size < _SAMPLE and (match := _FOREIGN.search(data, end)):
+        at = match.start()
         begin = max(data.rfind(b"\n", max(end, at - _AROUND), at) + 1, end, at - _AROUND)
         stop = data.find(b"\n", at, at + _SAMPLE)
         end = stop + 1 if stop >= 0 else min(at + _SAMPLE, len(data))

@@ -39,11 +39,11 @@ class _Entry(NamedTuple):
     stamp: str = ""
 
     @property
-    def known(self) -> list[KnownItem] | None:
+    def cached(self) -> list[KnownItem] | None:
         return None if self.items is None else [KnownItem(*item) for item in self.items]
 
 
-class Memo:
+class FileCache:
     def __init__(self, data_dir: Path, root: str, options: str) -> None:
         """`options`: whatever else decides what a file becomes."""
         self._file = _file(data_dir, root)
@@ -55,19 +55,19 @@ class Memo:
     def recall(self, relative: str, digest: str) -> list[KnownItem] | None:
         """What a file of these bytes holds."""
         entry = self._files.get(key_of(relative))
-        return entry.known if entry is not None and entry.digest == digest else None
+        return entry.cached if entry is not None and entry.digest == digest else None
 
     def recall_unread(self, relative: str, stamp: str) -> list[KnownItem] | None:
         """What a file holds that looks as it did when it was read."""
         entry = self._files.get(key_of(relative))
-        return entry.known if entry is not None and stamp and entry.stamp == stamp else None
+        return entry.cached if entry is not None and stamp and entry.stamp == stamp else None
 
     def note(self, relative: str, digest: str, items: list[KnownItem], stamp: str = "") -> None:
         if not items or not _is_plain(relative):
             return
-        known = [(item.uid, item.content_hash) for item in items]
+        hashes = [(item.uid, item.content_hash) for item in items]
         key = key_of(relative)
-        self._files[key] = self._noted[key] = _Entry(digest, known, stamp)
+        self._files[key] = self._noted[key] = _Entry(digest, hashes, stamp)
 
     def save(self) -> None:
         """Beside what another import has noted meanwhile."""

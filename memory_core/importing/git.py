@@ -60,12 +60,12 @@ class Repository:
     def files(self, below: str) -> list[str]:
         """Regular files of HEAD, as paths from the top."""
         listed = self._run(self.top, "ls-tree", "-r", "-z", "--full-tree", "HEAD", "--", below)
-        found = []
+        paths = []
         for entry in filter(None, listed.split(b"\x00")):
             about, _, path = entry.partition(b"\t")
             if about.split()[0].decode() not in (_SYMLINK, _SUBMODULE):
-                found.append(os.fsdecode(path))
-        return found
+                paths.append(os.fsdecode(path))
+        return paths
 
     def log(self, below: str, *, follow: bool, stopped: Stopped) -> Iterator[Step]:
         """Newest first, along the first parents: what the branch held, one state after the
@@ -200,10 +200,10 @@ def _commit(commit_id: bytes, author: bytes, seconds: bytes) -> Commit:
     return Commit(commit_id.decode(), name, _time(seconds))
 
 
-def _time(told: bytes) -> datetime | None:
+def _time(text: bytes) -> datetime | None:
     """A commit may claim any time at all, or none that can be read."""
     try:
-        seconds = int(told)
+        seconds = int(text)
     except ValueError:
         return None
     return datetime.fromtimestamp(min(max(seconds, 0), _LAST_SECOND), tz=UTC)

@@ -11,7 +11,7 @@ from pathlib import Path
 from memory_core.artifacts.document import ArtifactType, Document
 from memory_core.artifacts.ingest import ingest_many
 from memory_core.importing import formats
-from memory_core.importing.file_cache import KnownItem, Memo
+from memory_core.importing.file_cache import FileCache, KnownItem
 from memory_core.importing.file_walk import FoundFile, is_own, is_passed_over
 from memory_core.importing.files import HEAD_BYTES
 from memory_core.importing.formats import Format
@@ -35,7 +35,7 @@ _DATED = {ArtifactType.EMAIL, ArtifactType.CHAT}
 class Version:
     """The content of a file, named as HEAD names it, from one commit on."""
 
-    found: FoundFile
+    file: FoundFile
     blob: str
     commit: Commit
 
@@ -63,7 +63,7 @@ def versions(
         if _wanted(path, below) and not is_own(repository.top / path, without)
     }
     names = {path: path for path in files}
-    found: list[Version] = []
+    history: list[Version] = []
     for commit, changes in repository.log(below, follow=place.is_file, stopped=stopped):
         # All names of this commit first: two files may have swapped theirs.
         current = {change.path: names.get(change.path) for change in changes}
@@ -76,8 +76,8 @@ def versions(
                 continue
             if change.before is not None:
                 names[change.before] = name
-            found.append(Version(files[name], change.blob, commit))
-    return found[::-1]
+            history.append(Version(files[name], change.blob, commit))
+    return history[::-1]
 
 
 def _found(path: Path, place: Place, registry: Registry) -> FoundFile:
@@ -123,13 +123,13 @@ class History:
         """`listed`: what `versions` gave."""
         repository = await asyncio.to_thread(Repository, place.root.path / place.relative)
         options = str(self._options.artifact_type or "")
-        memo = Memo(self._runtime.settings.data_dir, f"git:{place.root.name}", options)
+        cache = FileCache(self._runtime.settings.data_dir, f"git:{place.root.name}", options)
         blobs = repository.blobs()
         try:
             for version in listed:
                 if self._stop.is_set():
                     break
-                await self._version(version, blobs, memo)
+                await self._version(version, blobs, cache)
                 advance(1)
             if not self._stop.is_set():
                 await self._return_to_present(blobs)
@@ -139,23 +139,23 @@ class History:
         finally:
             await asyncio.to_thread(blobs.close)
             if not self._options.dry_run:
-                memo.save()
+                cache.save()
         self._summarise()
         self.report.interrupted = self._stop.is_set()
         return self.report
 
-    async def _version(self, version: Version, blobs: Blobs, memo: Memo) -> None:
-        key = f"{version.found.root.name}/{version.found.relative}@{version.blob}"
-        known = memo.recall(key, version.blob)
+    async def _version(self, version: Version, blobs: Blobs, cache: FileCache) -> None:
+        key = f"{version.file.root.name}/{version.file.relative}@{version.blob}"
+        stored = cache.recall(key, version.blob)
         documents: list[Document] | None = None
-        if known is None:
+        if stored is None:
             documents = await self._parse(version, blobs)
             if documents is None:
                 return
-            known = [identify(document) for document in documents]
-            memo.note(key, version.blob, known)
-        await self._learn([item.uid for item in known])
-        for number, item in enumerate(known):
+            stored = [identify(document) for document in documents]
+            cache.note(key, version.blob, stored)
+        await self._learn([item.uid for item in stored])
+        for number, item in enumerate(stored):
             if item.content_hash == self._previous(item.uid):
                 continue  # only its mode or name changed
             self._last[item.uid] = (version, item)
@@ -193,20 +193,20 @@ class History:
         data = blobs.read(version.blob, most)
         if data is None:
             raise Skip(f"larger than {most / 1e6:.0f} MB, or missing from the repository")
-        form = formats.recognise(data[:HEAD_BYTES], version.found.name)
+        form = formats.recognise(data[:HEAD_BYTES], version.file.name)
         if form is Format.MBOX:
             raise Skip("a mailbox: import it without --git")
         commit = version.commit
         made = []
-        for item in self._reader.items(version.found, form, data):
+        for item in self._reader.items(version.file, form, data):
             if item.artifact_type not in _DATED:
                 item = replace(item, ts=commit.when or item.ts, author=commit.author or item.author)
-            made.append(self._reader.document(version.found, item, commit=commit.id))
+            made.append(self._reader.document(version.file, item, commit=commit.id))
         return made
 
     def _complain(self, version: Version, kind: str, reason: str) -> None:
         outcome: Outcome = "skipped" if kind == "skipped" else "failed"
-        where = f"{version.found.path} in commit {version.commit.id[:10]}"
+        where = f"{version.file.path} in commit {version.commit.id[:10]}"
         self.report.add(outcome, ReportEntry(where, reason=reason[:300]))
 
     async def _learn(self, uids: list[str]) -> None:
@@ -261,7 +261,7 @@ class History:
             self._note(version, identify(document), result.status)
 
     def _note(self, version: Version, item: KnownItem, status: str) -> None:
-        entry = ReportEntry(version.found.path, item.source_id, item.uid, version.commit.id[:10])
+        entry = ReportEntry(version.file.path, item.source_id, item.uid, version.commit.id[:10])
         new = not self._stored[item.uid] and item.uid not in self._outcomes
         self._outcomes[item.uid] = entry
         if status != "unchanged":
@@ -271,5 +271,5 @@ class History:
         for uid, (version, item) in self._last.items():
             if uid not in self._outcomes and uid not in self._failed:
                 source_id = item.source_id or self._source_ids.get(uid)
-                entry = ReportEntry(version.found.path, source_id, uid)
+                entry = ReportEntry(version.file.path, source_id, uid)
                 self.report.unchanged.append(entry)

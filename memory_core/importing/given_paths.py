@@ -51,25 +51,26 @@ async def _name(
 ) -> Root:
     """The name of a folder that is not known at this place: that of a vanished one which it is, or
     its own, if that is free."""
-    found, proved = await moved_roots.recognise(runtime, registry, root.path) or (None, False)
-    if found is not None and (proved or found.name == root.name):
-        tell(f"{root.path} holds what {registry.paths[found.name]} held: it is {found.name!r}.")
-        return found
-    known = registry.paths.get(root.name)
-    if known is None:
+    moved, proved = await moved_roots.recognise(runtime, registry, root.path) or (None, False)
+    if moved is not None and (proved or moved.name == root.name):
+        tell(f"{root.path} holds what {registry.paths[moved.name]} held: it is {moved.name!r}.")
+        return moved
+    registered = registry.paths.get(root.name)
+    if registered is None:
         await _refuse_forgotten(runtime, root)
-    elif known.is_dir():
-        raise taken(root.name, known)
-    elif (await moved_roots.likeness(runtime, root.name, root.path)).known:
+    elif registered.is_dir():
+        raise taken(root.name, registered)
+    elif (await moved_roots.likeness(runtime, root.name, root.path)).documents:
         raise Conflict(
-            f"Documents named {root.name!r} come from {known}, which is not there now, and most of "
-            f"them are not in {root.path}. Nothing was imported. If it is that folder all the "
-            f"same, say so with --source {root.name}; else give it another name with --source NAME."
+            f"Documents named {root.name!r} come from {registered}, which is not there now, and "
+            f"most of them are not in {root.path}. Nothing was imported. If it is that folder "
+            f"all the same, say so with --source {root.name}; else give it another name with "
+            "--source NAME."
         )
-    if found is not None:
+    if moved is not None:
         tell(
-            f"{root.path} looks like {registry.paths[found.name]}, which is gone: if it is that "
-            f"folder, import it with --source {found.name}, or its documents are there twice."
+            f"{root.path} looks like {registry.paths[moved.name]}, which is gone: if it is that "
+            f"folder, import it with --source {moved.name}, or its documents are there twice."
         )
     return root
 

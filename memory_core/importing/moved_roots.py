@@ -31,21 +31,21 @@ _LARGER = 4
 
 @dataclass(frozen=True, slots=True)
 class Likeness:
-    """Of so many documents so many have a file at their path, and so many the same bytes there."""
+    """How many of a root's documents have a file at their path, and how many the same bytes."""
 
-    known: int = 0
+    documents: int = 0
     there: int = 0
     same: int = 0
     changed: int = 0
 
     @property
     def is_proved(self) -> bool:
-        return self.known > 0 and self.same >= self.known * _MOST
+        return self.documents > 0 and self.same >= self.documents * _MOST
 
     @property
     def is_likely(self) -> bool:
         """Nothing is remembered of the bytes of mailboxes and chats: their paths must do."""
-        return self.known > 0 and self.there - self.changed >= self.known * _MOST
+        return self.documents > 0 and self.there - self.changed >= self.documents * _MOST
 
 
 async def likeness(runtime: Runtime, name: str, folder: Path) -> Likeness:
@@ -80,12 +80,12 @@ def _compare(data_dir: Path, name: str, folder: Path, names: set[str]) -> Likene
     there = [path for path in names if disk.at(path)]
     if len(there) < len(names) * _MOST:
         return Likeness(len(names), len(there))
-    known = digests(data_dir, name)
+    digests_by_path = digests(data_dir, name)
     relatives = [path.removeprefix(f"{name}/") for path in there]
     equal = [
-        known[key] in {_digest(folder, form) for form in _forms(relative)}
+        digests_by_path[key] in {_digest(folder, form) for form in _forms(relative)}
         for relative in relatives
-        if (key := key_of(relative)) in known
+        if (key := key_of(relative)) in digests_by_path
     ]
     return Likeness(len(names), len(there), equal.count(True), equal.count(False))
 
@@ -108,9 +108,9 @@ def _digest(folder: Path, relative: str) -> str | None:
 
 
 def _is_much_larger(folder: Path, like: Likeness) -> bool:
-    if like.known == _SAMPLE:  # of how many is not known
+    if like.documents == _SAMPLE:  # of how many is not known
         return False
-    most = like.known * _LARGER
+    most = like.documents * _LARGER
     return sum(1 for _ in islice(_files(folder), most + 1)) > most
 
 

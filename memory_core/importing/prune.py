@@ -13,14 +13,14 @@ from memory_core.runtime import Runtime
 
 
 async def gone(
-    runtime: Runtime, registry: Registry, found: Survey, done: Import
+    runtime: Runtime, registry: Registry, survey: Survey, done: Import
 ) -> tuple[list[ReportEntry], list[str]]:
     """What could be deleted, and warnings about what is left alone."""
     entries: dict[str, ReportEntry] = {}
     warnings = []
     seen = done.seen
-    look = _Look(registry, found, done)
-    scopes = {identity.name_of(place.root.name, place.relative) for place in found.scopes}
+    look = _Look(registry, survey, done)
+    scopes = {identity.name_of(place.root.name, place.relative) for place in survey.scopes}
     for scope in sorted(scopes):
         if not look.any_below(scope):
             warnings.append(
@@ -41,11 +41,11 @@ async def gone(
 class _Look:
     """What one import saw, and the disk as it is now."""
 
-    def __init__(self, registry: Registry, found: Survey, done: Import) -> None:
-        self._present = {identity.name_of(one.root.name, one.relative) for one in found.files}
+    def __init__(self, registry: Registry, survey: Survey, done: Import) -> None:
+        self._present = {identity.name_of(one.root.name, one.relative) for one in survey.files}
         self._sure = {identity.name_of(*place) for place in done.understood - done.doubtful}
-        self._unknown = {one.name for one in found.passed if one.name}
-        walked = {place.root.name: place.root.path for place in found.scopes}
+        self._unknown = {one.name for one in survey.passed if one.name}
+        walked = {place.root.name: place.root.path for place in survey.scopes}
         self._disk = Presence({**registry.paths, **walked})
 
     def any_below(self, scope: str) -> bool:

@@ -47,9 +47,9 @@ class Registry:
 
     def root_at(self, path: Path) -> Root | None:
         """The root that is exactly there."""
-        for name, known in self.paths.items():
-            if known == path:
-                return Root(name, known)
+        for name, registered in self.paths.items():
+            if registered == path:
+                return Root(name, registered)
         return None
 
     def root_above(self, path: Path) -> Root | None:
@@ -127,24 +127,24 @@ def settled(place: Place, registry: Registry) -> Place:
 
 def _named(registry: Registry, folder: Path, source: str) -> Root:
     name = check_name(source)
-    known = registry.paths.get(name)
-    if known is not None and known != folder and known.is_dir():
-        if folder.is_relative_to(known):
-            return Root(name, known)
-        raise taken(name, known)
+    registered = registry.paths.get(name)
+    if registered is not None and registered != folder and registered.is_dir():
+        if folder.is_relative_to(registered):
+            return Root(name, registered)
+        raise taken(name, registered)
     return Root(name, folder)
 
 
 def _with(paths: dict[str, Path], root: Root) -> dict[str, Path]:
     before = paths.get(root.name)
-    found = {**paths, root.name: root.path}
+    roots = {**paths, root.name: root.path}
     for name, path in paths.items():
         if before is None or path == before or not path.is_relative_to(before) or path.is_dir():
             continue
         there = root.path / path.relative_to(before)
         if there.is_dir():
-            found[name] = there
-    return found
+            roots[name] = there
+    return roots
 
 
 def check_name(name: str) -> str:

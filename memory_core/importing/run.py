@@ -13,7 +13,7 @@ from itertools import islice
 from pathlib import Path
 
 from memory_core.artifacts.document import ArtifactType
-from memory_core.importing.file_cache import KnownItem, Memo
+from memory_core.importing.file_cache import FileCache, KnownItem
 from memory_core.importing.file_walk import FoundFile, Passed, walk
 from memory_core.importing.reader import Parsed, Reader
 from memory_core.importing.report import Report, ReportEntry
@@ -57,7 +57,7 @@ class Survey:
 
     @property
     def weight(self) -> int:
-        return sum(found.size + FILE_WEIGHT for found in self.files)
+        return sum(file.size + FILE_WEIGHT for file in self.files)
 
 
 def survey(
@@ -67,27 +67,27 @@ def survey(
     stopped: Callable[[], bool] = lambda: False,
 ) -> Survey:
     """Asked to stop, it ends with what it has found so far."""
-    found = Survey()
+    result = Survey()
     seen: set[str] = set()
     for place in (settled(place, registry) for place in places):
-        found.scopes.append(place)
+        result.scopes.append(place)
         for one in walk(place, registry, without=data_dir):
             if stopped():
-                return found
+                return result
             if isinstance(one, Root):
-                found.scopes.append(Place(one, ".", is_file=False))
+                result.scopes.append(Place(one, ".", is_file=False))
             elif one.path not in seen:  # places may overlap
                 seen.add(one.path)
-                (found.files if isinstance(one, FoundFile) else found.passed).append(one)  # type: ignore[arg-type]
-    if exports := [one for one in reversed(found.files) if _is_export(one)]:
-        found.files = [*(one for one in found.files if not _is_export(one)), *exports]
-    return found
+                (result.files if isinstance(one, FoundFile) else result.passed).append(one)  # type: ignore[arg-type]
+    if exports := [one for one in reversed(result.files) if _is_export(one)]:
+        result.files = [*(one for one in result.files if not _is_export(one)), *exports]
+    return result
 
 
-def _is_export(found: FoundFile) -> bool:
+def _is_export(file: FoundFile) -> bool:
     """Telegram's, in a folder named by its day: the newest is read first, and of a day that two
     exports tell of, what is read first counts."""
-    return found.relative.rpartition("/")[2] == "result.json"
+    return file.relative.rpartition("/")[2] == "result.json"
 
 
 class Import:
@@ -95,9 +95,9 @@ class Import:
         self._runtime, self._options, self._stop = runtime, options, stop
         self.report = Report(dry_run=options.dry_run)
         self._advance: Advance = lambda _: None
-        self._memos: dict[str, Memo] = {}
+        self._caches: dict[str, FileCache] = {}
         self._reader = Reader(
-            self._memos, options.artifact_type, options.within, reread=options.reread
+            self._caches, options.artifact_type, options.within, reread=options.reread
         )
         self._storing = Storing(
             runtime, self.report, dry_run=options.dry_run, artifact_type=options.artifact_type
@@ -111,16 +111,16 @@ class Import:
         """The artifacts that were met, stored or not."""
         return self._storing.seen
 
-    async def run(self, found: Survey, advance: Advance = lambda _: None) -> Report:
+    async def run(self, survey: Survey, advance: Advance = lambda _: None) -> Report:
         self._advance = self._storing.advance = advance
-        for passed in found.passed:
+        for passed in survey.passed:
             self.report.add(passed.kind, ReportEntry(passed.path, reason=passed.reason))
-        self._open_memos(found.files)
+        self._open_caches(survey.files)
         try:
-            async for group in self._groups(found.files):
+            async for group in self._groups(survey.files):
                 for parsed in group:
                     if parsed.is_mailbox:
-                        await self._mailbox(parsed.found)
+                        await self._mailbox(parsed.file)
                 await self._take([one for one in group if not one.is_mailbox])
                 if self._stopping:
                     break
@@ -156,34 +156,34 @@ class Import:
 
     def _read(self, group: list[FoundFile]) -> list[Parsed]:
         parsed = []
-        for found in group:
+        for file in group:
             if self._stop.is_set():
                 break
-            one = self._reader.read(found)
+            one = self._reader.read(file)
             parsed.append(one)
             if not one.is_mailbox:  # which is read later, message by message
-                self._advance(_weight_of_reading(found))
+                self._advance(_weight_of_reading(file))
         return parsed
 
     async def _take(self, group: list[Parsed]) -> None:
         """Compare with what is stored, and store what differs."""
-        known = await self._storing.latest([item.uid for parsed in group for item in parsed.items])
+        stored = await self._storing.latest([item.uid for parsed in group for item in parsed.items])
         for parsed in group:
             if self._stopping:
                 return
             differs = any(
-                item.uid not in known or known[item.uid].content_hash != item.content_hash
+                item.uid not in stored or stored[item.uid].content_hash != item.content_hash
                 for item in parsed.items
             )
             if parsed.documents is None and differs:
-                parsed = await asyncio.to_thread(self._reader.read, parsed.found, afresh=True)
+                parsed = await asyncio.to_thread(self._reader.read, parsed.file, afresh=True)
                 if parsed.is_mailbox:  # it has become one since it was looked at
-                    await self._mailbox(parsed.found)
+                    await self._mailbox(parsed.file)
                     continue
-            await self._keep(parsed, known, _weight_of_storing(parsed.found))
+            await self._keep(parsed, stored, _weight_of_storing(parsed.file))
 
-    async def _mailbox(self, found: FoundFile) -> None:
-        messages = self._reader.messages(found)
+    async def _mailbox(self, file: FoundFile) -> None:
+        messages = self._reader.messages(file)
         items: list[KnownItem] = []
         stamp = ""
         share = 0
@@ -191,57 +191,57 @@ class Import:
             group = await asyncio.to_thread(_next, messages)
             if not group:
                 break
-            known = await self._storing.latest([i.uid for one in group for i in one.items])
+            stored = await self._storing.latest([i.uid for one in group for i in one.items])
             for parsed in group:
-                await self._keep(parsed, known)
+                await self._keep(parsed, stored)
                 stamp = parsed.stamp
                 if len(items) <= REMEMBERED_MESSAGES:
                     items += parsed.items
             size = sum(len(d.content) for one in group for d in one.documents or [])
-            step = min(size, found.size - share)
+            step = min(size, file.size - share)
             share += step
             self._advance(step)
         await asyncio.to_thread(messages.close)
-        is_whole = (found.root.name, found.relative) not in self.doubtful
+        is_whole = (file.root.name, file.relative) not in self.doubtful
         if stamp and is_whole and len(items) <= REMEMBERED_MESSAGES:
             # Not by its bytes: to look for those at another place may take long.
-            self._memos[found.root.name].note(found.relative, "", items, stamp)
-        self._advance(found.size - share + FILE_WEIGHT)
+            self._caches[file.root.name].note(file.relative, "", items, stamp)
+        self._advance(file.size - share + FILE_WEIGHT)
 
     async def _keep(
-        self, parsed: Parsed, known: dict[str, LatestRevision], weight: int = 0
+        self, parsed: Parsed, latest: dict[str, LatestRevision], weight: int = 0
     ) -> None:
         """`weight`: what is left of the file's, for its documents."""
         for problem in parsed.problems:
             self.report.add(problem.kind, ReportEntry(problem.path, reason=problem.reason))
-        place = (parsed.found.root.name, parsed.found.relative)
+        place = (parsed.file.root.name, parsed.file.relative)
         (self.doubtful if parsed.problems else self.understood).add(place)
         share = weight // len(parsed.items) if parsed.items else 0
         self._advance(weight - share * len(parsed.items))
         for number, item in enumerate(parsed.items):
             document = parsed.documents[number] if parsed.documents is not None else None
-            await self._storing.keep(parsed.found, item, document, known, share)
+            await self._storing.keep(parsed.file, item, document, latest, share)
         if parsed.digest and (parsed.documents is not None or parsed.stamp):
-            memo = self._memos[parsed.found.root.name]
-            memo.note(parsed.found.relative, parsed.digest, parsed.items, parsed.stamp)
+            cache = self._caches[parsed.file.root.name]
+            cache.note(parsed.file.relative, parsed.digest, parsed.items, parsed.stamp)
 
-    def _open_memos(self, files: list[FoundFile]) -> None:
+    def _open_caches(self, files: list[FoundFile]) -> None:
         options = str(self._options.artifact_type or "")
-        for name in {found.root.name for found in files}:
-            self._memos[name] = Memo(self._runtime.settings.data_dir, name, options)
+        for name in {file.root.name for file in files}:
+            self._caches[name] = FileCache(self._runtime.settings.data_dir, name, options)
 
     def _save_memos(self) -> None:
-        for memo in self._memos.values():
-            memo.save()
+        for cache in self._caches.values():
+            cache.save()
 
 
-def _weight_of_reading(found: FoundFile) -> int:
+def _weight_of_reading(file: FoundFile) -> int:
     """Half of a file's weight; the other half is for its documents to be stored."""
-    return (found.size + FILE_WEIGHT) // 2
+    return (file.size + FILE_WEIGHT) // 2
 
 
-def _weight_of_storing(found: FoundFile) -> int:
-    return found.size + FILE_WEIGHT - _weight_of_reading(found)
+def _weight_of_storing(file: FoundFile) -> int:
+    return file.size + FILE_WEIGHT - _weight_of_reading(file)
 
 
 def _next(messages: Iterator[Parsed]) -> list[Parsed]:
@@ -259,16 +259,16 @@ def _grouped(files: list[FoundFile]) -> Iterator[list[FoundFile]]:
     """A file that may take a minute is a group of its own: others need not wait behind it."""
     group: list[FoundFile] = []
     size = 0
-    for found in files:
-        is_slow = found.relative.lower().endswith(_SLOW)
-        is_full = len(group) >= _GROUP_FILES or size + found.size > _GROUP_BYTES
+    for file in files:
+        is_slow = file.relative.lower().endswith(_SLOW)
+        is_full = len(group) >= _GROUP_FILES or size + file.size > _GROUP_BYTES
         if group and (is_slow or is_full):
             yield group
             group, size = [], 0
         if is_slow:
-            yield [found]
+            yield [file]
             continue
-        group.append(found)
-        size += found.size
+        group.append(file)
+        size += file.size
     if group:
         yield group

@@ -93,35 +93,35 @@ class Storing:
 
     async def keep(
         self,
-        found: FoundFile,
+        file: FoundFile,
         item: KnownItem,
         document: Document | None,
-        known: dict[str, LatestRevision],
+        latest: dict[str, LatestRevision],
         weight: int = 0,
     ) -> None:
         """Put it into the next batch, unless it is stored already."""
-        if not await self._queue(found, item, document, known, weight):
+        if not await self._queue(file, item, document, latest, weight):
             self.advance(weight)
 
     async def _queue(
         self,
-        found: FoundFile,
+        file: FoundFile,
         item: KnownItem,
         document: Document | None,
-        known: dict[str, LatestRevision],
+        latest: dict[str, LatestRevision],
         weight: int,
     ) -> bool:
-        stored = known.get(item.uid)
+        stored = latest.get(item.uid)
         self.seen.add(item.uid)
-        self._note_address(found, item, stored)
+        self._note_address(file, item, stored)
         source_id = item.source_id or (stored.source_id if stored is not None else None)
-        entry = ReportEntry(found.path, source_id, item.uid)
-        other = self._counts.get(item.uid) or self._first_place(found, stored)
+        entry = ReportEntry(file.path, source_id, item.uid)
+        other = self._counts.get(item.uid) or self._first_place(file, stored)
         if other is not None:
             reason = f"the same document as in {other}"
             self._report.add("skipped", replace(entry, reason=reason))
             return False
-        self._counts[item.uid] = found.path
+        self._counts[item.uid] = file.path
         if stored is not None and stored.content_hash == item.content_hash:
             kept = self._kept_type(stored)
             self._report.unchanged.append(replace(entry, reason=kept) if kept else entry)
@@ -130,7 +130,7 @@ class Storing:
         elif self._dry_run:
             self._report.add("created" if stored is None else "revised", entry)
         else:
-            await self._add(_Queued(found.path, document, weight))
+            await self._add(_Queued(file.path, document, weight))
             return True
         return False
 
@@ -140,22 +140,22 @@ class Storing:
         return f"stays {stored.artifact_type}: --type is for what is new or has changed"
 
     def _note_address(
-        self, found: FoundFile, item: KnownItem, stored: LatestRevision | None
+        self, file: FoundFile, item: KnownItem, stored: LatestRevision | None
     ) -> None:
         if stored is None and item.uid not in self._counts:
             return  # its source_url will say it
-        name = identity.name_of(found.root.name, found.relative)
+        name = identity.name_of(file.root.name, file.relative)
         if stored is None or name not in stored.names:
-            address = identity.address(found.root.name, found.relative)
+            address = identity.address(file.root.name, file.relative)
             self._met_elsewhere.append((item.uid, address))
 
-    def _first_place(self, found: FoundFile, stored: LatestRevision | None) -> str | None:
+    def _first_place(self, file: FoundFile, stored: LatestRevision | None) -> str | None:
         """Where a message was met in an earlier import, if it is still there: copies differ in
         what mailing lists add to them, and each import would else undo the one before."""
         if stored is None or not stored.is_mail or not stored.names:
             return None
         first = stored.names[0]
-        if first == identity.name_of(found.root.name, found.relative):
+        if first == identity.name_of(file.root.name, file.relative):
             return None
         return first if self._disk.at(first) else None
 

@@ -78,7 +78,7 @@ async def _changes(
 
 def _narrowed(places: list[Place], changed: set[str], without: Path | None = None) -> list[Place]:
     """The files and folders in which something happened, as far as they are ours to look at."""
-    found: dict[Path, Place] = {}
+    places_by_path: dict[Path, Place] = {}
     for name in changed:
         path = Path(name)
         if file_walk.is_own(path, without):
@@ -87,12 +87,14 @@ def _narrowed(places: list[Place], changed: set[str], without: Path | None = Non
             base = place.root.path / place.relative
             if place.is_file:
                 if path in (base, base.parent) and base.is_file():
-                    found[base] = place
+                    places_by_path[base] = place
             elif path.is_relative_to(base) and (here := _visible(path, base)) is not None:
                 relative = here.relative_to(place.root.path).as_posix()
-                found[here] = Place(place.root, relative, is_file=here.is_file())
+                places_by_path[here] = Place(place.root, relative, is_file=here.is_file())
     return [
-        place for path, place in found.items() if not any(above in found for above in path.parents)
+        place
+        for path, place in places_by_path.items()
+        if not any(above in places_by_path for above in path.parents)
     ]
 
 

@@ -231,9 +231,9 @@ async def _prove(
     proposals: Sequence[Proposal],
     contexts: dict[int, DocumentContext],
 ) -> None:
-    known = {context: Context(context) for context in set(contexts.values())}
+    grounds = {context: Context(context) for context in set(contexts.values())}
     for (chunk, chunk_id), proposal in zip(extraction.chunks, proposals, strict=True):
-        context = known[contexts[chunk.index]]
+        context = grounds[contexts[chunk.index]]
         sure, doubtful = part_by_confidence(chunk, proposal.events, engine.min_confidence)
         proved = prove(chunk, chunk_id, sure, proposal.entities, context)
         extraction.chunk_events += proved.events

@@ -1,7 +1,7 @@
 """Patterns with a time limit: the last net under rules that are written to take linear time.
 
-Used like `re`. A look that takes longer than the limit raises TimeoutError: whoever reads a text
-leaves out what was looked at, and counts it.
+Used like `re`. A look that takes longer than the limit raises TimeoutError: the reader of a
+text leaves out what was looked at, and counts it.
 """
 
 from functools import lru_cache, partial

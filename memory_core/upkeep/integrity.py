@@ -180,10 +180,10 @@ async def _leases(runtime: Runtime) -> Finding:
 
 
 async def _index(runtime: Runtime) -> Finding:
-    found = await comparing.compare(runtime, sample=SAMPLE)
-    counts = {f"postgres_{name}": number for name, number in found.postgres.items()}
-    counts |= {f"chroma_{name}": number for name, number in found.chroma.items()}
-    offenders = list(found.told())
+    comparison = await comparing.compare(runtime, sample=SAMPLE)
+    counts = {f"postgres_{name}": number for name, number in comparison.postgres.items()}
+    counts |= {f"chroma_{name}": number for name, number in comparison.chroma.items()}
+    offenders = list(comparison.told())
     return Finding(len(offenders), offenders[:OFFENDERS_SHOWN], counts)
 
 
@@ -265,12 +265,12 @@ async def _append_repairs(session: Session, uids: list[str]) -> None:
 
 
 async def _reindex_words(runtime: Runtime) -> Repair:
-    found = await _words(runtime)
-    if not found.passed:
+    finding = await _words(runtime)
+    if not finding.passed:
         async with runtime.database.session() as session:
             await session.run("reindex_chunk_entries")
             await session.run("reindex_event_entries")
-    return Repair(found.total)
+    return Repair(finding.total)
 
 
 async def _release(runtime: Runtime) -> Repair:
@@ -298,9 +298,9 @@ async def _projections(runtime: Runtime) -> Finding:
 
 
 async def _left_to_people(runtime: Runtime) -> Repair:
-    found = await _projections(runtime)
+    finding = await _projections(runtime)
     advice = "`mcp-memory projections status` and `mcp-memory deadletters list` say more"
-    return Repair(beyond=[f"{offender}; {advice}" for offender in found.offenders])
+    return Repair(beyond=[f"{offender}; {advice}" for offender in finding.offenders])
 
 
 CHECKS = (

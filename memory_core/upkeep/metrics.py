@@ -64,11 +64,11 @@ async def read_metrics(database: Database, prices: dict[str, Price]) -> Metrics:
         calls = await session.only(_Calls, "metrics_of_calls")
         spent = await session.rows(_Spent, "tokens_by_model")
         queue = await session.only(_Queue, "metrics_of_queue")
-    known = [row for row in spent if row.model in prices]
-    costs = (prices[row.model].of(row.prompt_tokens, row.completion_tokens) for row in known)
+    priced = [row for row in spent if row.model in prices]
+    costs = (prices[row.model].of(row.prompt_tokens, row.completion_tokens) for row in priced)
     # Where a model in use has no price, a sum would be too low: none is told.
     lags = await read_lags(database)
-    cost = round(sum(costs, 0.0), 4) if prices and len(known) == len(spent) else None
+    cost = round(sum(costs, 0.0), 4) if prices and len(priced) == len(spent) else None
     return Metrics(
         **columns(work),
         **columns(calls),

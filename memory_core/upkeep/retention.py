@@ -55,17 +55,17 @@ async def expired(
     session: Session, now: datetime, *, most: int = DOCUMENTS_PER_RUN, uid: str | None = None
 ) -> list[Expired]:
     """In the order of their uids. The session is the system's."""
-    found: list[Expired] = []
+    over: list[Expired] = []
     after = ""
-    while len(found) < most:
+    while len(over) < most:
         page = await session.rows(
             RetentionCandidate, "retention_candidates", now=now, after=after, uid=uid, limit=_PAGE
         )
-        found += await _run_out(session, page, now)
+        over += await _run_out(session, page, now)
         if len(page) < _PAGE:
             break
         after = page[-1].artifact_uid
-    return found[:most]
+    return over[:most]
 
 
 async def run(

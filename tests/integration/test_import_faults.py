@@ -62,7 +62,7 @@ def grown_by_reading(folder: Path) -> int:
     code = """
 import resource, sys
 from pathlib import Path
-from memory_core.importing.file_cache import Memo
+from memory_core.importing.file_cache import FileCache
 from memory_core.importing.reader import Reader
 from memory_core.importing.roots import Place, Registry, Root
 from memory_core.importing.run import survey
@@ -76,7 +76,7 @@ def peak():
     return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM"))
 
 folder, empty = map(Path, sys.argv[1:])
-reader = Reader({"inbox": Memo(empty, "inbox", "")})
+reader = Reader({"inbox": FileCache(empty, "inbox", "")})
 found = survey([Place(Root("inbox", folder), ".", False)], Registry(empty), empty)
 before = peak()
 for one in found.files:

@@ -13,7 +13,7 @@ import pytest
 from memory_core.artifacts.deletion import delete_artifact
 from memory_core.artifacts.document import ArtifactType
 from memory_core.importing import files, run
-from memory_core.importing.file_cache import KnownItem, Memo, digests, key_of
+from memory_core.importing.file_cache import FileCache, KnownItem, digests, key_of
 from memory_core.importing.formats import mbox
 from memory_core.importing.storing import Storing
 from memory_core.runtime import Runtime
@@ -158,11 +158,11 @@ async def test_another_type_for_one_file_does_not_forget_the_others(
 
 @pytest.mark.usefixtures("later")
 async def test_two_imports_at_once_remember_both(importer: Importer, notes: Path) -> None:
-    here = [Memo(importer.data_dir, "notes", "") for _ in range(2)]
-    for number, memo in enumerate(here):
-        memo.note(f"{number}.md", "digest", [KnownItem("uid_1", "hash")])
-    for memo in here:
-        memo.save()
+    here = [FileCache(importer.data_dir, "notes", "") for _ in range(2)]
+    for number, cache in enumerate(here):
+        cache.note(f"{number}.md", "digest", [KnownItem("uid_1", "hash")])
+    for cache in here:
+        cache.save()
 
     assert digests(importer.data_dir, "notes") == {
         key_of("0.md"): "digest",

@@ -108,8 +108,8 @@ def _edits_after(
     next_word = f"{edited.words[0]} "
     rest = edited[edited.first_group_size :].text
     reach = len(edited.text) + _MAX_EXTRA_CHARS
-    for found in places(folded, needle, preference):
-        after = found + len(needle)
+    for begin in places(folded, needle, preference):
+        after = begin + len(needle)
         # Either the next word is right, or it is the edited one and the rest stands nearby.
         if not (folded.startswith(next_word, after) or rest in folded[after : after + reach]):
             continue
@@ -117,7 +117,7 @@ def _edits_after(
         for kept, quoted, changed, used in _one_edit(edited, standing):
             place = after + len(" ".join(standing[:kept])) + (kept > 0)
             end = after + len(" ".join(standing[:used])) if used else after - 1
-            yield Edit(found + 1, end, place, quoted, changed)
+            yield Edit(begin + 1, end, place, quoted, changed)
 
 
 def _edits_before(
@@ -129,15 +129,15 @@ def _edits_before(
     mirrored = edited[::-1]
     rest = edited[: -mirrored.first_group_size].text
     reach = len(edited.text) + _MAX_EXTRA_CHARS
-    for found in places(folded, needle, preference):
-        low = max(0, found - reach)
-        if not (folded.endswith(last_word, 0, found) or rest in folded[low:found]):
+    for begin in places(folded, needle, preference):
+        low = max(0, begin - reach)
+        if not (folded.endswith(last_word, 0, begin) or rest in folded[low:begin]):
             continue
-        standing = _words_between(folded, folded.rfind(" ", 0, low) + 1, found)[::-1]
+        standing = _words_between(folded, folded.rfind(" ", 0, low) + 1, begin)[::-1]
         for kept, quoted, changed, used in _one_edit(mirrored, standing):
-            place = found - len(" ".join(standing[: kept + len(changed)])) if used else found + 1
-            start = found - len(" ".join(standing[:used])) if used else found + 1
-            yield Edit(start, found + len(needle) - 1, place, quoted[::-1], changed[::-1])
+            place = begin - len(" ".join(standing[: kept + len(changed)])) if used else begin + 1
+            start = begin - len(" ".join(standing[:used])) if used else begin + 1
+            yield Edit(start, begin + len(needle) - 1, place, quoted[::-1], changed[::-1])
 
 
 def _words_between(folded: str, start: int, end: int) -> list[str]:

@@ -71,10 +71,10 @@ def _extend_right(folded: str, fragments: list[str], place: int) -> int:
     """The blank after the last fragment, or -1; `place` is the blank after the anchor."""
     for fragment in fragments:
         needle = f" {fragment} "
-        found = folded.find(needle, place, place + MAX_GAP_CHARS + len(needle))
-        if found < 0:
+        start = folded.find(needle, place, place + MAX_GAP_CHARS + len(needle))
+        if start < 0:
             return -1
-        place = found + len(needle) - 1
+        place = start + len(needle) - 1
     return place
 
 
@@ -83,8 +83,8 @@ def _failure(folded: str, fragments: list[str]) -> FragmentFailure:
         return FragmentFailure.MISSING
     place = 0
     for fragment in fragments:
-        found = folded.find(f" {fragment} ", place)
-        if found < 0:
+        start = folded.find(f" {fragment} ", place)
+        if start < 0:
             return FragmentFailure.OUT_OF_ORDER
-        place = found + len(fragment) + 1
+        place = start + len(fragment) + 1
     return FragmentFailure.TOO_FAR

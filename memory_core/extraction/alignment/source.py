@@ -189,10 +189,10 @@ class SourceText:
         fragments = [fold_words(words) for words in pieces if words]
         if len(fragments) < 2:
             return None
-        found = find_fragments(self._index.folded, fragments, preference)
-        if isinstance(found, FragmentFailure):
-            return Rejection(_FRAGMENT_REJECTIONS[found], f"{len(fragments)} parts: {found.value}")
-        return self._alignment(self._with_marks(found, wanted), MatchKind.ELLIPSIS)
+        span = find_fragments(self._index.folded, fragments, preference)
+        if isinstance(span, FragmentFailure):
+            return Rejection(_FRAGMENT_REJECTIONS[span], f"{len(fragments)} parts: {span.value}")
+        return self._alignment(self._with_marks(span, wanted), MatchKind.ELLIPSIS)
 
     def _fuzzy(self, wanted: _Quote, preference: Preference) -> Alignment | Rejection:
         phrase = _phrase(wanted)

@@ -114,8 +114,8 @@ _EQUIVALENT = str.maketrans(
 def find_words(text: str, start: int, end: int) -> list[str]:
     """The words that stand in `text[start:end]`, as they are written."""
     stretch = text[start:end]
-    found: list[str] = words_in(stretch).findall(stretch)
-    return found
+    words: list[str] = words_in(stretch).findall(stretch)
+    return words
 
 
 def fold_words(words: list[str]) -> str:

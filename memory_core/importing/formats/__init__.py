@@ -61,9 +61,9 @@ def recognise(head: bytes, path: PurePosixPath, *, maildir: bool = False) -> For
         raise Skip(f"called {extension}, but its content is something else")
     if extension != ".eml" and extension not in _PROSE - {".txt"} and mbox.looks_like(head):
         return Format.MBOX
-    known = _BY_EXTENSION.get(extension)
-    if known is not None:
-        return known
+    by_extension = _BY_EXTENSION.get(extension)
+    if by_extension is not None:
+        return by_extension
     start = head.lstrip(b"\xef\xbb\xbf \t\r\n")[:2_000].lower()
     if extension not in _PROSE - {".txt"} and _begins_like_mail(start):
         return Format.MAIL

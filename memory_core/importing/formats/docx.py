@@ -85,8 +85,8 @@ def _blocks(container: Any, document: Any) -> Iterator[str]:
 def _paragraph(element: Any, document: Any) -> str:
     from docx.text.paragraph import Paragraph
 
-    found = Paragraph(element, document).style
-    style = str(found.name or "") if found is not None else ""
+    word_style = Paragraph(element, document).style
+    style = str(word_style.name or "") if word_style is not None else ""
     text = "".join(_inline(element))
     if style.startswith("Heading") and style[-1:].isdigit() and text.strip():
         return f"{'#' * int(style[-1])} {text}"

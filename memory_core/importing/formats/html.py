@@ -47,8 +47,8 @@ _DECLARED_WITHIN = 1_024
 def declared(data: bytes) -> str | None:
     """The charset that a page says it has, where browsers look for it. One that says UTF-16 in
     ASCII does not have it."""
-    found = _CHARSET.search(data[:_DECLARED_WITHIN])
-    label = found[1].decode() if found else None
+    charset = _CHARSET.search(data[:_DECLARED_WITHIN])
+    label = charset[1].decode() if charset else None
     return None if label and label.lower().startswith(("utf-16", "utf-32")) else label
 
 

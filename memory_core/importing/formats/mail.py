@@ -55,13 +55,13 @@ def parse(data: bytes) -> Item:
     _refuse_endless_headers(data)
     if not _is_costly(data):
         return read(data)
-    found = sandbox.parse("mail", data)
+    parsed = sandbox.parse("mail", data)
     return Item(
         **{
-            **found,
+            **parsed,
             "artifact_type": ArtifactType.EMAIL,
-            "participants": tuple(found["participants"]),
-            "ts": datetime.fromisoformat(found["ts"]) if found["ts"] else None,
+            "participants": tuple(parsed["participants"]),
+            "ts": datetime.fromisoformat(parsed["ts"]) if parsed["ts"] else None,
         }
     )
 
@@ -157,27 +157,27 @@ def _decoded(raw: str) -> str:
 
 def addresses(message: Message, name: str) -> list[str]:
     """Names with their addresses, "Alice Chen <alice@example.com>"."""
-    found = []
+    pairs = []
     for person, address in _people(_raw_all(message, name))[:1000]:
         shown = " ".join(_decoded(person).split())
         if address and shown and shown != address:
-            found.append(f"{shown} <{address}>")
+            pairs.append(f"{shown} <{address}>")
         elif address or shown:
-            found.append(address or shown)
-    return found
+            pairs.append(address or shown)
+    return pairs
 
 
 def _people(values: list[str]) -> list[tuple[str, str]]:
     """Split before decoding: a comma inside an encoded name separates nothing."""
-    found: list[tuple[str, str]] = []
+    people: list[tuple[str, str]] = []
     for value in values:
         parts = [part for part in _BETWEEN_PEOPLE.split(value) if part.strip()]
         named = [_named(part) for part in parts]
         if named and all(named):
-            found += [person for person in named if person]
+            people += [person for person in named if person]
         else:
-            found += _by_the_book(value)
-    return found
+            people += _by_the_book(value)
+    return people
 
 
 def _named(part: str) -> tuple[str, str] | None:
@@ -227,15 +227,15 @@ def _heading(message: Message, subject: str, references: list[str]) -> str:
 
 def _references(message: Message) -> list[str]:
     """The messages before this one, oldest first."""
-    found = [*_ids(message, "References"), *_ids(message, "In-Reply-To")]
-    return list(dict.fromkeys(found))
+    references = [*_ids(message, "References"), *_ids(message, "In-Reply-To")]
+    return list(dict.fromkeys(references))
 
 
 def _ids(message: Message, name: str) -> list[str]:
     raw = _raw(message, name)
-    found = _MESSAGE_ID.findall(raw)
-    if found or name != "Message-ID":
-        return [_storable(id_) for id_ in found]
+    ids = _MESSAGE_ID.findall(raw)
+    if ids or name != "Message-ID":
+        return [_storable(id_) for id_ in ids]
     bare = raw.strip()
     return [_storable(bare)] if bare and " " not in bare and len(bare) < 500 else []
 
@@ -315,10 +315,10 @@ class _Reader:
         """Parts whose boundary is missing or another one than was said. The first line that looks
         like one is taken for it; without any, all of it is text."""
         data = _payload(part).replace(b"\r\n", b"\n")
-        found = _BOUNDARY_LINE.search(b"\n" + data)
+        boundary = _BOUNDARY_LINE.search(b"\n" + data)
         self._salvages += 1
-        if found is not None and self._salvages <= _MAX_SALVAGES:
-            head = b'Content-Type: multipart/mixed; boundary="' + found[1] + b'"\n\n'
+        if boundary is not None and self._salvages <= _MAX_SALVAGES:
+            head = b'Content-Type: multipart/mixed; boundary="' + boundary[1] + b'"\n\n'
             again = email.message_from_bytes(head + data)
             if again.is_multipart():
                 return self.read(again, depth + 1)

@@ -48,11 +48,11 @@ def messages(file: BinaryIO) -> Iterator[bytes | None]:
 def _begins(line: bytes, following: bytes) -> bool:
     """A sender, a moment, and then a header: "From Monday on until 2026 we pay" is a sentence
     that its program did not escape."""
-    found = _FROM.match(line)
+    header = _FROM.match(line)
     return (
-        found is not None
-        and _CLOCK.search(found[0]) is not None
-        and _YEAR.search(found[0]) is not None
+        header is not None
+        and _CLOCK.search(header[0]) is not None
+        and _YEAR.search(header[0]) is not None
         and _HEADER.match(following) is not None
     )
 

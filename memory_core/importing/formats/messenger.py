@@ -191,8 +191,8 @@ def _day_first(raws: list[_Raw]) -> bool:
 
 def _steps_back(raws: list[_Raw], *, day_first: bool) -> int:
     times = [_when(raw, day_first) for raw in raws]
-    known = [time for time in times if time is not None]
-    return sum(later < earlier - timedelta(hours=2) for earlier, later in pairwise(known))
+    given = [time for time in times if time is not None]
+    return sum(later < earlier - timedelta(hours=2) for earlier, later in pairwise(given))
 
 
 def _when(raw: _Raw, day_first: bool) -> datetime | None:

@@ -14,17 +14,17 @@ BROKEN = (ValueError, TypeError, KeyError, IndexError, AttributeError, OSError, 
 
 def document(kind: str, data: bytes, path: PurePosixPath, *, empty: str) -> Item:
     """`empty`: what to say of a file without text."""
-    found = sandbox.parse(kind, data)
-    if not found["text"].strip():
+    parsed = sandbox.parse(kind, data)
+    if not parsed["text"].strip():
         raise Skip(empty)
-    written = datetime.fromisoformat(found["ts"]) if found["ts"] else None
+    written = datetime.fromisoformat(parsed["ts"]) if parsed["ts"] else None
     if written is not None and written.tzinfo is None:
         written = written.replace(tzinfo=UTC)
     return Item(
         ArtifactType.DOC,
         "files",
-        found["text"],
-        title=found["title"] or path.stem,
-        author=found["author"],
+        parsed["text"],
+        title=parsed["title"] or path.stem,
+        author=parsed["author"],
         ts=written,
     )

@@ -76,21 +76,21 @@ def _front_matter(text: str) -> tuple[dict[str, Any], str]:
 
 def _preamble(head: str) -> dict[str, Any]:
     """The headers of a PEP. Their Type is none of ours."""
-    found: dict[str, str] = {}
+    headers: dict[str, str] = {}
     last = ""
     for line in head.splitlines():
         if not line.strip():
             break
         if line[0] in " \t":
-            found[last] = f"{found.get(last, '')} {line.strip()}"
+            headers[last] = f"{headers.get(last, '')} {line.strip()}"
         elif field := _FIELD.match(line):
             last = field[1].lower()
-            found[last] = field[2].strip()
-    people = [name.strip() for name in found.get("author", "").split(",")]
+            headers[last] = field[2].strip()
+    people = [name.strip() for name in headers.get("author", "").split(",")]
     return {
-        "title": found.get("title"),
+        "title": headers.get("title"),
         "authors": [name for name in people if name],
-        "created": found.get("created"),
+        "created": headers.get("created"),
     }
 
 
@@ -134,20 +134,20 @@ def _moment(raw: Any) -> datetime | None:
 
 def _iso(day: str) -> str:
     """ "25-Jun-2020", which PEPs have, whatever the language of the machine."""
-    found = _NAMED_DAY.fullmatch(day)
-    if found is None or found[2].lower() not in _MONTHS:
+    match = _NAMED_DAY.fullmatch(day)
+    if match is None or match[2].lower() not in _MONTHS:
         return day
-    return f"{found[3]}-{_MONTHS.index(found[2].lower()) + 1:02}-{int(found[1]):02}"
+    return f"{match[3]}-{_MONTHS.index(match[2].lower()) + 1:02}-{int(match[1]):02}"
 
 
 def _day_of(path: PurePosixPath) -> datetime | None:
     """Daily notes have their day in their name. When a file was last written is no date of its
     words: copying changes it."""
-    found = _DAY_IN_NAME.search(path.stem)
-    if found is None:
+    in_name = _DAY_IN_NAME.search(path.stem)
+    if in_name is None:
         return None
     try:
-        day = date(int(found[1]), int(found[2]), int(found[3]))
+        day = date(int(in_name[1]), int(in_name[2]), int(in_name[3]))
     except ValueError:
         return None
     return datetime(day.year, day.month, day.day, tzinfo=UTC)

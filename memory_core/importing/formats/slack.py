@@ -34,7 +34,7 @@ def looks_like(content: Any) -> bool:
 
 def names(content: Any) -> dict[str, str]:
     """Ids to names, from users.json."""
-    found = {}
+    names_by_id = {}
     for user in content if isinstance(content, list) else []:
         if isinstance(user, dict) and isinstance(user.get("id"), str):
             profile = user.get("profile")
@@ -44,8 +44,8 @@ def names(content: Any) -> dict[str, str]:
                 or user.get("name")
             )  # fmt: skip
             if isinstance(name, str) and name.strip():
-                found[user["id"]] = name.strip()
-    return found
+                names_by_id[user["id"]] = name.strip()
+    return names_by_id
 
 
 def parse(
@@ -55,21 +55,21 @@ def parse(
     folder: str,
 ) -> Iterator[Item]:
     """`folder`: what the one is called that the file lies in."""
-    known = users()
+    names_by_id = users()
     key = str(path.with_suffix(""))
     day = _DAY.search(path.stem)
     if day is None:
-        yield from by_day("slack", path.stem, _messages(content, known), key)
+        yield from by_day("slack", path.stem, _messages(content, names_by_id), key)
         return
     # The file's own day, which is the workspace's: in UTC two files would share a day.
     channel = path.stem[: day.start()].rstrip("_- ") or folder or "channel"
-    said = sorted(_messages(content, known), key=lambda one: one.when)
+    said = sorted(_messages(content, names_by_id), key=lambda one: one.when)
     if not any(one.words for one in said):
         raise Skip("a day without messages")
     yield from one_day("slack", channel, day[0], said, key)
 
 
-def _messages(content: list[Any], known: Mapping[str, str]) -> Iterator[Said]:
+def _messages(content: list[Any], users: Mapping[str, str]) -> Iterator[Said]:
     for one in content:
         if not isinstance(one, dict):
             continue
@@ -77,12 +77,12 @@ def _messages(content: list[Any], known: Mapping[str, str]) -> Iterator[Said]:
             when = datetime.fromtimestamp(float(one["ts"]), tz=UTC)
         except (KeyError, ValueError, TypeError, OverflowError, OSError):
             continue
-        words = _readable(_said(one), known)
+        words = _readable(_said(one), users)
         files = one.get("files") or ([one["file"]] if "file" in one else [])
         for file in files if isinstance(files, list) else []:
             name = file.get("name") if isinstance(file, dict) else None
             words += f"\n[File: {name}]" if isinstance(name, str) else ""
-        yield Said(when, None if _is_notice(one) else _writer(one, known), words.strip())
+        yield Said(when, None if _is_notice(one) else _writer(one, users), words.strip())
 
 
 def _said(one: dict[str, Any]) -> str:
@@ -100,21 +100,21 @@ def _is_notice(one: dict[str, Any]) -> bool:
     return kind.startswith(("channel_", "group_", "pinned_", "unpinned_"))
 
 
-def _writer(one: dict[str, Any], known: Mapping[str, str]) -> str:
+def _writer(one: dict[str, Any], users: Mapping[str, str]) -> str:
     profile = one.get("user_profile")
     own = profile.get("real_name") if isinstance(profile, dict) else None
     user = str(one.get("user") or one.get("bot_id") or "")
-    name = known.get(user) or own or one.get("username") or user or "unknown"
+    name = users.get(user) or own or one.get("username") or user or "unknown"
     return " ".join(str(name).split())
 
 
-def _readable(text: str, known: Mapping[str, str]) -> str:
+def _readable(text: str, users: Mapping[str, str]) -> str:
     """<@U123> becomes a name, <https://…|label> its label."""
 
     def shown(match: re.Match[str]) -> str:
         sign, target, label = match[1], match[2], match[3]
         if sign == "@":
-            return "@" + (known.get(target) or label or target)
+            return "@" + (users.get(target) or label or target)
         if sign == "#":
             return "#" + (label or target)
         if sign == "!":

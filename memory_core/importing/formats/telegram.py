@@ -35,12 +35,12 @@ def _is_chat(value: Any) -> bool:
 
 
 def _chats(content: dict[str, Any]) -> list[dict[str, Any]]:
-    found = []
+    chats = []
     for group in ("chats", "left_chats"):
         listed = content.get(group)
         listed = listed.get("list") if isinstance(listed, dict) else None
-        found += [chat for chat in listed if _is_chat(chat)] if isinstance(listed, list) else []
-    return found
+        chats += [chat for chat in listed if _is_chat(chat)] if isinstance(listed, list) else []
+    return chats
 
 
 def _name(chat: dict[str, Any]) -> str:

@@ -120,10 +120,10 @@ def _blocks(text: str, is_vtt: bool) -> Iterator[tuple[str, str]]:
 
 
 def _clock(line: str) -> str | None:
-    found = _CLOCK.match(line)
-    if found is None or int(found[2]) > 59 or int(found[3]) > 59:
+    clock = _CLOCK.match(line)
+    if clock is None or int(clock[2]) > 59 or int(clock[3]) > 59:
         return None
-    return f"{int(found[1] or 0):02}:{int(found[2]):02}:{int(found[3]):02}"
+    return f"{int(clock[1] or 0):02}:{int(clock[2]):02}:{int(clock[3]):02}"
 
 
 def _voices(raw: str) -> Iterator[tuple[str | None, str]]:

@@ -58,57 +58,57 @@ class Turn:
 
 
 def memory(record: Record) -> Memory:
-    told = record.metadata
-    confidence = told.get("confidence", _CONFIDENCE)
+    labels = record.metadata
+    confidence = labels.get("confidence", _CONFIDENCE)
     if not isinstance(confidence, int | float) or not 0 <= confidence <= 1:
         raise Unusable(f"its confidence {confidence!r} is no number from 0 to 1")
     return Memory(
         content=_content(record),
-        type=_choice(MemoryType, told.get("type")) or MemoryType.FACT,
+        type=_choice(MemoryType, labels.get("type")) or MemoryType.FACT,
         confidence=float(confidence),
-        conversation_id=_text(told.get("conversation_id")),
-        created_at=_time(told, _CREATED),
+        conversation_id=_text(labels.get("conversation_id")),
+        created_at=_time(labels, _CREATED),
     )
 
 
 def turn(record: Record) -> Turn:
-    told = record.metadata
-    conversation, index = _text(told.get("conversation_id")), told.get("turn_index")
+    labels = record.metadata
+    conversation, index = _text(labels.get("conversation_id")), labels.get("turn_index")
     if conversation is None:
         raise Unusable("it does not say which conversation it belongs to")
     if not isinstance(index, int | float) or index != int(index) or index < 0:
         raise Unusable(f"its turn_index {index!r} is no place in a conversation")
-    role = _choice(Role, told.get("role"))
+    role = _choice(Role, labels.get("role"))
     if role is None:
         raise Unusable("it does not say who spoke (role)")
-    return Turn(conversation, int(index), role, _content(record), _time(told, _CREATED))
+    return Turn(conversation, int(index), role, _content(record), _time(labels, _CREATED))
 
 
 def document(record: Record, chunks: Iterable[Record]) -> Document:
     """`chunks`: of a document that was stored in pieces. Its own entry has only a part of it."""
-    told = record.metadata
+    labels = record.metadata
     pieces = list(chunks)
-    expected = told.get("num_chunks", told.get("chunk_count"))
+    expected = labels.get("num_chunks", labels.get("chunk_count"))
     if isinstance(expected, int | float) and expected > 1 and len(pieces) != expected:
         raise Unusable(f"{len(pieces)} of its {expected:.0f} chunks are there")
-    if told.get("is_chunked") is True and not pieces:
+    if labels.get("is_chunked") is True and not pieces:
         raise Unusable("it was stored in chunks, and none of them is there")
-    artifact_type = _text(told.get("artifact_type")) or _text(told.get("type"))
+    artifact_type = _text(labels.get("artifact_type")) or _text(labels.get("type"))
     try:
         return Document(
             artifact_type=_choice(ArtifactType, artifact_type) or ArtifactType.DOC,
-            source_system=_text(told.get("source_system")) or _SOURCE_SYSTEM,
+            source_system=_text(labels.get("source_system")) or _SOURCE_SYSTEM,
             content=joined(pieces) if pieces else _content(record),
             # Without an id of its own it would be another document in every import.
-            source_id=_text(told.get("source_id")) or record.id,
-            source_url=_text(told.get("source_url")),
-            title=_text(told.get("title")),
-            author=_text(told.get("author")),
-            participants=_participants(told.get("participants")),
-            ts=_time(told, _TIMES),
-            sensitivity=_choice(Sensitivity, told.get("sensitivity")),
-            visibility_scope=_choice(VisibilityScope, told.get("visibility_scope")),
-            retention_policy=_choice(RetentionPolicy, told.get("retention_policy")),
+            source_id=_text(labels.get("source_id")) or record.id,
+            source_url=_text(labels.get("source_url")),
+            title=_text(labels.get("title")),
+            author=_text(labels.get("author")),
+            participants=_participants(labels.get("participants")),
+            ts=_time(labels, _TIMES),
+            sensitivity=_choice(Sensitivity, labels.get("sensitivity")),
+            visibility_scope=_choice(VisibilityScope, labels.get("visibility_scope")),
+            retention_policy=_choice(RetentionPolicy, labels.get("retention_policy")),
         )
     except InvalidInput as error:
         raise Unusable(error.message) from error
@@ -172,15 +172,15 @@ def _participants(value: Any) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for one in value if (name := _text(one))))
 
 
-def _time(told: dict[str, Any], names: Iterable[str]) -> datetime | None:
+def _time(labels: dict[str, Any], names: Iterable[str]) -> datetime | None:
     """ISO 8601, or seconds since 1970. What is neither is left out."""
     for name in names:
-        value = told.get(name)
+        value = labels.get(name)
         try:
             if isinstance(value, int | float) and not isinstance(value, bool):
                 return as_utc(datetime.fromtimestamp(value, UTC))
-            if found := parse_time(name, _text(value)):
-                return found
+            if time := parse_time(name, _text(value)):
+                return time
         except (InvalidInput, ValueError, OverflowError, OSError):
             continue
     return None

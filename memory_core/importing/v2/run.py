@@ -134,12 +134,12 @@ class _Import:
 
     async def _chunk_ids(self) -> dict[str, list[str]]:
         """By document. Without their texts, which may be more than fits into memory."""
-        found: dict[str, list[str]] = {}
+        ids: dict[str, list[str]] = {}
         async for record in self._source.records("artifact_chunks", texts=False):
             owner = str(record.metadata.get("artifact_id") or record.id.partition("::")[0])
-            found.setdefault(owner, []).append(record.id)
+            ids.setdefault(owner, []).append(record.id)
             self._advance(1)
-        return found
+        return ids
 
     async def _chunks(self, ids_: list[str]) -> list[Record]:
         return await self._source.fetch("artifact_chunks", ids_) if ids_ else []

@@ -39,7 +39,7 @@ from memory_core.search.passages import artifact_search, hybrid_search
 from stack.connection import connected, joined_runtime
 
 _ROOT = Path(__file__).parent.parent
-_SAMPLE = Path(os.environ.get("SAMPLE_DIR") or _ROOT.parent / "shared" / "sample")
+SAMPLE = Path(os.environ.get("SAMPLE_DIR") or _ROOT.parent / "shared" / "sample")
 _BUDGET = 12_000  # characters that are read
 _HITS = 20
 _RESAMPLED = 2_000
@@ -163,13 +163,13 @@ def demo_documents() -> Iterator[Document]:
 
 
 def corpus_documents() -> Iterator[Document]:
-    for file in sorted((_SAMPLE / "corpus").glob("*/docs/*")):
+    for file in sorted((SAMPLE / "corpus").glob("*/docs/*")):
         yield document(file.name, file.read_text(encoding="utf-8"))
 
 
 def meetings() -> list[Meeting]:
     found = []
-    path = _SAMPLE / "labels" / "qmsum_train.jsonl"
+    path = SAMPLE / "labels" / "qmsum_train.jsonl"
     for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else []:
         item = json.loads(line)
         found.append(Meeting(item["meeting"], item["text"], list(_questions(item))))
@@ -326,7 +326,7 @@ async def run(settings: Settings, console: Console) -> None:
             table.add_row(*row_of(compared))
         table.add_row(*row_of(await in_meetings(runtime, plain, uids, held)))
     else:
-        console.print(f"No sample documents in {_SAMPLE}: only the demo is measured.")
+        console.print(f"No sample documents in {SAMPLE}: only the demo is measured.")
     console.print(table)
     console.print(f"RANKING={settings.ranking}, {len(chunks):,} chunks of {len(uids)} documents.")
     await runtime.close()

@@ -17,13 +17,13 @@ MOST_WORDS = 16
 # _COMMON are followed: to the chunks in which they are strong, and to those that have all of them.
 _FOLLOWED = 8_000
 _COMMON = 8
-_FOLLOWED_STRONG = 10_000
+_FOLLOWED_STRONG = 16_000
 _FOLLOWED_EVERY = 5_000
 _FOLLOWED_TO_THE_LETTER = 6_000
 # How many chunks are scored: more where many common words leave it open which are the best.
 _SCORED = 500
 _FEW_COMMON = 3
-_SCORED_OF_MANY = 800
+_SCORED_OF_MANY = 1_200
 _SCORED_OF_ONE = 1_000
 # For what a query only excludes, this many of the newest chunks are looked at.
 _LOOKED_AT = 3_000

@@ -6,9 +6,9 @@ One document is a batch of one.
 
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
-from uuid import UUID
+from uuid import uuid4
 
 from psycopg.errors import InsufficientPrivilege
 
@@ -36,12 +36,6 @@ _CHANGES = {
     "restored": ChangeType.ARTIFACT_RESTORED,
     "relabelled": ChangeType.ARTIFACT_RELABELLED,
 }
-
-
-@dataclass(frozen=True, slots=True)
-class NewJob:
-    artifact_uid: str
-    job_id: UUID
 
 
 async def _silent(_done: float, _total: float, _what: str) -> None:
@@ -165,14 +159,16 @@ async def _known(
     session: Session, drafts: list[Draft]
 ) -> tuple[dict[tuple[str, str], WantedRevision], set[str]]:
     """The stored revisions among these, and the artifacts that have any."""
-    rows = await session.rows(
-        WantedRevision,
-        "find_revisions",
-        uids=[draft.revision.uid for draft in drafts],
-        revisions=[draft.revision.id for draft in drafts],
-    )
+    rows = await session.rows(WantedRevision, "find_revisions", **_named(drafts))
     stored = {(row.uid, row.revision_id): row for row in rows if row.is_stored}
     return stored, {row.uid for row in rows if row.has_latest}
+
+
+def _named(drafts: list[Draft]) -> dict[str, list[str]]:
+    return {
+        "uids": [draft.uid for draft in drafts],
+        "revisions": [draft.revision.id for draft in drafts],
+    }
 
 
 async def _store(
@@ -226,15 +222,9 @@ async def _insert(
     await session.run("insert_revisions", **revision_columns(drafts))
     await session.run("insert_revision_texts", **text_columns(drafts))
     await session.run("insert_chunks", **chunk_columns(drafts))
-    jobs = await session.rows(
-        NewJob,
-        "insert_jobs",
-        uids=[draft.uid for draft in drafts],
-        revisions=[draft.revision.id for draft in drafts],
-        **job_columns,
-    )
-    job_ids = {job.artifact_uid: str(job.job_id) for job in jobs}
+    job_ids = [uuid4() for _ in drafts]
+    await session.run("insert_jobs", ids=job_ids, **_named(drafts), **job_columns)
     return {
-        draft.uid: result.of_new(draft, job_ids[draft.uid], revised=draft.uid in superseded)
-        for draft in drafts
+        draft.uid: result.of_new(draft, str(job_id), revised=draft.uid in superseded)
+        for draft, job_id in zip(drafts, job_ids, strict=True)
     }

@@ -17,12 +17,11 @@
       )
 
 -- name: insert_jobs
-INSERT INTO event_jobs (artifact_uid, revision_id, max_attempts, backoff_policy, origin,
+INSERT INTO event_jobs (job_id, artifact_uid, revision_id, max_attempts, backoff_policy, origin,
                         requested_by, trace_id, priority, idempotency_key)
-SELECT n.uid, n.revision, %(max_attempts)s, %(backoff_policy)s, %(origin)s, %(requested_by)s,
-       %(trace_id)s, %(priority)s, %(idempotency_key)s
-FROM unnest(%(uids)s::text[], %(revisions)s::text[]) AS n (uid, revision)
-RETURNING artifact_uid, job_id;
+SELECT n.id, n.uid, n.revision, %(max_attempts)s, %(backoff_policy)s, %(origin)s,
+       %(requested_by)s, %(trace_id)s, %(priority)s, %(idempotency_key)s
+FROM unnest(%(ids)s::uuid[], %(uids)s::text[], %(revisions)s::text[]) AS n (id, uid, revision);
 
 -- name: ensure_jobs
 -- A revision without a job (there should be none) gets one when its events are asked for.

@@ -163,7 +163,7 @@ KINDS = [
 def recorded() -> Iterator[list[tuple[bytes, dict[str, Any]]]]:
     """The statements that sessions execute meanwhile."""
     statements: list[tuple[bytes, dict[str, Any]]] = []
-    names = ("all", "one", "rows", "row", "maybe", "values")
+    names = ("rows", "row", "maybe", "values")
     originals = {name: getattr(Session, name) for name in names}
 
     def watch(name: str) -> Callable[..., Awaitable[Any]]:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from memory_core.kernel import queries
+from tests.query_calls import EFFECTS, ROWS, VALUES
 
 PROJECT = Path(__file__).resolve().parents[2]
 QUERY_FILES = sorted((PROJECT / "sql" / "queries").glob("*.sql"))
@@ -69,14 +70,14 @@ def names_asked_for(module: Path) -> Iterator[tuple[int, str]]:
             isinstance(node, ast.Call)
             and isinstance(node.func, ast.Attribute)
             and node.args
-            and isinstance(node.args[0], ast.Constant)
-            and isinstance(node.args[0].value, str)
+            and isinstance(node.args[-1], ast.Constant)
+            and isinstance(node.args[-1].value, str)
         ):
             continue
         of_queries = node.func.attr == "get" and ast.unparse(node.func.value) == "queries"
-        of_session = node.func.attr in {"all", "one", "run", "run_many"} and id(node) in awaited
+        of_session = node.func.attr in ROWS | VALUES | EFFECTS and id(node) in awaited
         if of_queries or of_session:
-            yield node.lineno, node.args[0].value
+            yield node.lineno, node.args[-1].value
 
 
 ALL_SQL = "\n".join(file.read_text(encoding="utf-8") for file in QUERY_FILES)

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from memory_core.kernel import queries
+from tests.query_calls import EFFECTS, ROWS, VALUES
 
 PROJECT = Path(__file__).resolve().parents[2]
 # What the memory is.
@@ -221,9 +222,9 @@ def test_queries_are_named_where_they_are_run() -> None:
         and isinstance(node.func, ast.Attribute)
         and isinstance(node.func.value, ast.Name)
         and node.func.value.id == "session"
-        and node.func.attr in ("all", "one", "run", "expect")
+        and node.func.attr in ROWS | VALUES | EFFECTS
         and node.args
-        and isinstance(node.args[0], ast.JoinedStr | ast.BinOp)
+        and isinstance(node.args[-1], ast.JoinedStr | ast.BinOp)
     ]
 
     assert built == []

@@ -105,7 +105,7 @@ class Candidates:
 async def promising_chunks(
     session: Session, rarest: Sequence[str], statistics: Statistics, filters: Filters
 ) -> list[ChunkKey]:
-    """The chunks of the rarest words; where these are few, of the common ones too."""
+    """The chunks of the rarest words, and those in which common ones are strong."""
     rare = _rare(rarest, statistics)
     expected = sum(statistics.frequencies.get(lexeme, 0.0) for lexeme in rare)
     common = list(rarest[len(rare) :][:_COMMON])

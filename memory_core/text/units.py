@@ -19,6 +19,7 @@ def units(text: str, turns: Collection[int] = ()) -> list[Span]:
     """Spans that follow each other without a gap and cover the whole text. `turns`: where turns
     begin; a unit ends there, unless it is too short to stand alone."""
     spans: list[Span] = []
+    turns = frozenset(turns)
     start = previous = 0
     for end in _edges(text, turns):
         if end - start > UNIT_CHARS and previous > start:

@@ -26,6 +26,15 @@ def test_units_cover_a_text_without_gaps_and_stay_short(text: str) -> None:
     assert all(0 < end - start <= 2 * UNIT_CHARS for start, end in spans)
 
 
+@given(st.lists(st.sampled_from(["User: ", "a b. ", "word ", "\n", "王。", "x" * 90]), max_size=80))
+def test_units_cover_a_chat_without_gaps_and_stay_short(parts: list[str]) -> None:
+    text = "".join(parts)
+    spans = units(text, turn_starts(text))
+
+    assert "".join(text[start:end] for start, end in spans) == text
+    assert all(0 < end - start <= 2 * UNIT_CHARS for start, end in spans)
+
+
 def test_a_unit_ends_where_a_message_ends() -> None:
     messages = [f"Ann: message {number} of the chat.\n" for number in range(40)]
 

@@ -27,7 +27,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from memory_core.extraction.model import Category, DocumentContext, ProposedEvent
+from memory_core.extraction.model import Category, DocumentContext, Proposal, ProposedEvent
 from memory_core.extraction.rules import VERSION, propose
 from memory_core.kernel.settings import Settings
 from tests.judged_documents import place_of, proposed, verdicts
@@ -174,6 +174,19 @@ def corpus() -> None:
     for category in Category:
         print(f"  {category:14} {counts[category]}")
     print(f"  {len(documents) / seconds:.1f} documents/s, {characters / seconds:,.0f} characters/s")
+    without(entries, proposals)
+
+
+def without(entries: list[dict[str, Any]], proposals: list[Proposal]) -> None:
+    """Documents of which nothing is shown, to be read: has each of them truly nothing to tell?"""
+    silent = [
+        (entry["path"], len(proposal.events))
+        for entry, proposal in zip(entries, proposals, strict=True)
+        if not any(event.confidence >= LEAST for event in proposal.events)
+    ]
+    print(f"  {ratio(len(silent), len(entries))} of the documents have no event that is shown:")
+    for path, doubtful in silent:
+        print(f"    {path} ({doubtful} too doubtful)")
 
 
 def day_of(value: str | None) -> datetime | None:

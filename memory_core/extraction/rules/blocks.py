@@ -34,7 +34,8 @@ _STARTS_WITH_DATE = re.compile(
 _MAX_DATE_LINE = 90
 # "We decided the following:" makes the list below it the decisions.
 _ANNOUNCES = re.compile(
-    r"\b(?:as follows|decisions?|decided|agreed|resolved|we(?:'ll| will))\b[^.!?]{0,60}:\s*$",
+    r"\b(?:as follows|decisions?|decided|agreed|resolved|we(?:'ll| will)|drawbacks|risks)\b"
+    r"[^.!?]{0,60}:\s*$",
     re.IGNORECASE,
 )
 _FIELD = re.compile(r"\**[A-Z][A-Za-z\-]{1,24}(?: [A-Za-z]{1,12})?\**:\**(?:[ \t]|$)")

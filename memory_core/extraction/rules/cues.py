@@ -138,7 +138,7 @@ CUES: tuple[Cue, ...] = (
         r"(?i:\b(?:deadline|due date|target date|delivery date|code freeze|launch "
         r"date)\b[^,.;]{0,40} (?:is|are|:|remains|stays|set (?:to|for))\b|\b(?:is|are) "
         r"due (?:by|on|at|in|before)\b)"),
-    commitment(CLEAR, "voiced talk_only speech",
+    commitment(CLEAR, "voiced talk_only speech modal",
         rf"\bwhat I(?:'d| would)? (?:like|want) you(?: guys| all)? to do is {PROMISE}\b"),
     # What a chair hands out, to a person the transcript does not name.
     commitment(LIKELY, "voiced talk_only",

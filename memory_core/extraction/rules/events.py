@@ -21,6 +21,10 @@ _PREFIX = {
     Category.EXECUTION: "Done",
     Category.CHANGE: "Change",
 }
+# Proposals have a head of fields; their first heading is "Abstract".
+_TITLE_FIELD = re.compile(
+    r"(?:[A-Z][\w\-]{1,20}: [^\n]{0,200}\n){0,3}Title: {1,4}(?P<title>[^\n]{3,120})"
+)
 # Headings of changes that are not those of a release.
 _PLAIN = ("change", "changes", "changed", "what changed", "scope changes", "plan changes")
 _UNTOLD = ("change", "what", "notable", "full", "release", "new in")
@@ -57,7 +61,8 @@ class Writer:
         self.roster = roster
         self.manner = manner
         # The document's own title, and the first heading of the text at hand.
-        self.given = clean_title(title) if title else None
+        field = _TITLE_FIELD.match(text)
+        self.given = field["title"].strip() if field else clean_title(title) if title else None
         self.title = self.given or heading
 
     def event(

@@ -90,7 +90,9 @@ _POINTS_WITHIN = re.compile(
 )
 _TOLD = 3
 _UNSAID = re.compile(
-    r"\bthe (?:other|old|new|same) ones?\W*$|^(?: \w+){1,2} (?:it|them)\b", re.IGNORECASE
+    r"\b(?:the (?:other|old|new|same) ones?|(?:for|about|on|with|of) (?:this|that))\W*$|"
+    r"^(?: \w+){1,2} (?:it|them)\b",
+    re.IGNORECASE,
 )
 _PRONOUN_LAST = re.compile(r"\b(?:it|them|those)\W*$", re.IGNORECASE)
 _EXPLETIVE = re.compile(

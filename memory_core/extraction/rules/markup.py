@@ -40,6 +40,7 @@ def _mute(match: re.Match[str]) -> str:
 
 
 _STEPS: tuple[tuple[re.Pattern, Callable[[re.Match[str]], str]], ...] = (
+    (_ROLE, _blank),
     (_CODE, _fill),
     (_LINK, _words_only),
     (_URL, _fill),

@@ -26,7 +26,8 @@ _LEADING = (
         re.DOTALL,
     ),
     re.compile(
-        rf"[\[(](?P<who>{NAMES}|{_LOWER}(?:, ?{_LOWER}){{0,3}})[\])]\s?[:\-–]?\s?(?P<body>\S.*)",
+        rf"[\[(](?P<who>{NAMES}|{_LOWER}(?:, ?{_LOWER}){{0,3}})[\])](?!\()\s?[:\-–]?\s?"
+        r"(?P<body>\S.*)",
         re.DOTALL,
     ),
     re.compile(rf"(?P<who>{NAMES})(?::| [-–—]) (?P<body>\S.*)", re.DOTALL),

@@ -6,7 +6,6 @@ are mostly those of the passage and context, it adds no name, number or negation
 negation of its quote, says the opposite of no word of theirs, and leaves people in their order.
 """
 
-import unicodedata
 from collections.abc import Iterable
 from datetime import datetime
 from functools import cached_property
@@ -166,6 +165,8 @@ class Grounds:
             if not self._is_told(sentence, dates):
                 return None
         words = words_of(told)
+        if not words:
+            return None
         if _denies(words_of(quote)) and not _denies(words):
             return None
         if self._says_the_opposite(words) or _in_another_order(told, quote):
@@ -213,7 +214,7 @@ class Grounds:
 
 def _without_controls(text: str) -> str:
     """Without what changes the direction of writing, or cannot be seen."""
-    return "".join(c for c in text if c in _JOINERS or unicodedata.category(c) != "Cf")
+    return "".join(c for c in text if c.isprintable() or c.isspace() or c in _JOINERS)
 
 
 def _denies(words: list[str]) -> bool:

@@ -4,10 +4,12 @@ Who acts and what it is about must stand in the passage or in the document's con
 does not is left out of the event and reported; the quote serves where the narrative does not.
 """
 
+import calendar
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from memory_core.extraction.aliases import words_of
 from memory_core.extraction.alignment import Alignment, MatchKind, Rejection, SourceText
 from memory_core.extraction.grounds import Context, Grounds
 from memory_core.extraction.model import (
@@ -119,8 +121,20 @@ def _due(event: ProposedEvent, source: SourceText, proof: Alignment, chunk: Chun
     stated = dates.find(found.quote, Anchor(), future=False)
     if apart > _DUE_NEAR or (stated and not _is_day(due.time, stated.when)):
         return None
+    if (months := _months(found.quote)) and due.time.month not in months:
+        return None
     start = chunk.start_char
     return Due(due.time, found.quote, start + found.start_char, start + found.end_char)
+
+
+def _months(words: str) -> set[int]:
+    """The months that are named, in full or by three letters."""
+    named = words_of(words)
+    return {
+        number
+        for number in range(1, 13)
+        if {calendar.month_name[number].lower(), calendar.month_abbr[number].lower()} & {*named}
+    }
 
 
 def _is_day(time: datetime, day: datetime) -> bool:

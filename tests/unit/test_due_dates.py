@@ -24,7 +24,7 @@ from memory_core.text.chunk import Chunk
 
 WRITTEN = datetime(2026, 3, 2, tzinfo=UTC)
 FRIDAY = datetime(2026, 3, 6, tzinfo=UTC)
-TEXT = "Notes. Ann Lee will send the report by Friday. The fair opens on 2026-05-01."
+TEXT = "Notes. Ann Lee will send the report by Friday. The fair opens on 2026-05-01, in May."
 CONTEXT = DocumentContext("note", "Notes", "Ann Lee", (), WRITTEN)
 ANSWER: dict[str, Any] = {
     "category": "Commitment",
@@ -95,6 +95,7 @@ def test_the_words_of_a_due_date_are_the_text_at_their_offsets() -> None:
     [
         pytest.param(Due(FRIDAY, "by Thursday"), id="words that stand nowhere"),
         pytest.param(Due(FRIDAY, "2026-05-01"), id="words that state another day"),
+        pytest.param(Due(FRIDAY, "May"), id="another month"),
         pytest.param(Due(FRIDAY, "the report … Friday"), id="words put together"),
         pytest.param(Due(FRIDAY, "…"), id="no words"),
     ],

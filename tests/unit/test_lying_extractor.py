@@ -1,12 +1,13 @@
 """An extractor that lies in every field: whatever it says, nothing untrue is stored as proved."""
 
+import re
 from datetime import UTC, datetime
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memory_core.extraction.aliases import equates, is_short_form, words_of
-from memory_core.extraction.alignment.lexicon import burden
+from memory_core.extraction.alignment.lexicon import STOPWORDS, burden
 from memory_core.extraction.grounds import Context
 from memory_core.extraction.model import (
     Actor,
@@ -67,6 +68,7 @@ entities = st.builds(
 KNOWN = {*words_of(TEXT), *words_of(TITLE), *words_of("Ann Lee Gus Hall")}
 
 
+@settings(max_examples=100, deadline=None)
 @given(st.lists(lies, max_size=3), st.lists(entities, max_size=3))
 def test_nothing_untrue_is_proved(events: list[ProposedEvent], named: list[Entity]) -> None:
     chunk = Chunk(index=2, text=TEXT, start_char=START, end_char=START + len(TEXT), token_count=60)
@@ -87,7 +89,8 @@ def assert_proved(event: ChunkEvent) -> None:
     for actor in event.actors:
         assert actor.ref.isprintable()
         assert KNOWN.issuperset(words_of(actor.ref))
-    assert KNOWN.issuperset(words_of(event.subject.ref))
+    # A subject may be put into other words' order: only what carries meaning has to stand.
+    assert set(words_of(event.subject.ref)) <= KNOWN | STOPWORDS
     due = event.due
     if due is not None and due.quote is not None:
         assert due.start_char is not None
@@ -95,7 +98,13 @@ def assert_proved(event: ChunkEvent) -> None:
         assert TEXT[due.start_char - START : due.end_char - START] == due.quote
         assert "2026-05" not in due.quote
         assert "May" not in due.quote
-    assert event.narrative.isprintable()
-    dated = {"2026", "2031", "3", "5", "6", "03", "05", "06", "02", "2"}
+    assert event.narrative.translate(dict.fromkeys((0x200C, 0x200D))).isprintable()
+    said = KNOWN | {*words_of(evidence.quote)}
     for word in words_of(event.narrative):
-        assert not burden(word) or word in KNOWN or word in dated or burden(word) == "not"
+        assert not burden(word) or word in said or burden(word) == "not" or is_of_a_date(word)
+
+
+def is_of_a_date(word: str) -> bool:
+    """The times of an event, and that of the document, may be written out."""
+    parts = re.findall("[0-9]+", word)
+    return bool(parts) and {*map(int, parts)} <= {2026, 2031, 2, 3, 5, 6}

@@ -53,7 +53,11 @@ SELECT m.event_id, m.artifact_uid, m.revision_id, m.category, m.event_time, m.du
                AND w.lexeme NOT IN (
                    SELECT n.lexeme FROM event_actor d
                    CROSS JOIN LATERAL unnest(to_tsvector('english', d.ref)) AS n
-                   WHERE d.event_id = m.event_id)) AS own_words,
+                   WHERE d.event_id = m.event_id)
+               -- When it is due is not what is promised: "by Wednesday".
+               AND w.lexeme <> ALL (tsvector_to_array(to_tsvector('english',
+                                                                  coalesce(m.due_quote, ''))))
+             ) AS own_words,
        tsvector_to_array(ts_filter(m.words, '{a,c}')) AS told_words
 FROM semantic_event m
 JOIN artifact_revision r USING (artifact_uid, revision_id)

@@ -26,6 +26,7 @@ class Event:
     confidence: float = 0.9
     # The document's own words; the narrative where a test does not care.
     quote: str | None = None
+    due_quote: str | None = None
 
     @property
     def times(self) -> tuple[str | None, str | None]:
@@ -87,11 +88,12 @@ class Garden:
     ) -> None:
         self.sql.execute(
             "INSERT INTO semantic_event (event_id, artifact_uid, revision_id, category, "
-            "event_time, due_time, narrative, subject_json, actors_json, confidence, "
-            "extraction_run_id, quotes, document_title) "
-            "VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)",
+            "event_time, due_time, due_quote, due_start_char, due_end_char, narrative, "
+            "subject_json, actors_json, confidence, extraction_run_id, quotes, document_title) "
+            "VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)",
             [
                 *(id_, planted.uid, planted.revision, event.category, *event.times),
+                *_place(event.due_quote, text),
                 event.narrative,
                 Jsonb({"type": "project", "ref": event.subject}),
                 Jsonb(
@@ -109,6 +111,13 @@ class Garden:
             "end_char, quote) VALUES (%s, %s, %s, %s, %s, %s)",
             [id_, planted.uid, planted.revision, start, start + len(event.words), event.words],
         )
+
+
+def _place(quote: str | None, text: str) -> tuple[str | None, int | None, int | None]:
+    if quote is None:
+        return None, None, None
+    start = text.index(quote)
+    return quote, start, start + len(quote)
 
 
 async def ingest(tools: ToolClient, content: str, **fields: Any) -> Json:

@@ -1,5 +1,6 @@
 """What became of promises: commitment_list."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
@@ -188,6 +189,19 @@ async def test_a_word_may_hold_what_ends_a_quoted_one(garden: Garden, runtime: R
         report(f"Alice Chen published the guide at {where}."),
         source_id="guide",
         ts=JANUARY,
+    )
+
+    assert [status for status, _ in await statuses(runtime)] == ["done"]
+
+
+async def test_when_it_is_due_is_not_what_is_promised(garden: Garden, runtime: Runtime) -> None:
+    text = "Alice Chen will send the invoice to Contoso by Wednesday."
+    await garden.document(
+        replace(promise(text, "2026-01-07", "Alice Chen"), due_quote="Wednesday"),
+        source_id="promise", ts=JANUARY,
+    )  # fmt: skip
+    await garden.document(
+        report("Alice Chen has sent the invoice to Contoso."), source_id="report", ts=FEBRUARY
     )
 
     assert [status for status, _ in await statuses(runtime)] == ["done"]

@@ -42,8 +42,8 @@ class KeyedRequest:
             return None
         if first.request_hash != self.request_hash:
             raise Conflict(
-                f"The idempotency_key {self.key!r} was used for a request with other arguments; "
-                "nothing was stored. Take a new key for a new request.",
+                "This idempotency_key was used for a request with other arguments; nothing was "
+                "stored. Take a new key for a new request.",
                 details={"parameter": "idempotency_key"},
             )
         answer = IngestResult(**first.answer)

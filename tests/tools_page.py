@@ -29,7 +29,6 @@ _PLACEHOLDERS: dict[str, object] = {
     "run": "c41f7d90-2b6e-4a83-9f5d-8e03b6a1d274",
     "who": "memory",
     "ts": "2026-04-09T08:30:00Z",
-    "due": "2026-04-09T08:30:00Z",
     "trace_id": "4bf92f3577b34da6a3ce929d0e0e4736",
     "next_cursor": "MjAyNi0wNC0wOVQwODozMDowMCswMDowMCAwYjljNmEyZQ",
     "prompt_version": "extract.1",
@@ -93,6 +92,10 @@ def masked(value: Any, key: str = "") -> Any:
         return _STORED
     if isinstance(value, str) and len(value) > _LONGEST:
         return f"{value[:_LONGEST]}…"
+    if (
+        isinstance(value, dict) and value.get("due") and "who" in value
+    ):  # an entry of a job's ledger
+        value = {**value, "due": _STORED}
     if isinstance(value, dict):
         return {name: masked(member, name) for name, member in value.items()}
     if isinstance(value, list):

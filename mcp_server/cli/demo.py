@@ -41,6 +41,7 @@ _PASSAGE_CHARS = (800, 240, 240)
 class ShownEvent:
     category: str
     event_time: datetime | None
+    due_time: datetime | None
     narrative: str
     quote: str
     title: str | None
@@ -158,14 +159,13 @@ class Demo:
             expand=True,
             show_lines=False,
         )
-        table.columns[0].width = 10
+        table.columns[0].width = len("due 2026-01-01")
         for column, ratio in zip(table.columns[1:], (5, 5, 3), strict=True):
             column.ratio = ratio
         for row in rows[:_SHOWN_PER_CATEGORY]:
-            when = row.event_time.date().isoformat() if row.event_time else ""
             quote = " ".join(row.quote.split())
             table.add_row(
-                when, escape(row.narrative), f"“{escape(quote)}”", escape(row.title or "")
+                _when(row), escape(row.narrative), f"“{escape(quote)}”", escape(row.title or "")
             )
         self._console.print(table)
         more = len(rows) - _SHOWN_PER_CATEGORY
@@ -183,9 +183,9 @@ class Demo:
         arguments = {"actor": "Alice", "due_to": "2026-03-31"}
         answer = await self._call(client, question, "commitment_list", arguments)
         for item in answer["commitments"]:
-            self._quote(
-                f"[{item['status']}] {item['promised']['narrative']}", item["promised"]["evidence"]
-            )
+            due = f", due {item['due'][:10]}" if item["due"] else ""
+            statement = f"[{item['status']}{due}] {item['promised']['narrative']}"
+            self._quote(statement, item["promised"]["evidence"])
 
         question = "What feedback did we get on the new screens?"
         arguments = {"query": "new screen", "category": "Feedback", "limit": 4}
@@ -256,6 +256,12 @@ class Demo:
         begun = time.monotonic()
         yield
         self._seconds[what] = time.monotonic() - begun
+
+
+def _when(event: ShownEvent) -> str:
+    if event.due_time:
+        return f"due {event.due_time.date().isoformat()}"
+    return event.event_time.date().isoformat() if event.event_time else ""
 
 
 def _expect(answer: Any) -> dict[str, Any]:

@@ -43,7 +43,7 @@ def show(event_id: str, *, as_json: bool) -> None:
     made_by = f"{event['extractor']} {event['prompt_version']}, asked for by"
     for name, value in (
         ("id", event["event_id"]),
-        ("when", (event["event_time"] or "no date given")[:10]),
+        ("when", (event["event_time"] or "")[:10] or "no date given"),
         *([("due", event["due"]["time"][:10])] if "due" in event else []),
         ("who", _roles(event) or "–"),
         ("document", f"{event['title'] or 'Untitled'} ({event['artifact_uid']})"),
@@ -118,7 +118,7 @@ def timeline(arguments: dict[str, Any], *, full: bool, as_json: bool) -> None:
                 [
                     firsts.get(event["event_id"], ""),
                     short(event["event_id"]),
-                    event["category"],
+                    f"{event['category']} due" if event.get("due") else event["category"],
                     shown(event["narrative"]),
                     shown(_document(event)),
                 ]
@@ -312,9 +312,10 @@ def _document(event: Answer) -> str:
 
 
 def _day(event: Answer) -> str:
-    """A promise is listed by the day it is due."""
-    due = event.get("due")
-    return ((due["time"] if due else event["event_time"]) or "")[:10]
+    """A promise is listed by the day it is due, and says so."""
+    if due := event.get("due"):
+        return f"due {due['time'][:10]}"
+    return (event["event_time"] or "")[:10]
 
 
 def _names(event: Answer) -> str:

@@ -143,7 +143,7 @@ SET job_id = excluded.job_id, generation = excluded.generation, run_id = exclude
 
 -- name: latest_events
 -- Events of latest revisions with their first quote, by category and time: the demo's table.
-SELECT e.category, coalesce(e.due_time, e.event_time) AS event_time, e.narrative, v.quote, r.title
+SELECT e.category, e.event_time, e.due_time, e.narrative, v.quote, r.title
 FROM semantic_event e
 JOIN artifact_revision r USING (artifact_uid, revision_id)
 CROSS JOIN LATERAL (

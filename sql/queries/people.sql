@@ -88,14 +88,18 @@ FROM unnest(%(keys)s::text[]) AS k (key);
 -- name: stakeholders
 -- Who took part in the same events, most involved first, by the names that events go by.
 WITH considered AS MATERIALIZED (
-    SELECT s.event_id, s.event_time, s.confidence
+    SELECT s.event_id, s.event_time, s.due_time, s.confidence
     FROM visible_event s
     WHERE (%(ids)s::uuid[] IS NULL OR s.event_id = ANY(%(ids)s)) AND
     -- include: entry_filters
     ORDER BY s.event_time DESC NULLS LAST, s.created_at DESC, s.event_id
     LIMIT %(considered)s
 ), involved AS (
-    SELECT a.name_key, a.ref, a.role, c.*
+    -- An entry has the due date of a promise in place of its time; who promised took part before.
+    SELECT a.name_key, a.ref, a.role, c.event_id, c.event_time, c.confidence,
+           CASE WHEN c.due_time IS NULL THEN c.event_time
+                ELSE (SELECT e.event_time FROM semantic_event e WHERE e.event_id = c.event_id)
+           END AS happened
     FROM considered c
     CROSS JOIN LATERAL (
         SELECT d.name_key, d.ref, d.role FROM event_actor d
@@ -109,7 +113,7 @@ WITH considered AS MATERIALIZED (
 ), people AS (
     SELECT name_key, max(ref) AS name,
            count(DISTINCT event_id)::int AS events,
-           min(event_time) AS first_time, max(event_time) AS last_time, count(*) OVER ()::int AS total
+           min(happened) AS first_time, max(happened) AS last_time, count(*) OVER ()::int AS total
     FROM involved
     GROUP BY name_key
     ORDER BY count(DISTINCT event_id) DESC, name_key

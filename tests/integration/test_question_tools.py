@@ -35,6 +35,21 @@ async def test_who_was_involved(staff: Planted, tools: ToolClient) -> None:
     assert (bob["name"], bob["events"]) == ("Bob Ray", 1)
 
 
+async def test_a_due_date_is_not_when_a_person_took_part(garden: Garden, tools: ToolClient) -> None:
+    planted = await garden.document(
+        Event("Alice Chen will paint the hall.", category="Commitment", time="2099-01-01",
+              actors=("Alice Chen",)),
+        source_id="promise",
+    )  # fmt: skip
+    garden.sql.execute(
+        "UPDATE semantic_event SET event_time = '2026-03-01Z' WHERE event_id = %s", planted.ids
+    )
+
+    [alice] = (await tools("stakeholder_map"))["stakeholders"]
+
+    assert (alice["first_time"][:10], alice["last_time"][:10]) == ("2026-03-01", "2026-03-01")
+
+
 @pytest.mark.usefixtures("staff")
 @pytest.mark.parametrize(
     ("arguments", "names"),

@@ -64,6 +64,23 @@ def test_an_empty_search_says_that_nothing_is_stored(command: Command) -> None:
     assert command("search", "anything").strip() == "Nothing is stored yet."
 
 
+@pytest.fixture
+async def promised(garden: Garden) -> Planted:
+    return await garden.document(
+        Event("Bob Ray will paint the hall.", category="Commitment", time="2099-01-01"),
+        source_id="hall.md",
+    )
+
+
+def test_a_due_date_is_called_one(command: Command, promised: Planted) -> None:
+    assert "due 2099-01-01 Commitment" in words(command("events", "search", "hall"))
+    assert "Commitment due 2099-01-01" in words(command("events", "search", "hall", "--full"))
+    assert "due 2099-01-01 Commitment" in words(command("documents", "show", promised.uid))
+    assert "Commitment due Bob Ray" in words(command("events", "timeline", "hall"))
+    shown = words(command("events", "show", promised.ids[0]))
+    assert "when no date given due 2099-01-01" in shown
+
+
 # --- why an answer about events is empty -----------------------------------------------------
 
 QUESTIONS = [

@@ -24,8 +24,8 @@ from memory_core.search.names import Person, resolve_name
 Status = Literal["open", "done", "overdue"]
 # What can be asked for: `unknown` is the part of the open ones that has no due date.
 WantedStatus = Literal["open", "done", "overdue", "unknown"]
-# Whether a promise was kept is worked out here: with a status to look for, more promises are read
-# than are wanted, so many at once and in all.
+# Whether a promise was kept is worked out here, so with a status to look for more promises are
+# read than are wanted: how many at once, and how many in all.
 _READ_AT_ONCE = 50
 _READ_AT_MOST = 500
 # How many reports of one promise, and promises of one report, are compared.

@@ -36,7 +36,7 @@ _UPSERT_BATCH = 1000
 # Vectors are read as decimal figures: this many numbers at a time.
 _READ_NUMBERS = 200_000
 # Compared one by one, unless they are very long.
-_COMPARED = 300
+COMPARED = 300
 _COMPARED_NUMBERS = 300_000
 # Writers wait long; a search answers by words instead.
 WRITE_SECONDS = 60.0
@@ -181,7 +181,7 @@ class VectorStore:
     @property
     def comparable(self) -> int:
         """How many entries may be compared one by one."""
-        return min(_COMPARED, _COMPARED_NUMBERS // self._embedder.dimension)
+        return min(COMPARED, _COMPARED_NUMBERS // self._embedder.dimension)
 
     async def compare(self, name: CollectionName, vector: Vector, ids: Sequence[str]) -> list[Hit]:
         """These entries alone, nearest first: for few, much quicker than a filter."""

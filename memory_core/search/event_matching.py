@@ -29,16 +29,16 @@ LOOKED_AT = 3_000
 # Finding the newest few of many matches: going back in time takes the longer the fewer matches
 # there are, looking at all of them the longer the more. They take the same time at about this
 # many, times the square root of how many are wanted.
-_FEW_MATCHES = 4_000
+FEW_MATCHES = 4_000
 # How far back the newest are looked for when it is not known how many matches there are: this many
-# times as far as it should take, and never farther than _LOOKED_BACK events.
+# times as far as it should take, and never farther than LOOKED_BACK events.
 _PATIENCE = 3
-_LOOKED_BACK = 20_000
+LOOKED_BACK = 20_000
 # Of very many matches the most promising are looked for wherever in time, until there are this
-# many: those with a rare word, of which no more than _RARE events have one; and those with all of
+# many: those with a rare word, of which no more than RARE events have one; and those with all of
 # the _RAREST rarest words.
 _ENOUGH = 100
-_RARE = 1_000
+RARE = 1_000
 _RAREST = 3
 
 _PHRASE = re.compile(r"<(?:-|\d+)>")
@@ -131,7 +131,7 @@ async def newest(
     without: Iterable[str] = (),
     open_ended: bool = False,
 ) -> list[Dated]:
-    """The newest of so many matches, without those that are ranked before them."""
+    """The newest of all matches, without those that are ranked before them."""
     few = _few(parameters, total, limit + offset, open_ended)
     return await session.rows(
         Dated,
@@ -148,7 +148,7 @@ def _few(parameters: Parameters, total: int, wanted: int, open_ended: bool) -> b
     an entry does not have; words that must not be there lead nowhere."""
     names = ["facets", "actor_facets", "subject"] + ([] if open_ended else ["words"])
     indexed = any(parameters[name] for name in names)
-    return indexed and total <= _FEW_MATCHES * math.sqrt(wanted)
+    return indexed and total <= FEW_MATCHES * math.sqrt(wanted)
 
 
 class _Search:
@@ -223,7 +223,7 @@ class _Search:
         rare, followed = [], 0.0
         for lexeme in self._lexemes:
             followed += self._statistics.frequencies.get(lexeme, 0.0)
-            if followed > _RARE:
+            if followed > RARE:
                 break
             rare.append(quoted(lexeme))
         every = " & ".join(map(quoted, self._lexemes[:_RAREST]))
@@ -273,4 +273,4 @@ def _without_index(parameters: Parameters) -> Parameters:
 async def _looked_back(session: Session, parameters: Parameters, likely: int) -> int:
     passed = dict.fromkeys(("words", "letters", "facets", "actor_facets", "subject"))
     events = await session.expect("expected_matches", **{**parameters, **passed})
-    return min(_LOOKED_BACK, _PATIENCE * RANKED_MATCHES * max(events // max(likely, 1), 1))
+    return min(LOOKED_BACK, _PATIENCE * RANKED_MATCHES * max(events // max(likely, 1), 1))

@@ -19,24 +19,25 @@ from memory_core.search.event_filters import EventFilters
 from memory_core.search.event_matching import Dated, Matches, Parameters
 from memory_core.search.query_text import Asked
 
-_DENSE_HITS = 60
-# Filters should leave these; as many of the nearest are asked for as that should take, and so many
-# at most.
+DENSE_HITS = 60
+# How many the filters should leave. As many of the nearest are asked for as that should take, at
+# most MORE_HITS.
 _ENOUGH_HITS = 20
-_MORE_HITS = 600
-# So many can be named; where there are more, so many of the nearest are asked for in the end.
+MORE_HITS = 600
+# How many ids a question to Chroma may name. Where filters leave more, the nearest are asked for,
+# at most MOST_HITS.
 _NAMED = 10_000
-_MOST_HITS = 3_000
+MOST_HITS = 3_000
 # The planner's row estimate can be this many times too high.
 _OVERESTIMATE = 3
 # Narratives up to this cosine distance are taken to be about the question.
-_NEAR = 0.72
+NEAR = 0.72
 # How near is near depends on the question: a short one is far from every narrative. Where its
 # words are found at all, but there are only few matches, it is measured from the nearest narrative
 # that the filters leave; without the words, the nearest may be as far as anything.
 _FEW_FOUND = 10
 _BEHIND_THE_NEAREST = 0.22
-_FARTHEST = 0.95
+FARTHEST = 0.95
 
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
@@ -68,23 +69,23 @@ class Meaning:
         """`farthest`: up to which cosine distance a narrative is taken to be about the query."""
         self._runtime, self._query = runtime, query
         self._superseded = filters.include_superseded
-        self._near = _NEAR if farthest is None else farthest
-        self._farthest = _FARTHEST if farthest is None else farthest
+        self._near = NEAR if farthest is None else farthest
+        self._farthest = FARTHEST if farthest is None else farthest
         self._vector = asyncio.ensure_future(self._embed())
         # How many of the nearest were asked for, whatever else they are; none with filters yet.
-        self._asked_for = _DENSE_HITS
+        self._asked_for = DENSE_HITS
         self._hits: asyncio.Future[list[Hit]] | None = None
         # How many pass the filters, as Postgres guesses. A document has few events.
         self._likely: int | None = None
         self._in_document = filters.artifact_uid is not None
         self._filtered = filters != EventFilters(include_superseded=self._superseded)
         if not self._filtered:
-            self._hits = asyncio.ensure_future(self._nearest(_DENSE_HITS))
+            self._hits = asyncio.ensure_future(self._nearest(DENSE_HITS))
 
     def cancel(self) -> None:
         for task in (self._vector, self._hits):
             if task is not None and not task.cancel() and not task.cancelled():
-                task.exception()  # nobody asks any more
+                task.exception()  # its answer is not needed any more
 
     async def passing(self, asked: Asked, filters: Parameters) -> Passing:
         """The nearest events that exist and pass the filters."""
@@ -93,9 +94,9 @@ class Meaning:
             if few is not None:
                 compared = await self._compare(list(few))
                 return [(hit, few[hit.id]) for hit in compared]
-            if enough > _MORE_HITS and (found := await self._named(asked, filters)) is not None:
+            if enough > MORE_HITS and (found := await self._named(asked, filters)) is not None:
                 return found
-            self._asked_for = min(max(enough, _DENSE_HITS), _MORE_HITS)
+            self._asked_for = min(max(enough, DENSE_HITS), MORE_HITS)
             self._hits = asyncio.ensure_future(self._nearest(self._asked_for))
         return await self._those_that_pass(await self._hits, asked, filters)
 
@@ -111,7 +112,7 @@ class Meaning:
         limit = min(widest, found[0][0].distance + _BEHIND_THE_NEAREST)
         meant: list[Meant] = []
         total = matches.total
-        for hit, row in found[:_DENSE_HITS]:
+        for hit, row in found[:DENSE_HITS]:
             surely = hit.distance <= self._near
             if surely or (hit.distance <= limit and (row.has_words or total < _FEW_FOUND)):
                 meant.append(Meant(row, 1.0 - hit.distance))
@@ -138,9 +139,9 @@ class Meaning:
         """When too few of the nearest pass; None when as many were looked at as there may be."""
         if (named := await self._named(asked, filters)) is not None:
             return named
-        enough = min(self._asked_for * 2 * _ENOUGH_HITS // (found + 1), _MORE_HITS)
+        enough = min(self._asked_for * 2 * _ENOUGH_HITS // (found + 1), MORE_HITS)
         # What is taken to the letter leaves few however many there are.
-        most = _MOST_HITS if self._filtered and not asked.to_the_letter else enough
+        most = MOST_HITS if self._filtered and not asked.to_the_letter else enough
         if most <= self._asked_for:
             return None
         return await self._those_that_pass(await self._nearest(most), asked, filters)
@@ -159,7 +160,7 @@ class Meaning:
             CollectionName.EVENTS,
             await self._vector,
             ids,
-            limit=_DENSE_HITS,
+            limit=DENSE_HITS,
         )
         return None if hits is None else await self._those_that_pass(hits, asked, filters)
 

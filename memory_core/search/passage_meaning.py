@@ -16,9 +16,10 @@ from memory_core.search.passage_filters import Filters
 
 log = logging.getLogger(__name__)
 
-# So many can be named; where there are more, so many of the nearest are asked for.
-_NAMED = 10_000
-_NEAREST = (600, 3_000)
+# How many ids a question to Chroma may name. Where filters leave more, the nearest are asked for,
+# in steps of NEAREST.
+NAMED = 10_000
+NEAREST = (600, 3_000)
 
 
 async def nearest(
@@ -44,7 +45,7 @@ async def _nearest(
     if hits is not None:
         return hits
     found: list[Hit] = []
-    for number in _NEAREST:
+    for number in NEAREST:
         hits = await runtime.vectors.query(name, vector, limit=number)
         found = await _passing(runtime, name, hits, filters)
         if len(found) >= limit or len(hits) < number:
@@ -58,12 +59,12 @@ async def _of_those_that_pass(
     """None if these are very many, or some have no vector."""
     query = "some_chunks" if name is CollectionName.CHUNKS else "some_documents"
     async with runtime.database.session() as session:
-        if await session.expect("expected_chunks", **filters.for_sql()) > _NAMED:
+        if await session.expect("expected_chunks", **filters.for_sql()) > NAMED:
             return None
-        ids = await session.values(str, query, limit=_NAMED + 1, **filters.for_sql())
+        ids = await session.values(str, query, limit=NAMED + 1, **filters.for_sql())
     if len(ids) <= runtime.vectors.comparable:
         return (await runtime.vectors.compare(name, vector, ids))[:limit]
-    if len(ids) <= _NAMED:
+    if len(ids) <= NAMED:
         return await runtime.vectors.among(name, vector, ids, limit=limit)
     return None
 

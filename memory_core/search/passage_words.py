@@ -7,11 +7,11 @@ from memory_core.kernel.database import Session
 from memory_core.search.passage_filters import Filters
 from memory_core.search.query_text import Asked
 
-# So many of the newest matches are ranked: all that have a rare word, some that have a common one.
+# How many of the newest matches are ranked: all that have a rare word, some that have a common one.
 _RANKED_MATCHES = 600
-# One hit in so many is found by its title: documents say more than what they are called.
+# One hit in four is found by its title: documents say more than what they are called.
 _OF_TITLES = 4
-# And so many of the newest chunks are looked at for what a query only excludes.
+# How many of the newest chunks are looked at for a query that only excludes.
 _LOOKED_AT = 3_000
 
 

@@ -38,9 +38,9 @@ _DEPTH_FACTOR = 4
 _MIN_DEPTH = 40
 # And where too few of these are left.
 _MORE_HITS = 600
-# So many more than are wanted are read at first.
+# How many more than are wanted are read at first.
 _SPARE = 10
-# Memories are looked through for so many of the words at most.
+# How many of its words memories are looked through for, at most.
 _MEMORY_WORDS = 32
 # More words than any query has.
 _ANY_NUMBER = 1_000_000
@@ -94,7 +94,7 @@ async def _by_ranks(search: "_Search", query: str, limit: int) -> list[Passage]:
         # excludes.
         passages, _ = await search.best(limit, max(depth, _MORE_HITS))
     if not passages and asked.to_the_letter and not asked.excludes:
-        # Few quote exactly, and nobody is helped by nothing: then it is taken for a sentence.
+        # Few people quote exactly, and an empty answer helps no one: it is taken for a sentence.
         loose = replace(search, asked=await _understand(runtime, query, 1, literally=False))
         passages, _ = await loose.best(limit, depth)
     return passages

@@ -13,12 +13,11 @@ from typing import Any
 from memory_core.kernel.database import Session
 from memory_core.search.word_statistics import WordCount
 
-# Two of so many words will do; of longer queries, of the rarest.
+# Any two words of a query will do. Of a longer query, any two of its rarest.
 _MOST_WORDS = 8
-# Whatever has some of the words is looked at: about so much at most. Two words are always looked
-# for.
+# How many texts that have some of the words are looked at, about. Two words are always looked for.
 _MOST_LOOKED_AT = 150_000
-# What has more of the words comes first: of so many words, the rarest.
+# A text that has more of the rarest words comes first; this many words are compared.
 _RANKED_WORDS = 16
 
 _QUOTED = re.compile(r'"[^"]*\w[^"]*"')

@@ -255,7 +255,7 @@ WITH newest AS (
 ;
 
 -- name: ranked_of_last
--- The same among the last so many alone: should there be fewer matches than was thought, going
+-- The same among the newest events alone: should there be fewer matches than estimated, going
 -- back to the first event would take seconds.
 WITH newest AS (
     SELECT s.event_id

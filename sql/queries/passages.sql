@@ -48,7 +48,7 @@ ORDER BY (SELECT sum(1 + 0.1 / n)
 LIMIT %(limit)s;
 
 -- name: newest_chunks_without
--- The newest chunks that match what only excludes, among the last so many.
+-- The newest chunks that match a query which only excludes, among the last few thousand.
 SELECT c.chunk_id
 FROM (
     SELECT s.artifact_uid, s.revision_id, s.chunk_index, s.time FROM visible_chunk s

@@ -73,8 +73,8 @@ async def test_what_the_filters_leave_is_compared_however_much_is_nearer(
     garden: Garden, tools: ToolClient, monkeypatch: pytest.MonkeyPatch, filters: Json
 ) -> None:
     """Chroma is not asked to filter: it would look at every entry."""
-    monkeypatch.setattr(event_meaning, "_DENSE_HITS", 5)
-    monkeypatch.setattr(event_meaning, "_MORE_HITS", 5)
+    monkeypatch.setattr(event_meaning, "DENSE_HITS", 5)
+    monkeypatch.setattr(event_meaning, "MORE_HITS", 5)
     wheres = watched_filters(monkeypatch)
     planted = await garden.document(COMPLAINT, source_id="one")
     nearer = [Event(f"{MEANING.capitalize()} {number}.", time="2026-02-01") for number in range(12)]
@@ -91,8 +91,8 @@ async def test_what_the_filters_leave_is_compared_however_much_is_nearer(
 async def test_of_many_that_the_filters_leave_the_nearest_are_looked_for(
     garden: Garden, tools: ToolClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("memory_core.index.store._COMPARED", 3)
-    monkeypatch.setattr(event_meaning, "_DENSE_HITS", 5)
+    monkeypatch.setattr("memory_core.index.store.COMPARED", 3)
+    monkeypatch.setattr(event_meaning, "DENSE_HITS", 5)
     wheres = watched_filters(monkeypatch)
     near = [Event(f"{MEANING.capitalize()} {n}.", category="Feedback") for n in range(4)]
     nearer = [Event(f"{MEANING.capitalize()}.", category="Change") for _ in range(8)]
@@ -111,8 +111,8 @@ async def test_what_some_thousands_leave_is_named(
     garden: Garden, tools: ToolClient, monkeypatch: pytest.MonkeyPatch, filters: Json
 ) -> None:
     """Too many to be compared one by one, and others are nearer than any that is looked at."""
-    monkeypatch.setattr("memory_core.index.store._COMPARED", 3)
-    for name in ("_DENSE_HITS", "_MORE_HITS", "_MOST_HITS"):
+    monkeypatch.setattr("memory_core.index.store.COMPARED", 3)
+    for name in ("DENSE_HITS", "MORE_HITS", "MOST_HITS"):
         monkeypatch.setattr(event_meaning, name, 5)
     far = [
         Event(f"Customers complained about invoice {n}.", "Feedback", "2026-01-05")
@@ -145,8 +145,8 @@ async def test_superseded_events_do_not_stand_before_what_is_meant(
     garden: Garden, tools: ToolClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """There are more nearer ones than Chroma is asked for at first."""
-    monkeypatch.setattr(event_meaning, "_DENSE_HITS", 5)
-    monkeypatch.setattr(event_meaning, "_MORE_HITS", 5)
+    monkeypatch.setattr(event_meaning, "DENSE_HITS", 5)
+    monkeypatch.setattr(event_meaning, "MORE_HITS", 5)
     planted = await garden.document(COMPLAINT, source_id="one")
     nearer = [Event(f"{MEANING.capitalize()} {number}.") for number in range(12)]
     await garden.document(*nearer, source_id="two")
@@ -162,8 +162,8 @@ async def test_superseded_events_do_not_stand_before_what_is_meant(
 async def test_vectors_follow_when_an_old_revision_comes_back(
     garden: Garden, tools: ToolClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(event_meaning, "_DENSE_HITS", 5)
-    monkeypatch.setattr(event_meaning, "_MORE_HITS", 5)
+    monkeypatch.setattr(event_meaning, "DENSE_HITS", 5)
+    monkeypatch.setattr(event_meaning, "MORE_HITS", 5)
     planted = await garden.document(COMPLAINT, source_id="one")
     await garden.document(LUNCH, source_id="one")
     nearer = [Event(f"{MEANING.capitalize()} {number}.") for number in range(12)]

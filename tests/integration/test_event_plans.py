@@ -199,7 +199,7 @@ async def test_the_newest_of_a_very_common_word(
     million: Runtime, looking: psycopg.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As if it had millions of matches: back in time until there are enough."""
-    monkeypatch.setattr(event_matching, "_FEW_MATCHES", 100)
+    monkeypatch.setattr(event_matching, "FEW_MATCHES", 100)
 
     total, explained = await explain_search(million, looking, word(0))
 
@@ -214,8 +214,8 @@ async def test_words_that_never_stand_together(
     million: Runtime, looking: psycopg.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Many are expected and none is there: the way back in time has an end."""
-    monkeypatch.setattr(event_matching, "_FEW_MATCHES", 100)
-    monkeypatch.setattr(event_matching, "_LOOKED_BACK", 500)
+    monkeypatch.setattr(event_matching, "FEW_MATCHES", 100)
+    monkeypatch.setattr(event_matching, "LOOKED_BACK", 500)
     query = f"{word(0)} -{word(0)}"
 
     total, explained = await explain_search(million, looking, query)
@@ -412,7 +412,7 @@ async def test_text(
     assert explained.rows("chunk_entry", "count_words_of_chunks") <= 1_000 * len(query.split())
     for name in ("some_chunks", "some_documents"):
         assert explained.rows("chunk_entry", name) <= SIZE.revisions
-        assert explained.rows("artifact_revision", name) <= passage_meaning._NAMED + 1
+        assert explained.rows("artifact_revision", name) <= passage_meaning.NAMED + 1
 
 
 # --- listing ---------------------------------------------------------------------------------

@@ -316,7 +316,7 @@ async def test_pages_are_disjoint_and_together_everything(
 ) -> None:
     """Also past the matches that are ranked: those follow in the order of time."""
     monkeypatch.setattr(event_matching, "RANKED_MATCHES", 8)
-    monkeypatch.setattr(event_meaning, "_DENSE_HITS", 5)
+    monkeypatch.setattr(event_meaning, "DENSE_HITS", 5)
     events = [
         Event(
             f"Launch step {number} was taken{', which is risky' if number % 7 == 0 else ''}.",
@@ -347,8 +347,8 @@ async def test_pages_by_time_have_matches_by_meaning_between_those_by_words(
     garden: Garden, tools: ToolClient, monkeypatch: pytest.MonkeyPatch, size: int
 ) -> None:
     """Five by their words; all others count as near."""
-    monkeypatch.setattr(event_meaning, "_NEAR", 2.0)
-    monkeypatch.setattr(event_meaning, "_FARTHEST", 2.0)
+    monkeypatch.setattr(event_meaning, "NEAR", 2.0)
+    monkeypatch.setattr(event_meaning, "FARTHEST", 2.0)
     events = [
         Event(
             f"Step {number} was taken{', which is risky' if number % 4 == 0 else ''}.",
@@ -378,7 +378,7 @@ async def test_a_page_beyond_the_end_is_empty_and_knows_the_total(
 async def test_many_matches_and_few_are_ranked_alike(
     garden: Garden, tools: ToolClient, monkeypatch: pytest.MonkeyPatch, few: int
 ) -> None:
-    monkeypatch.setattr(event_matching, "_FEW_MATCHES", few)
+    monkeypatch.setattr(event_matching, "FEW_MATCHES", few)
     await garden.document(
         Event("The beta was moved.", time="2026-01-03"),
         Event("The beta launch was moved to May.", time="2026-01-01"),
@@ -398,7 +398,7 @@ async def test_a_rare_word_leads_to_an_event_of_any_age(
     """As if there were more matches than can be looked at: the newest are not enough."""
     monkeypatch.setattr(event_matching, "LOOKED_AT", 2)
     monkeypatch.setattr(event_matching, "RANKED_MATCHES", 2)
-    monkeypatch.setattr(event_matching, "_RARE", 1)
+    monkeypatch.setattr(event_matching, "RARE", 1)
     newer = [Event(f"The launch was moved, time {n}.", time="2026-01-03") for n in range(9)]
     for number, event in enumerate(newer):
         await garden.document(event, source_id=f"newer-{number}")

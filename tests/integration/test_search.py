@@ -391,8 +391,8 @@ async def test_filters_leave_what_is_meant_however_much_is_nearer(
     long: bool,
 ) -> None:
     monkeypatch.setattr(VectorStore, "comparable", compared)
-    monkeypatch.setattr(passage_meaning, "_NAMED", named)
-    monkeypatch.setattr(passage_meaning, "_NEAREST", nearest)
+    monkeypatch.setattr(passage_meaning, "NAMED", named)
+    monkeypatch.setattr(passage_meaning, "NEAREST", nearest)
     wanted = "Customers complained about the invoice. " * (300 if long else 1)
     for number in range(12):
         await note(tools, f"Client billing complaint {number}.", source_id=f"nearer {number}")

@@ -54,7 +54,7 @@ _VAGUE = re.compile(
 # Happened before the day of the text, on an unknown day.
 _LONG_AGO = re.compile(
     r"\b(?:last (?:week|month|year|quarter|time|night)|ago|earlier|previously|originally|formerly|"
-    r"initially|historically|used to|in the past|back (?:in|then)|once|since|had been|"
+    r"initially|historically|used to|in the past|back (?:in|then)|once|since|already|had been|"
     r"the other day|a while back|recently|over the (?:last|past))\b",
     re.IGNORECASE,
 )

@@ -9,6 +9,7 @@ import psycopg
 import pytest
 
 from memory_core.index.writing import settle_now
+from memory_core.kernel import migrations, queries
 from memory_core.kernel.database import Session
 from memory_core.kernel.orchestrator import NoOrchestrator
 from memory_core.runtime import Runtime
@@ -270,3 +271,23 @@ async def test_the_command_shows_and_deletes(tools: ToolClient, command: Command
     assert done["deleted"] == [uid]
     assert "No document has expired." in await asyncio.to_thread(command, "retention", "run")
     assert not await exists(tools, uid)
+
+
+def test_what_stays_for_ever_is_not_looked_at(own_database: str) -> None:
+    migrations.apply(own_database)
+    with psycopg.connect(own_database, autocommit=True) as connection:
+        connection.execute("SET session_replication_role = replica")
+        connection.execute(
+            "INSERT INTO artifact_revision (artifact_uid, revision_id, artifact_id, artifact_type,"
+            " source_system, source_id, content_hash, token_count, is_chunked, chunk_count,"
+            " retention_policy) SELECT 'uid_' || n, 'rev', 'art', 'note', 'notes', '', '', 1,"
+            " false, 0, CASE WHEN n % 500 = 0 THEN '1y' ELSE 'forever' END"
+            " FROM generate_series(1, 20000) AS n"
+        )
+        connection.execute("VACUUM ANALYZE artifact_revision")
+        asked = {"now": END, "after": "", "uid": None, "limit": 50}
+        plan = connection.execute(
+            b"EXPLAIN " + queries.get("retention_candidates"), asked
+        ).fetchall()
+
+    assert "idx_artifact_revision_retention" in str(plan)

@@ -17,7 +17,7 @@ MOST_WORDS = 16
 # _COMMON are followed: to the chunks in which they are strong, and to those that have all of them.
 _FOLLOWED = 8_000
 _COMMON = 8
-_FOLLOWED_STRONG = 16_000
+_FOLLOWED_STRONG = 15_900
 _FOLLOWED_EVERY = 5_000
 _FOLLOWED_TO_THE_LETTER = 6_000
 # How many chunks are scored: more where many common words leave it open which are the best.

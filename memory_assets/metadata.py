@@ -153,7 +153,9 @@ def _preview(extraction: Extraction) -> str:
         narrative, quote = event.narrative, event.evidence[0].quote
         # Where the event is told in the document's own words, once is enough.
         shown = "" if quote in narrative else f"“{_cell(quote)}”"
-        lines.append(f"| {event.category.value} | {_cell(narrative)} | {shown} |")
+        # "by Friday" alone does not say which day was understood.
+        due = f", due {event.due.time.date().isoformat()}" if event.due else ""
+        lines.append(f"| {event.category.value}{due} | {_cell(narrative)} | {shown} |")
     more = len(extraction.events) - _PREVIEW_ROWS
     return "\n".join(lines) + (f"\n\n… and {more} more." if more > 0 else "")
 

@@ -34,7 +34,8 @@ model only says which of the plausible duplicates belong together.""",
 Events and evidence in Postgres, replaced in one transaction that also marks the job DONE. Every
 quote equals the text at its offsets; the database refuses anything else.""",
     EVENT_INDEX: """\
-The narratives in the Chroma collection `events`, for search by meaning, in step with Postgres.""",
+The narratives in the events collection of their tenant in Chroma, for search by meaning, in step
+with Postgres.""",
 }
 _KINDS = {
     CHUNK_TEXT: {"postgres", "python"},

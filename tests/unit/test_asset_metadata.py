@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 from uuid import uuid4
 
@@ -14,6 +15,7 @@ from memory_core.extraction.model import (
     CanonicalEvent,
     Category,
     ChunkEvent,
+    Due,
     Evidence,
     Rejected,
     Subject,
@@ -221,6 +223,19 @@ def test_stored_events_are_shown_in_a_preview_with_quotes_that_say_more() -> Non
         "| Execution | One. |  |",
         "| Decision | They go with it. | “We take it.” |",
     ]
+
+
+def test_the_preview_says_when_a_promise_is_due() -> None:
+    promise = replace(
+        _event("Ann will write by Friday.", Category.COMMITMENT),
+        due=Due(datetime(2026, 11, 20, tzinfo=UTC)),
+    )
+
+    preview = shown(STORED_EVENTS, extraction(events=[promise]))["preview"]
+
+    assert (
+        preview.splitlines()[-1] == "| Commitment, due 2026-11-20 | Ann will write by Friday. |  |"
+    )
 
 
 def test_a_long_event_is_cut_in_the_preview() -> None:

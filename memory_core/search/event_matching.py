@@ -206,18 +206,19 @@ class _Search:
     async def best(self, session: Session, likely: int) -> dict[str, float]:
         """The most promising of as many matches as Postgres expects."""
         found: dict[str, float] = {}
-        for narrower in self._narrower():
+        for narrower, looked_at in self._narrower():
             parameters = self.narrowed_to(f"({self._asked.words}) & ({narrower})")
             expected = await session.expect("expected_matches", **parameters)
-            found |= await self._newest(session, parameters, expected, LOOKED_AT)
+            found |= await self._newest(session, parameters, expected, looked_at)
             if len(found) >= _ENOUGH:
                 break
         if len(found) < _ENOUGH:
             found |= await self._newest(session, self.parameters(), likely, RANKED_MATCHES)
         return found
 
-    def _narrower(self) -> list[str]:
-        """What the most promising of very many matches have."""
+    def _narrower(self) -> list[tuple[str, int]]:
+        """What the most promising of very many matches have, and how many of those are looked at:
+        what has all of the words promises the same."""
         if self._asked.to_the_letter or len(self._lexemes) < 2:
             return []
         rare, followed = [], 0.0
@@ -227,7 +228,8 @@ class _Search:
                 break
             rare.append(quoted(lexeme))
         every = " & ".join(map(quoted, self._lexemes[:_RAREST]))
-        return [" | ".join(rare), every] if rare else [every]
+        with_all = [(every, RANKED_MATCHES)]
+        return [(" | ".join(rare), LOOKED_AT), *with_all] if rare else with_all
 
     async def _newest(
         self, session: Session, parameters: Parameters, likely: int, looked_at: int

@@ -35,7 +35,7 @@ class EvidenceOut(BaseModel):
 
 class DueOut(BaseModel):
     time: datetime
-    quote: str | None = Field(description="Words that state it; null: unproved reading.")
+    quote: str | None = Field(description="Null: unproved.")
     start_char: int | None
     end_char: int | None
 

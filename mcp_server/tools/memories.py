@@ -83,9 +83,9 @@ async def memory_search(
     min_confidence: Annotated[float, Field(ge=0, le=1)] = 0.0,
     type: MemoryType | None = None,
 ) -> MemoriesFound:
-    """Find stored memories by words and meaning, best first. Use it before answering what
-    depends on what the user told earlier. For documents use hybrid_search. Example:
-    memory_search(query="which language does she prefer?")
+    """Find memories by words and meaning, best first. Use it before answering what the user may
+    have told earlier. For documents use hybrid_search. Example:
+    memory_search(query="her preferred language")
     """
     await runtime.open()
     found = await memories.search(

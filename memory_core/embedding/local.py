@@ -91,12 +91,14 @@ class LocalEmbedder:
     def _loaded(self) -> Any:
         with self._loading:
             if self._model is None:
-                root = logging.getLogger()
-                handlers, level = list(root.handlers), root.level
-                import wordllama
-
-                # Importing it configures the root logger; that is ours to do.
-                root.handlers[:], root.level = handlers, level
+                # Importing it configures the root logger, unless that has a handler. Taking it back
+                # afterwards would be too late: other threads log meanwhile.
+                taken = logging.NullHandler()
+                logging.getLogger().addHandler(taken)
+                try:
+                    import wordllama
+                finally:
+                    logging.getLogger().removeHandler(taken)
                 self._model = wordllama.WordLlama.load(
                     cache_dir=Path(wordllama.__file__).parent,
                     dim=_DIMENSION,

@@ -53,7 +53,9 @@ def run(*, as_json: bool) -> None:
 async def _read(memory: Memory) -> Content:
     progress = await read_progress(memory.runtime)
     async with memory.runtime.database.session() as session:
-        events = await session.value(int, "count_events", **EventFilters().for_sql(None))
+        events = await session.value(
+            int, "count_events", **await EventFilters().for_sql(session, None)
+        )
         jobs = await count_by_status(session)
         version = await session.value(str, "server_version")
     return Content(progress, events, jobs, version)

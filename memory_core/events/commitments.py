@@ -18,7 +18,7 @@ from memory_core.events.reading import evidence_of
 from memory_core.kernel.database import Session
 from memory_core.runtime import Runtime
 from memory_core.search.event import Evidence
-from memory_core.search.event_filters import actor_facets
+from memory_core.search.event_filters import actor_facets, audience_facets
 from memory_core.search.names import Person, resolve_name
 
 Status = Literal["open", "done", "overdue"]
@@ -81,6 +81,7 @@ async def list_commitments(
             PromiseId,
             "list_promises",
             actor_facets=actor_facets(keys),
+            audience_facets=await audience_facets(session),
             due_from=due_from,
             due_to=due_to,
             status=status,

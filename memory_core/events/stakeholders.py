@@ -75,9 +75,10 @@ async def stakeholders(
         if not ids:
             return StakeholderPage([])
     async with runtime.database.session() as session:
-        parameters = {**filters.for_sql(None), "ids": ids, "considered": considered}
+        matching = await filters.for_sql(session, None)
+        parameters = {**matching, "ids": ids, "considered": considered}
         if ids is None:
-            total = await session.value(int, "count_events", **filters.for_sql(None))
+            total = await session.value(int, "count_events", **matching)
         rows = await session.rows(
             StakeholderRow,
             "stakeholders",

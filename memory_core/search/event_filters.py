@@ -4,6 +4,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from memory_core.kernel.database import Session
+
 
 @dataclass(frozen=True, slots=True)
 class EventFilters:
@@ -20,12 +22,13 @@ class EventFilters:
     # Of the revisions that were the latest at that moment.
     as_of: datetime | None = None
 
-    def for_sql(self, actor_keys: list[str] | None) -> dict[str, Any]:
+    async def for_sql(self, session: Session, actor_keys: list[str] | None) -> dict[str, Any]:
         return {
             "words": None,
             "letters": None,
             "facets": self._facets() or None,
             "actor_facets": actor_facets(actor_keys),
+            "audience_facets": await audience_facets(session),
             "time_from": self.time_from,
             "time_to": self.time_to,
             "subject": self.subject,
@@ -43,6 +46,17 @@ class EventFilters:
             "source": self.source_system,
         }
         return [f"{name}:{value}" for name, value in wanted.items() if value is not None]
+
+
+@dataclass(frozen=True, slots=True)
+class AudienceMarks:
+    facets: list[str] | None
+
+
+async def audience_facets(session: Session) -> list[str] | None:
+    """The marks of the audiences that the principal sees, where these are few among many: then the
+    index leads to them alone. Who may see an event is not decided by them."""
+    return (await session.only(AudienceMarks, "audience_facets")).facets
 
 
 def actor_facets(keys: list[str] | None) -> list[str] | None:

@@ -267,12 +267,14 @@ def by_index(words: str) -> tuple[str | None, str | None]:
 
 
 def _without_index(parameters: Parameters) -> Parameters:
-    """For going back in time: the words are looked at in each event that is passed."""
+    """For going back in time: the words are looked at in each event that is passed, and its
+    audience is in its row."""
     letters = parameters["letters"] or parameters["words"]
-    return {**parameters, "words": None, "letters": letters}
+    return {**parameters, "words": None, "letters": letters, "audience_facets": None}
 
 
 async def _looked_back(session: Session, parameters: Parameters, likely: int) -> int:
-    passed = dict.fromkeys(("words", "letters", "facets", "actor_facets", "subject"))
+    names = ("words", "letters", "facets", "actor_facets", "audience_facets", "subject")
+    passed = dict.fromkeys(names)
     events = await session.expect("expected_matches", **{**parameters, **passed})
     return min(LOOKED_BACK, _PATIENCE * RANKED_MATCHES * max(events // max(likely, 1), 1))

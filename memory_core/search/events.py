@@ -21,7 +21,7 @@ from memory_core.search import event_matching
 from memory_core.search.bm25 import Statistics
 from memory_core.search.event import Event, EventWithEvidence, Evidence
 from memory_core.search.event_filters import EventFilters
-from memory_core.search.event_matching import Dated, Matches
+from memory_core.search.event_matching import Dated, Matches, Parameters
 from memory_core.search.event_meaning import Meaning, Meant
 from memory_core.search.fusion import ranking
 from memory_core.search.lexemes import lexemes_of, quoted
@@ -70,7 +70,7 @@ async def search_events(
             resolution = await _actor(session, filters)
             if _is_unclear(filters, resolution):
                 return EventPage([], 0, 0, candidates=resolution.candidates)
-            parameters = filters.for_sql(_keys(filters, resolution))
+            parameters = await filters.for_sql(session, _keys(filters, resolution))
             total = await event_matching.count(session, parameters)
             newest = await event_matching.newest(session, parameters, total, limit, offset)
             ids = [event.event_id for event in newest]
@@ -96,6 +96,7 @@ class _Question:
     asked: Asked
     actor: Resolution
     statistics: Statistics  # of the words that are looked for
+    parameters: Parameters  # the filters
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +126,8 @@ async def _understand(session: Session, query: str, filters: EventFilters) -> _Q
     looked_for = frozenset(lexemes_of(asked.each_word))
     in_order = [lexeme for lexeme in lexemes_of(asked.every_word) if lexeme in looked_for]
     statistics = await _statistics(session, in_order, superseded)
-    return _Question(query, asked, actor, statistics)
+    parameters = await filters.for_sql(session, _keys(filters, actor))
+    return _Question(query, asked, actor, statistics, parameters)
 
 
 async def _statistics(session: Session, lexemes: list[str], superseded: bool) -> Statistics:
@@ -153,8 +155,7 @@ async def _found(
     *,
     rank: bool,
 ) -> _Found:
-    parameters = filters.for_sql(_keys(filters, question.actor))
-    asked, statistics = question.asked, question.statistics
+    asked, statistics, parameters = question.asked, question.statistics, question.parameters
     if filters.as_of is not None:
         # Superseded revisions are found by their words alone: only latest ones are indexed.
         matches = await event_matching.match(runtime, asked, parameters, statistics, rank=rank)

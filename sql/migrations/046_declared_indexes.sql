@@ -1,3 +1,34 @@
+-- Every event has the mark of its audience, those of the first one too: a tenant among many is searched
+-- through its own part of the index, whichever tenant it is. The indexes are built again below.
+CREATE OR REPLACE FUNCTION facets_of_event(id UUID) RETURNS TEXT[]
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE COST 1000
+    RETURN (
+        SELECT ARRAY['category:' || e.category, 'artifact:' || e.artifact_uid,
+                     'subject:' || coalesce(name_key(e.subject_json ->> 'ref'), ''),
+                     'type:' || coalesce(r.artifact_type, ''),
+                     'source:' || coalesce(r.source_system, ''), 'audience:' || e.audience_id]
+               || CASE WHEN e.actors_json = '[]' THEN ARRAY['no actor']
+                  ELSE ARRAY(SELECT DISTINCT 'actor:' || name_key(actor ->> 'ref')
+                             FROM jsonb_path_query(e.actors_json, '$[*]') AS actor
+                             WHERE actor ->> 'ref' IS NOT NULL) END
+        FROM semantic_event e
+        LEFT JOIN artifact_revision r USING (artifact_uid, revision_id)
+        WHERE e.event_id = id);
+
+-- The marks of which an event must have one: those of the audiences that the principal sees. NULL for
+-- the system, and where there is one tenant: nearly all events would have such a mark.
+CREATE FUNCTION has_other_tenants() RETURNS BOOLEAN
+    LANGUAGE sql STABLE SECURITY DEFINER SET search_path = public, pg_temp AS $$
+    SELECT EXISTS (SELECT 1 FROM tenant WHERE tenant_id <> principal_tenant())
+$$;
+CREATE FUNCTION audience_facets() RETURNS TEXT[] LANGUAGE plpgsql VOLATILE AS $$
+BEGIN
+    IF current_user = 'memory_app' AND has_other_tenants() THEN
+        RETURN ARRAY(SELECT 'audience:' || a FROM unnest(audiences_of_principal() || 0) AS a);
+    END IF;
+    RETURN NULL;
+END $$;
+
 -- The indexes below hold words that stand in other tables: measured over 200,000 chunks, a column of
 -- words in the entries made them five times as large and searches by common words four times as slow.
 -- Postgres is told which tables each one reads: a table named in the condition of an index is a

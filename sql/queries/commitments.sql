@@ -15,6 +15,8 @@ FROM (
               ELSE true END
       AND (%(actor_facets)s::text[] IS NULL
            OR facets_of_event(s.event_id) && %(actor_facets)s::text[])
+      AND (%(audience_facets)s::text[] IS NULL
+           OR facets_of_event(s.event_id) && %(audience_facets)s::text[])
     OFFSET 0
 ) m
 WHERE %(actor_facets)s::text[] IS NULL

@@ -136,6 +136,10 @@ SELECT set_config('TimeZone', 'UTC', false),
 SELECT set_config('role', %(role)s, false), set_config('memory.tenant', %(tenant)s, false),
        set_config('memory.user', %(user)s, false), set_config('memory.marks', %(marks)s, false);
 
+-- name: audience_facets
+-- The marks of which an event must have one, for searches that an index leads.
+SELECT audience_facets() AS facets;
+
 -- fragment: entry_filters
 -- Of entries (alias s): what their rows know, then what only their indexes do.
       (s.is_latest OR (NOT s.is_latest AND %(include_superseded)s))
@@ -153,6 +157,8 @@ SELECT set_config('role', %(role)s, false), set_config('memory.tenant', %(tenant
   AND (%(facets)s::text[] IS NULL OR facets_of_event(s.event_id) @> %(facets)s::text[])
   AND (%(actor_facets)s::text[] IS NULL
        OR facets_of_event(s.event_id) && %(actor_facets)s::text[])
+  AND (%(audience_facets)s::text[] IS NULL
+       OR facets_of_event(s.event_id) && %(audience_facets)s::text[])
   AND (%(subject)s::text IS NULL
        OR facets_of_event(s.event_id) @> ARRAY['subject:' || name_key(%(subject)s)]
        OR words_of_event(s.event_id) @@ plainto_tsquery('english', %(subject)s))

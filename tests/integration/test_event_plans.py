@@ -5,8 +5,7 @@ parameters, is recorded and explained afterwards.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Iterator
 from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
@@ -15,7 +14,6 @@ import psycopg
 import pytest
 from pydantic import SecretStr
 
-from benchmarks.bench_events import recorded
 from benchmarks.event_data import Size, fill, person, word
 from memory_core.events import commitments
 from memory_core.events.commitments import list_commitments
@@ -24,7 +22,7 @@ from memory_core.events.reading import get_event, list_for_revision
 from memory_core.events.reextraction import job_status
 from memory_core.events.stakeholders import stakeholders
 from memory_core.events.timeline import timeline
-from memory_core.kernel import migrations, queries
+from memory_core.kernel import migrations
 from memory_core.kernel.settings import Settings
 from memory_core.queue.listing import RecentJob
 from memory_core.runtime import Runtime
@@ -35,41 +33,13 @@ from memory_core.search.passage_filters import Filters
 from memory_core.search.passages import hybrid_search
 from memory_core.search.query_text import understand
 from stack.connection import joined_runtime
+from tests.integration.explained_plans import Explained, explain
 
 SIZE = Size(events=200_000, revisions=40_000, quotes=1)
-BIG = {
-    *("semantic_event", "event_entry", "event_evidence", "event_actor", "actor_name"),
-    *("artifact_revision", "revision_entity", "event_jobs", "revision_chunk", "revision_text"),
-}
 MATCHES = "idx_event_entry_latest"
 BY_TIME = "idx_event_entry_time"
 LATEST = "idx_event_entry_is_latest"
 PAGE = 20
-
-
-@dataclass(frozen=True, slots=True)
-class Scan:
-    query: str
-    table: str
-    node: str
-    indexes: frozenset[str]
-    rows: int  # read, whether they then passed a filter or not
-
-
-class Explained(list[Scan]):
-    def indexes(self, table: str, query: str | None = None) -> set[str]:
-        scans = [s for s in self if s.table == table and query in (None, s.query)]
-        return {index for scan in scans for index in scan.indexes}
-
-    def rows(self, table: str, query: str | None = None) -> int:
-        return sum(s.rows for s in self if s.table == table and query in (None, s.query))
-
-    @property
-    def counting(self) -> str:
-        """The statement that counted: few matches are counted as they are read."""
-        asked = {scan.query for scan in self}
-        [name] = asked & {"count_events", "ranked_with_total"}
-        return name
 
 
 @pytest.fixture(scope="module")
@@ -103,46 +73,6 @@ async def million(services: Settings, plans_dsn: str) -> AsyncIterator[Runtime]:
 def looking(plans_dsn: str) -> Iterator[psycopg.Connection]:
     with psycopg.connect(plans_dsn, autocommit=True) as connection:
         yield connection
-
-
-async def explain(looking: psycopg.Connection, work: Callable[[], Awaitable[Any]]) -> Explained:
-    """Do it, then explain each statement it took. A seq scan on a big table is never right."""
-    with recorded() as statements:
-        await work()
-    names = {queries.get(name): name for name in queries._all()}
-    explained = Explained()
-    with looking.transaction():
-        looking.execute(queries.get("tune_connection"))
-        for statement, parameters in statements:
-            if names[statement].startswith("expected_"):
-                continue
-            prefix = b"EXPLAIN (ANALYZE, TIMING OFF, FORMAT JSON) "
-            [(plan,)] = looking.execute(prefix + statement, parameters).fetchall()
-            explained += _scans(names[statement], plan[0]["Plan"])
-    for scan in explained:
-        assert scan.node != "Seq Scan" or scan.table not in BIG, scan
-    return explained
-
-
-def _scans(query: str, node: dict[str, Any]) -> Iterator[Scan]:
-    inner = node.get("Plans", [])
-    if "Relation Name" in node:
-        removed = node.get("Rows Removed by Filter", 0) + node.get(
-            "Rows Removed by Index Recheck", 0
-        )
-        rows = (node["Actual Rows"] + removed) * node["Actual Loops"]
-        indexes = {node["Index Name"]} if "Index Name" in node else set()
-        indexes |= {name for child in inner for name in _bitmap_indexes(child)}
-        yield Scan(query, node["Relation Name"], node["Node Type"], frozenset(indexes), rows)
-    for child in inner:
-        yield from _scans(query, child)
-
-
-def _bitmap_indexes(node: dict[str, Any]) -> Iterator[str]:
-    if node["Node Type"] == "Bitmap Index Scan":
-        yield node["Index Name"]
-    for child in node.get("Plans", []):
-        yield from _bitmap_indexes(child)
 
 
 async def explain_search(
@@ -233,7 +163,7 @@ async def test_a_phrase_of_common_words(million: Runtime, looking: psycopg.Conne
     both = " ".join(word(rank) for rank in range(2))
 
     async with million.database.session() as session:
-        parameters = EventFilters().for_sql(None)
+        parameters = await EventFilters().for_sql(session, None)
         having = await event_matching.count(session, {**parameters, "words": "'price' & 'custom'"})
     total = 0
 

@@ -30,9 +30,9 @@ _TELLING = listed("""
     given handed identified indicated informed intends issue made meeting mentioned message met
     moved noted participant participants passage plan planned plans problem promised promises
     proposed received regarding removed replaced reported reports requested responsibility
-    responsible risk said says sent shared speaker stated states suggested takes task team text
-    that's thinks told took undertook update updated user users volunteered wants was were
-    writer wrote
+    responsible risk said says sent shared somebody someone speaker stated states suggested takes
+    task team text that's thinks told took undertook update updated user users volunteered wants
+    was were writer wrote
 """)
 # Of a word on one side that only the narrative has, and one on the other that the text has, the
 # narrative tells the opposite. By their beginnings.

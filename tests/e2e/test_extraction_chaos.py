@@ -270,7 +270,7 @@ def test_a_run_that_lost_its_lease_writes_nothing(pipeline: Pipeline, text: str)
     def say_it_anew(chunk: str, body: Body) -> Json:
         answer = extract_telling_sentences(chunk, body)
         for event in answer["events"]:
-            event["narrative"] = f"Anew: {event['narrative']}"
+            event["narrative"] = f"Reported: {event['narrative']}"
         return answer
 
     pipeline.provider.on_extract = say_it_anew
@@ -284,7 +284,7 @@ def test_a_run_that_lost_its_lease_writes_nothing(pipeline: Pipeline, text: str)
     pipeline.wait_finished(loser)
 
     assert pipeline.events(patient.ingested) == events
-    assert all(event["narrative"].startswith("Anew: ") for event in events)
+    assert all(event["narrative"].startswith("Reported: ") for event in events)
     assert pipeline.job(patient.ingested) == job
     extraction = pipeline.extraction(patient.ingested)
     assert (extraction["generation"], extraction["run_id"]) == (2, job["locked_by"])

@@ -9,6 +9,7 @@ import pytest
 from benchmarks.bench_queue import fill
 from memory_core.kernel import queries
 from memory_core.kernel.settings import Settings
+from memory_core.queue.answers import Answers
 from memory_core.queue.jobs import LEASE_SECONDS, reach
 
 JOBS = 20_000
@@ -107,4 +108,5 @@ def test_a_claim_reads_no_more_than_it_takes(long_queue: Settings) -> None:
     keys = [f"note {number}" for number in range(10, 10 * LIMIT + 10, 10)]
     with psycopg.connect(long_queue.dsn, autocommit=True) as connection:
         claim = {"keys": keys, "lease": LEASE_SECONDS, "run_id": "run-1", **reach(None)}
+        claim["answers"] = Answers.KNOWN.value
         assert_reads_few(plan_of(connection, "claim_jobs", **claim))

@@ -35,8 +35,8 @@ END $$;
 -- dependency of it, so that a parallel pg_restore fills those tables first. The condition is true
 -- and is folded away, so plans stay as they are. Every entry is made again when what it is indexed by
 -- changes, which keeps the functions as good as IMMUTABLE; the check words_lead_to_texts watches it.
-DROP INDEX idx_event_entry_latest, idx_event_entry_superseded, idx_chunk_entry_words,
-    idx_chunk_entry_title, idx_chunk_entry_strong_words;
+-- Those of the events are gone since 044.
+DROP INDEX idx_chunk_entry_words, idx_chunk_entry_title, idx_chunk_entry_strong_words;
 
 CREATE INDEX idx_event_entry_latest ON event_entry
     USING GIN (words_of_event(event_id), facets_of_event(event_id))

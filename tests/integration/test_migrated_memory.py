@@ -128,6 +128,8 @@ async def test_one_start_brings_everything_over_and_embeds_nothing_again(
         kept = "SELECT event_id, due_time FROM semantic_event WHERE due_time IS NOT NULL"
         assert asked(old.dsn, kept) == due
         assert asked(old.dsn, kept.replace("semantic_event", "event_entry")) == due
+        place = "SELECT event_id, event_time FROM event_entry WHERE due_time IS NOT NULL"
+        assert asked(old.dsn, place) == due
         assert not before & await collections(old), "texts are left in Chroma"
         await assert_exact(runtime)
         await assert_found(runtime)

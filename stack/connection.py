@@ -18,7 +18,7 @@ from pydantic import SecretStr
 
 from memory_core.kernel import file_locks as locks
 from memory_core.kernel.errors import StackFault
-from memory_core.kernel.file_locks import FileLock, holding
+from memory_core.kernel.file_locks import FileLock
 from memory_core.kernel.settings import Settings
 from memory_core.projections import make_host
 from memory_core.runtime import NamedServices, Runtime
@@ -27,9 +27,10 @@ from stack.child import SAFE_PATH, last_lines
 from stack.dagster_orchestrator import DagsterOrchestrator
 from stack.layout import Layout
 from stack.room import require_room
+from stack.start_deadline import StartDeadline
 from stack.state import StackState
 
-# More than the supervisor itself gives a child to get ready.
+# More than the supervisor itself gives a child to get ready. Migrations do not count.
 START_SECONDS = 120.0
 STOP_SECONDS = 40.0
 _POLL_SECONDS = 0.05
@@ -65,12 +66,15 @@ class Membership:
         if not needs_services(self._settings):
             return NamedServices(self._settings).join()
         self._layout.create()
-        with holding(self._layout.transition_lock, timeout=START_SECONDS) as mine:
-            if not mine:
-                raise StackFault(
-                    f"Another command has been starting the services of {self._layout.root} for "
-                    f"{START_SECONDS:.0f} s. See {self._layout.log_of(_SERVICES_LOG)}."
-                )
+        with FileLock(self._layout.transition_lock) as lock:
+            deadline = StartDeadline(self._layout, START_SECONDS)
+            while not lock.try_acquire():
+                if deadline.passed:
+                    raise StackFault(
+                        f"Another command has been starting the services of {self._layout.root} "
+                        f"for {START_SECONDS:.0f} s. See {self._layout.log_of(_SERVICES_LOG)}."
+                    )
+                time.sleep(_POLL_SECONDS)
             if not self._users.held:
                 self._users.acquire(shared=True, timeout=START_SECONDS)
             return resolved(self._settings, self._ready_stack())
@@ -110,9 +114,9 @@ class Membership:
 
     def _ready_stack(self) -> StackState:
         """Wait for the process that starts the stack; if there is none, or it failed, start it."""
-        deadline = time.monotonic() + START_SECONDS
+        deadline = StartDeadline(self._layout, START_SECONDS)
         process: subprocess.Popen[bytes] | None = None
-        while time.monotonic() < deadline:
+        while not deadline.passed:
             stack = state.running(self._layout)
             if stack is not None and stack.ready:
                 return stack

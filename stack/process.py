@@ -15,6 +15,7 @@ from memory_core.kernel.settings import variable_names
 from stack import state
 from stack.child import SAFE_PATH
 from stack.layout import Layout
+from stack.start_deadline import StartDeadline
 from stack.state import StackState
 
 # It gives up by itself, saying which part did not start; this is for one that hangs.
@@ -62,8 +63,8 @@ class StackProcess:
                 cwd=self.layout.root,
                 start_new_session=True,
             )
-        deadline = time.monotonic() + START_SECONDS
-        while time.monotonic() < deadline:
+        deadline = StartDeadline(self.layout, START_SECONDS)
+        while not deadline.passed:
             stack = state.running(self.layout)
             if stack is not None and stack.ready and stack.pid == self.pid:
                 return stack

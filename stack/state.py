@@ -22,6 +22,8 @@ class StackState:
     mode: Mode
     ready: bool = False
     stopping: bool = False
+    # The migration that a start is at, when it takes longer than a moment.
+    migrating: str | None = None
     postgres_dsn: str | None = None
     chroma_port: int | None = None
     chroma_socket: str | None = None

@@ -13,6 +13,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Protocol
 
 from memory_core.kernel import migrations
@@ -37,6 +38,9 @@ DEATHS_WINDOW_SECONDS = 60.0
 TAKEOVER_SECONDS = 40.0
 TAKEOVER_POLL_SECONDS = 0.05
 IDLE_POLL_SECONDS = 0.3
+# Migrations that take longer than this are told of.
+MIGRATION_NOTICE_SECONDS = 2.0
+WAITING_FOR_ANOTHER = "another process is at it"  # or Postgres takes a moment to answer
 ROTATION_SECONDS = 5.0
 CANCEL_AGAIN_SECONDS = 0.2
 
@@ -165,8 +169,24 @@ class Supervisor:
             await asyncio.sleep(pause)
 
     async def _migrate(self, plan: Plan) -> None:
+        """However long it takes: those who wait for the stack read in its state that it goes on."""
         begun = time.monotonic()
-        applied = await asyncio.to_thread(migrations.apply, plan.settings.dsn)
+        names: list[str] = []
+        apply = partial(migrations.apply, plan.settings.dsn, begins=names.append)
+        work = asyncio.create_task(asyncio.to_thread(apply))
+        told: str | None = None
+        try:
+            while not (await asyncio.wait({work}, timeout=MIGRATION_NOTICE_SECONDS))[0]:
+                name = names[-1] if names else WAITING_FOR_ANOTHER
+                if name != told:
+                    told = name
+                    state.write(self._layout, replace(plan.state, migrating=told))
+                    self._report.trouble(migrations.notice(told))
+            applied = work.result()
+        finally:
+            work.cancel()
+        if told is not None:
+            state.write(self._layout, plan.state)
         if applied:
             self._report.step(f"Schema ({len(applied)} migrations)", time.monotonic() - begun)
 

@@ -5,7 +5,7 @@ file is one transaction), and when an applied file is edited afterwards (checksu
 """
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import resources
@@ -47,8 +47,17 @@ def shipped() -> list[Migration]:
     return scripts
 
 
-def apply(dsn: str, migrations: Sequence[Migration] | None = None) -> list[str]:
-    """Bring the database up to date. Returns the names of the files that were applied."""
+def apply(
+    dsn: str,
+    migrations: Sequence[Migration] | None = None,
+    *,
+    begins: Callable[[str], None] = lambda name: None,
+) -> list[str]:
+    """Bring the database up to date. Returns the names of the files that were applied.
+
+    `begins` is called with the name of each before it is applied. How long one takes depends on how
+    much the memory has, so there is no time-out.
+    """
     wanted = shipped() if migrations is None else list(migrations)
     with _connected(dsn) as connection:
         connection.execute(queries.get("lock_migrations"), {"key": _ADVISORY_LOCK})
@@ -56,9 +65,18 @@ def apply(dsn: str, migrations: Sequence[Migration] | None = None) -> list[str]:
             connection.execute(queries.get("create_migration_table"))
             done = _applied(connection)
             _refuse_edited(wanted, done)
-            return [_apply_one(connection, item) for item in wanted if item.number not in done]
+            missing = [item for item in wanted if item.number not in done]
+            for item in missing:
+                begins(item.name)
+                _apply_one(connection, item)
+            return [item.name for item in missing]
         finally:
             connection.execute(queries.get("unlock_migrations"), {"key": _ADVISORY_LOCK})
+
+
+def notice(name: str) -> str:
+    """What a person who waits for it reads."""
+    return f"Migrating the memory: {name} …, this can take minutes."
 
 
 def pending(dsn: str) -> list[str]:
@@ -102,7 +120,7 @@ def _refuse_edited(wanted: Sequence[Migration], done: dict[int, tuple[str, str]]
         )
 
 
-def _apply_one(connection: psycopg.Connection, migration: Migration) -> str:
+def _apply_one(connection: psycopg.Connection, migration: Migration) -> None:
     try:
         with connection.transaction():
             connection.execute(migration.statements.encode())
@@ -119,4 +137,3 @@ def _apply_one(connection: psycopg.Connection, migration: Migration) -> str:
             f"sql/migrations/{migration.name} failed and nothing of it was kept: "
             f"{str(error).splitlines()[0]}"
         ) from error
-    return migration.name

@@ -10,7 +10,7 @@ import hypothesis
 import psycopg
 import pytest
 
-from memory_core.index.generation import CollectionName, Generation, first
+from memory_core.index.generation import CollectionName, Generation, first, live
 from memory_core.index.writing import holding_index
 from memory_core.kernel.database import Database
 from memory_core.kernel.file_locks import holding
@@ -147,7 +147,8 @@ async def empty_index(runtime: Runtime) -> None:
     """A new generation, unless the one that serves is this runtime's and empty."""
     async with holding_index(runtime) as session:
         connection = session.connection
-        every = await session.rows(Generation, "all_generations")
+        retired = await session.rows(Generation, "retired_generations")
+        every = [*await live(session), *retired]
         there = await runtime.vectors.labels()
         cursor = await connection.execute("SELECT 1 FROM index_entry LIMIT 1")
         is_empty = await cursor.fetchone() is None

@@ -5,6 +5,7 @@ One serves searches. A rebuild, or another model, fills a new one while the old 
 in Postgres says which is which.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -54,6 +55,12 @@ class Generation:
 
     def fits(self, embedder: Embedder) -> bool:
         return self.label == label_of(embedder)
+
+
+def belongs_to(tenant_id: UUID) -> Callable[[str], bool]:
+    """Whether a collection is this tenant's, of whatever generation; not for the default tenant,
+    whose collections do not name it."""
+    return lambda collection: collection.endswith(f"-{tenant_id.hex}")
 
 
 def label_of(embedder: Embedder) -> dict[str, str | int]:

@@ -19,7 +19,7 @@ from memory_core.index.adopting import Legacy
 from memory_core.index.chroma import NoSuchCollection
 from memory_core.index.embeddings import Embeddings
 from memory_core.index.expected import Key, difference, pieces
-from memory_core.index.generation import Generation
+from memory_core.index.generation import Generation, belongs_to
 from memory_core.index.store import Entry, Parts, refuse_other_model
 from memory_core.kernel.database import Session
 from memory_core.kernel.principal import DEFAULT_TENANT
@@ -76,9 +76,10 @@ async def settle_now(runtime: Parts, owners: Sequence[str]) -> int:
 async def drop_tenant(runtime: Parts, tenant_id: UUID) -> None:
     """Its collections, their entries, and the vectors that were kept for it. What Postgres still
     has of the tenant is indexed again with its next change."""
-    async with holding_index(runtime) as session:
-        every = await session.rows(Generation, "all_generations")
-        await runtime.vectors.drop([name for one in every for name in one.names_of(tenant_id)])
+    async with holding_index(runtime):
+        # By their names: also those of a generation that Postgres no longer knows.
+        names = await runtime.vectors.labels()
+        await runtime.vectors.drop(filter(belongs_to(tenant_id), names))
         async with runtime.database.transaction() as writing:
             await writing.run("forget_index_of_tenant", tenant_id=tenant_id)
 

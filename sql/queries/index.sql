@@ -255,9 +255,6 @@ WHERE state IN ('serving', 'lost') AND generation <> %(generation)s
 UPDATE index_generation SET state = 'serving', filled_at = now()
 WHERE generation = %(generation)s AND state IN ('serving', 'filling');
 
--- name: all_generations
-SELECT * FROM index_generation;
-
 -- name: retired_generations
 SELECT * FROM index_generation WHERE state = 'retired';
 

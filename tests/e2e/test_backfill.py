@@ -225,6 +225,7 @@ def test_a_new_merge_prompt_makes_partitions_stale_and_a_backfill_fresh_without_
         )
 
 
+@pytest.mark.slow
 def test_a_new_extraction_prompt_is_tried_then_asks_once_about_each_chunk_whatever_is_killed(
     deployment: Deployment, corpus: list[Json]
 ) -> None:

@@ -427,7 +427,9 @@ async def test_what_has_more_of_the_words_comes_first(
     page = await events.search_events(runtime, "beta launch", EventFilters(), limit=3)
 
     assert page.events[0].narrative == both.narrative
-    assert (page.total, page.answering) == (3, 1)
+    assert page.total == 3
+    # Which of the two words is the rarer, and says more, is an estimate of the planner.
+    assert 1 <= page.answering < 3
 
 
 # --- revisions -------------------------------------------------------------------------------

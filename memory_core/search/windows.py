@@ -123,15 +123,18 @@ class Highlighter:
         return sum(self._weights[lexeme] for lexeme in found) / total
 
     def _occurrences(self, text: str) -> list[_Occurrence]:
-        found = [
+        # Small letters are found four times as fast as letters of either case. Each letter has one
+        # small letter, except for this one: offsets stay those of the text.
+        small = text.replace("İ", "i").lower()
+        words = [
             (match.start(), lexeme)
-            for match in self._likely.finditer(text)
+            for match in self._likely.finditer(small)
             for lexeme in self._lexemes_of(match[0])
         ]
         if self._likely_pair is None:
-            return found
-        pairs = [(match.start(), match[1]) for match in self._likely_pair.finditer(text)]
-        return sorted({*found, *pairs})
+            return words
+        pairs = [(match.start(), match[1]) for match in self._likely_pair.finditer(small)]
+        return sorted({*words, *pairs})
 
     def _pair(self, one: _Occurrence, other: _Occurrence) -> tuple[str, str] | None:
         """Two words of the query that are neighbours in the text."""
@@ -144,7 +147,7 @@ class Highlighter:
         """What Postgres makes of a word: a compound counts as a whole and by its parts."""
         known = self._known.get(word)
         if known is None:
-            plain = word.lower().strip(".'’/-@")
+            plain = word.strip(".'’/-@")
             parts = {plain, *_PART.split(plain)}
             stems = {_STEMMER.stemWord(part) for part in parts if part}
             known = self._known[word] = tuple(sorted(self._sought & (parts | stems)))
@@ -188,7 +191,7 @@ def _likely(lexemes: Iterable[str]) -> re.Pattern[str]:
     beginnings = sorted({re.escape(_beginning(lexeme)) for lexeme in lexemes})
     if not beginnings:
         return re.compile(r"(?!)")
-    return re.compile(rf"\b(?:{'|'.join(beginnings)})[\w'’.@/-]*", re.IGNORECASE)
+    return re.compile(rf"\b(?:{'|'.join(beginnings)})[\w'’.@/-]*")
 
 
 def _beginning(lexeme: str) -> str:

@@ -82,6 +82,15 @@ def test_other_words_are_not(word: str) -> None:
     assert window.words == 0
 
 
+def test_capitals_that_become_two_small_letters_do_not_move_offsets() -> None:
+    text = FILLER * 20 + "İİİİ İSTANBUL: The OTTER crossed the river.\n" + FILLER * 20
+
+    shown, window = best(text, "otter", "river")
+
+    assert "The OTTER crossed the river." in shown
+    assert window.words > 0
+
+
 def test_neighbours_of_the_query_that_are_neighbours_in_the_text_count_more() -> None:
     _, together = best("The otter budget is fine and the river is far.", "otter", "budget")
     _, apart = best("The otter is fine and the river is far from any budget.", "otter", "budget")

@@ -94,22 +94,24 @@ async def index_texts(runtime: Runtime, console: Console) -> int:
     console.print(f"Indexing {WITH_VECTORS:,} texts …")
     async with runtime.database.session() as session:
         cursor = await session.connection.execute(
-            "SELECT r.artifact_uid, r.revision_id, r.artifact_id, left(t.content, 2000) AS text "
+            "SELECT c.chunk_id, r.is_chunked, left(text_of_chunk(c.text, t.content, c.start_char, "
+            "c.end_char), 2000) AS text "
             "FROM artifact_revision r JOIN revision_text t USING (artifact_uid, revision_id) "
-            "WHERE r.is_latest ORDER BY hashtext(r.revision_id) LIMIT %s",
+            "JOIN revision_chunk c USING (artifact_uid, revision_id) "
+            "WHERE r.is_latest ORDER BY hashtext(c.chunk_id) LIMIT %s",
             [WITH_VECTORS],
         )
         rows = await cursor.fetchall()
     for start in range(0, len(rows), _VECTORS_AT_ONCE):
         batch = rows[start : start + _VECTORS_AT_ONCE]
         vectors = await runtime.embedder.embed([row["text"] for row in batch])
-        await runtime.vectors.upsert(
-            generation.name_in_chroma(CollectionName.ARTIFACTS),
-            [
-                Entry(row["artifact_id"], vector, "", {})
+        for collection in (CollectionName.ARTIFACTS, CollectionName.CHUNKS):
+            entries = [
+                Entry(row["chunk_id"], vector, "", {})
                 for row, vector in zip(batch, vectors, strict=True)
-            ],
-        )
+                if row["is_chunked"] == (collection is CollectionName.CHUNKS)
+            ]
+            await runtime.vectors.upsert(generation.name_in_chroma(collection), entries)
     return len(rows)
 
 

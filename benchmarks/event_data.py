@@ -2,7 +2,8 @@
 
 A few words, subjects and people are everywhere and most are rare (Zipf); most documents have a
 handful of events and some have dozens; documents come in the order of time, one in five of their
-revisions is superseded. Quotes stand in the texts at their offsets; each text is one chunk.
+revisions is superseded. Quotes stand in the texts at their offsets. A long text is cut into chunks
+of the length that an ingest makes.
 """
 
 import random
@@ -26,6 +27,7 @@ _TABLES = (
     "event_jobs",
     "revision_chunk",
     "chunk_entry",
+    "revision_period",
 )
 
 _COMMON = [
@@ -185,6 +187,11 @@ CASES = 50_000  # numbers that a few events each have: the rarest words
 _SEED = 5
 _PERSON_WORDS = 10_000  # last names are words from here on
 _SLOT = 200  # characters per quote in a text
+# A text of up to 1,200 tokens is one piece. A longer one is cut into chunks of 900 tokens, of which
+# 100 are in the next one too. A token of these texts has about four characters.
+_ONE_PIECE = 24 * _SLOT
+_CHUNK = 18 * _SLOT
+_STEP = 16 * _SLOT
 
 _COPY_REVISIONS = """
 COPY artifact_revision (
@@ -239,19 +246,43 @@ LEFT JOIN (SELECT artifact_uid, revision_id,
            FROM event_evidence GROUP BY artifact_uid, revision_id) AS t
     USING (artifact_uid, revision_id);
 
+UPDATE artifact_revision r
+SET is_chunked = true, chunk_count = ceil((length(t.content) - {_CHUNK}) / {_STEP}.0) + 1
+FROM revision_text t
+WHERE (t.artifact_uid, t.revision_id) = (r.artifact_uid, r.revision_id)
+  AND length(t.content) > {_ONE_PIECE};
+
 INSERT INTO revision_chunk (
     artifact_uid, revision_id, chunk_index, chunk_id, start_char, end_char, token_count,
-    content_hash, words, tenant_id, audience_id)
-SELECT artifact_uid, revision_id, 0, r.artifact_id, 0, length(t.content), r.token_count,
-       r.content_hash, to_tsvector('english', t.content), r.tenant_id, r.audience_id
-FROM artifact_revision r JOIN revision_text t USING (artifact_uid, revision_id);
+    content_hash, text, words, tenant_id, audience_id)
+SELECT r.artifact_uid, r.revision_id, k.index,
+       CASE WHEN r.is_chunked THEN r.artifact_id || '_' || k.index ELSE r.artifact_id END,
+       k.start, k.start + length(k.text), length(k.text) / 4, r.content_hash,
+       CASE WHEN r.is_chunked THEN k.text END,
+       CASE WHEN k.index = 0
+            THEN setweight(words_of_text(r.title), 'A') || words_of_text(k.text)
+            ELSE words_of_text(k.text) END,
+       r.tenant_id, r.audience_id
+FROM artifact_revision r JOIN revision_text t USING (artifact_uid, revision_id)
+CROSS JOIN LATERAL (
+    SELECT n AS index, n * {_STEP} AS start,
+           CASE WHEN r.is_chunked THEN substr(t.content, n * {_STEP} + 1, {_CHUNK})
+                ELSE t.content END AS text
+    FROM generate_series(0, r.chunk_count - 1) AS n) AS k;
 
 INSERT INTO chunk_entry (
     artifact_uid, revision_id, chunk_index, is_chunked, time, artifact_type, source_system, length,
     tenant_id, audience_id)
-SELECT artifact_uid, revision_id, 0, is_chunked, source_ts, artifact_type, source_system,
-       c.end_char - c.start_char, r.tenant_id, r.audience_id
+SELECT artifact_uid, revision_id, c.chunk_index, is_chunked, source_ts, artifact_type,
+       source_system, c.end_char - c.start_char, r.tenant_id, r.audience_id
 FROM artifact_revision r JOIN revision_chunk c USING (artifact_uid, revision_id) WHERE is_latest;
+
+INSERT INTO revision_period (artifact_uid, revision_id, since, until, tenant_id, audience_id)
+SELECT artifact_uid, revision_id, latest_since,
+       CASE WHEN NOT is_latest THEN greatest(latest_since, max(latest_since) OVER (
+           PARTITION BY artifact_uid)) END,
+       tenant_id, audience_id
+FROM artifact_revision;
 
 INSERT INTO passage_statistics (tenant_id, passages, characters)
 SELECT tenant_id, count(*), sum(length) FROM chunk_entry GROUP BY tenant_id;

@@ -10,7 +10,7 @@ from collections.abc import Collection
 UNIT_CHARS = 300
 # A turn with fewer characters is no unit of its own: "Mm-hmm" says nothing alone.
 LEAST_TURN_CHARS = 60
-# A pattern that begins with one set of characters is found five times as fast as three alternatives.
+# One set of characters first: this is five times as fast as three alternatives.
 _BOUNDARY = re.compile(
     r"[\n.!?…。！？](?:(?<=\n)\n*|(?<=[.!?…])[\"'”’)\]]*(?:\n+|\s+)|(?<=[。！？]))"
 )

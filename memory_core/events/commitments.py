@@ -16,6 +16,7 @@ from memory_core.events.fulfilment import (
 )
 from memory_core.events.reading import evidence_of
 from memory_core.kernel.database import Session
+from memory_core.kernel.times import check_period
 from memory_core.runtime import Runtime
 from memory_core.search.event import Evidence
 from memory_core.search.event_filters import actor_facets, audience_facets
@@ -67,6 +68,7 @@ async def list_commitments(
     now: datetime | None = None,
 ) -> CommitmentPage:
     """Those with a due date first, in its order."""
+    check_period(due_from, due_to, "due")
     moment = now or datetime.now(UTC)
     async with runtime.database.session() as session:
         keys: list[str] | None = None

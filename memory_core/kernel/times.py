@@ -31,6 +31,16 @@ def parse_until(parameter: str, value: str | None) -> datetime | None:
     return datetime.combine(parsed.date(), time.max, UTC)
 
 
+def check_period(first: datetime | None, last: datetime | None, name: str = "time") -> None:
+    """A period that ends before it begins is a mistake of the caller, not an empty answer."""
+    if first is not None and last is not None and as_utc(first) > as_utc(last):
+        raise InvalidInput(
+            f"{name}_from={utc_text(first)} is after {name}_to={utc_text(last)}: nothing can be in "
+            "that period. Swap the two.",
+            details={"parameter": f"{name}_from"},
+        )
+
+
 def as_utc(value: datetime) -> datetime:
     return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
 

@@ -1,10 +1,11 @@
-"""What events are filtered by, beside the words and the meaning of a query."""
+"""What events are filtered by, in addition to the words and the meaning of a query."""
 
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from memory_core.kernel.database import Session
+from memory_core.kernel.times import check_period
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +22,9 @@ class EventFilters:
     include_superseded: bool = False
     # Of the revisions that were the latest at that moment.
     as_of: datetime | None = None
+
+    def __post_init__(self) -> None:
+        check_period(self.time_from, self.time_to)
 
     async def for_sql(self, session: Session, actor_keys: list[str] | None) -> dict[str, Any]:
         return {

@@ -1,8 +1,10 @@
-"""What passages are filtered by, beside the words and the meaning of a query."""
+"""What passages are filtered by, in addition to the words and the meaning of a query."""
 
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
+
+from memory_core.kernel.times import check_period
 
 
 @dataclass(frozen=True, slots=True)
@@ -12,6 +14,9 @@ class Filters:
     source_system: str | None = None
     time_from: datetime | None = None
     time_to: datetime | None = None
+
+    def __post_init__(self) -> None:
+        check_period(self.time_from, self.time_to)
 
     def for_sql(self) -> dict[str, Any]:
         return {

@@ -183,3 +183,30 @@ async def test_an_empty_memory_answers(tools: ToolClient, tool: str) -> None:
         answer = await tools(tool, **arguments)
         assert not any(answer.get(part) for part in ("stakeholders", "days", "events"))
     assert (await tools("commitment_list"))["commitments"] == []
+
+
+# --- all that take a period ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("tool", "name", "arguments"),
+    [
+        ("artifact_search", "time", {"query": "otter"}),
+        ("hybrid_search", "time", {"query": "otter"}),
+        ("event_search", "time", {"query": "otter"}),
+        ("stakeholder_map", "time", {}),
+        ("timeline", "time", {}),
+        ("commitment_list", "due", {}),
+    ],
+)
+async def test_a_period_that_ends_before_it_begins_is_refused(
+    tools: ToolClient, tool: str, name: str, arguments: Json
+) -> None:
+    period = {f"{name}_from": "2026-03-02", f"{name}_to": "2026-03-01"}
+
+    error = await tools.refusal(tool, **arguments, **period)
+
+    assert error["error_code"] == "VALIDATION_ERROR"
+    assert error["details"] == {"parameter": f"{name}_from"}
+    same_day = {f"{name}_from": "2026-03-02", f"{name}_to": "2026-03-02"}
+    await tools(tool, **arguments, **same_day)

@@ -19,7 +19,7 @@ from mcp_server.cli.tables import Column
 from memory_core.kernel.database import columns
 from memory_core.kernel.errors import InvalidInput
 from memory_core.kernel.short_ids import short
-from memory_core.queue.listing import JobState, RecentJob, count_by_status
+from memory_core.queue.listing import JobState, RecentJob, count_by_status, recent_jobs
 
 _STATUSES = get_args(JobState)
 _ERROR_CHARS = 200
@@ -34,7 +34,7 @@ def overview(status: str | None, limit: int, *, watch: bool, as_json: bool) -> N
     async def work(memory: Memory) -> tuple[bool, Counts, list[RecentJob]]:
         emptied = await _watch(memory) if watch else True
         async with memory.runtime.database.session() as session:
-            rows = await session.rows(RecentJob, "list_jobs", status=wanted, limit=limit)
+            rows = await recent_jobs(session, wanted, limit)
         return emptied, await _counts(memory), rows
 
     try:

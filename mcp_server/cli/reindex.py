@@ -9,6 +9,7 @@ from mcp_server.cli.command_record import opened
 from memory_core.index import filling
 from memory_core.index import generation as generations
 from memory_core.kernel.settings import load_settings
+from memory_core.log.checkpoint import ask_for_rebuild
 from memory_core.log.worker import Worker
 from memory_core.projections import projections
 from memory_core.runtime import Runtime
@@ -27,7 +28,7 @@ async def _rebuild() -> None:
         try:
             async with runtime.database.transaction() as session:
                 wanted = await generations.begin(session, runtime.embedder)
-                await session.run("set_projection_status", name="index", status="rebuilding")
+                await ask_for_rebuild(session, "index")
             await _watch(runtime, wanted.generation)
         finally:
             worker.cancel()

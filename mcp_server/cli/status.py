@@ -17,6 +17,7 @@ from memory_core.kernel.dsn import redact_dsn
 from memory_core.kernel.errors import MemoryFault
 from memory_core.kernel.settings import Settings
 from memory_core.queue.listing import count_by_status
+from memory_core.search import event_matching
 from memory_core.search.event_filters import EventFilters
 from stack.layout import Layout
 from stack.memory import MemoryInUse, memory_in_use
@@ -53,9 +54,7 @@ def run(*, as_json: bool) -> None:
 async def _read(memory: Memory) -> Content:
     progress = await read_progress(memory.runtime)
     async with memory.runtime.database.session() as session:
-        events = await session.value(
-            int, "count_events", **await EventFilters().for_sql(session, None)
-        )
+        events = await event_matching.count(session, await EventFilters().for_sql(session, None))
         jobs = await count_by_status(session)
         version = await session.value(str, "server_version")
     return Content(progress, events, jobs, version)

@@ -3,6 +3,7 @@
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
+from memory_core.artifacts.locks import lock
 from memory_core.artifacts.reading import resolve_uid
 from memory_core.kernel import principal
 from memory_core.kernel.database import Database, Session
@@ -10,6 +11,7 @@ from memory_core.kernel.errors import NotFound
 from memory_core.kernel.orchestrator import Orchestrator
 from memory_core.log.appending import append
 from memory_core.log.change import ChangeType, Position, of_artifact
+from memory_core.queue import requests
 from memory_core.runtime import Runtime
 
 
@@ -52,7 +54,7 @@ async def delete_uid(
     """By the system, once it is known that this artifact may be deleted. `only_if` is asked when no
     other writer can change the artifact any more; without its consent nothing is found."""
     async with database.transaction() as session:
-        await session.run("lock_artifact", uid=uid)
+        await lock(session, uid)
         if only_if is not None and not await only_if(session):
             raise _not_found(uid)
         counts = await _delete_rows(session, uid, orchestrator)
@@ -81,7 +83,7 @@ async def _delete_rows(session: Session, uid: str, orchestrator: Orchestrator) -
     counts["events"] = await session.run("delete_events_of_artifact", uid=uid)
     await session.run("forget_names", names=names)
     await session.run("forget_in_audit", uid=uid)
-    counts["jobs"] = await session.run("delete_jobs_of_artifact", uid=uid)
+    counts["jobs"] = await requests.delete_of_artifact(session, uid)
     counts["chunks"] = await session.run("delete_chunks_of_artifact", uid=uid)
     counts["revisions"] = await session.run("delete_revisions_of_artifact", uid=uid)
     return counts

@@ -25,6 +25,7 @@ from memory_core.kernel.database import Session
 from memory_core.kernel.principal import LOCAL
 from memory_core.log.appending import append
 from memory_core.log.change import ChangeType, of_artifact
+from memory_core.queue import requests
 from memory_core.runtime import Runtime
 
 # Called with how far it is, out of how much, and what is being done.
@@ -223,7 +224,7 @@ async def _insert(
     await session.run("insert_revision_texts", **text_columns(drafts))
     await session.run("insert_chunks", **chunk_columns(drafts))
     job_ids = [uuid4() for _ in drafts]
-    await session.run("insert_jobs", ids=job_ids, **_named(drafts), **job_columns)
+    await requests.insert(session, job_ids, _named(drafts), job_columns)
     return {
         draft.uid: result.of_new(draft, str(job_id), revised=draft.uid in superseded)
         for draft, job_id in zip(drafts, job_ids, strict=True)

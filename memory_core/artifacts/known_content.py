@@ -13,6 +13,8 @@ from memory_core.artifacts import labels
 from memory_core.artifacts.columns import chunk_columns, label_columns, size_columns, text_columns
 from memory_core.artifacts.revision import Draft
 from memory_core.kernel.database import Session
+from memory_core.queue import requests
+from memory_core.queue.requests import RequestedJob
 
 KnownStatus = Literal["restored", "relabelled", "unchanged"]
 
@@ -44,13 +46,6 @@ class WantedRevision(KnownRevision):
     @property
     def is_stored(self) -> bool:
         return bool(self.revision_id)
-
-
-@dataclass(frozen=True, slots=True)
-class RequestedJob:
-    artifact_uid: str
-    job_id: UUID
-    job_status: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,12 +90,7 @@ async def store_known(
     again = [one for one in known if one.needs_extraction]
     if not again:
         return {}
-    jobs = await session.rows(
-        RequestedJob,
-        "request_extraction",
-        **_named(again),
-        **job_columns,
-    )
+    jobs = await requests.start_over(session, _named(again), job_columns)
     return {job.artifact_uid: job for job in jobs}
 
 

@@ -128,7 +128,7 @@ async def get_revision(
         if record is None:
             raise _not_found(uid, revision)
         uid, revision = record.artifact_uid, record.revision_id
-        chunks = await session.rows(ChunkRecord, "list_chunks", uid=uid, revision=revision)
+        chunks = await chunks_of(session, uid, revision)
         content = await _text(session, uid, revision) if include_content else None
     return StoredRevision(record, chunks, content)
 
@@ -138,6 +138,11 @@ async def find_revision(
 ) -> RevisionRecord | None:
     """Without a revision: the latest."""
     return await session.row(RevisionRecord, "get_revision", uid=artifact_uid, revision=revision_id)
+
+
+async def chunks_of(session: Session, artifact_uid: str, revision_id: str) -> list[ChunkRecord]:
+    """In their order."""
+    return await session.rows(ChunkRecord, "list_chunks", uid=artifact_uid, revision=revision_id)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,9 +3,10 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from memory_core.artifacts.known_content import KnownContent, KnownRevision, RequestedJob
+from memory_core.artifacts.known_content import KnownContent, KnownRevision
 from memory_core.artifacts.revision import Draft
 from memory_core.log.change import Position
+from memory_core.queue.requests import RequestedJob
 
 IngestStatus = Literal["created", "revised", "restored", "relabelled", "unchanged"]
 

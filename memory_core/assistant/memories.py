@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import Any, Literal
 
 from memory_core.artifacts.document import refuse_unstorable
+from memory_core.artifacts.locks import lock
 from memory_core.index.generation import CollectionName
 from memory_core.kernel import ids
 from memory_core.kernel.errors import MEANING_AWAY, InvalidInput, NotFound
@@ -16,7 +17,8 @@ from memory_core.runtime import Runtime
 from memory_core.search.bm25 import Statistics
 from memory_core.search.fusion import ranking
 from memory_core.search.lexemes import lexemes_of
-from memory_core.search.passage import MemoryRecord, ShortText, WordMatches
+from memory_core.search.memories import best_memories, memories_by_id
+from memory_core.search.passage import MemoryRecord, ShortText
 from memory_core.search.query_text import understand
 from memory_core.search.scored_texts import best_first
 from memory_core.search.word_statistics import statistics_of
@@ -64,7 +66,7 @@ async def store(
     digest = ids.sha256(" ".join(content.split()))
     memory_id = ids.memory_id(memory_type.value, digest)
     async with runtime.database.transaction() as session:
-        await session.run("lock_artifact", uid=memory_id)
+        await lock(session, memory_id)
         is_new = await session.value(
             bool,
             "store_memory",
@@ -98,9 +100,7 @@ async def search(
         log.warning("memories are searched by words alone: %s", fault.message)
         cosines = {}
     async with runtime.database.session() as session:
-        rows = await session.rows(
-            MemoryRecord, "memories_by_id", ids=[*by_words, *cosines], letters=None
-        )
+        rows = await memories_by_id(session, [*by_words, *cosines])
     by_id = {row.memory_id: row for row in rows if _passes(row, min_confidence, memory_type)}
     if runtime.settings.ranking == "rrf":
         nearest = sorted(cosines, key=lambda key: -cosines[key])
@@ -131,21 +131,10 @@ async def _by_meaning(
 async def _by_words(runtime: Runtime, query: str) -> tuple[dict[str, float], Statistics]:
     """Those with words of the query, with the share of its words that they have."""
     async with runtime.database.session() as session:
-        asked = await understand(
-            session, in_pairs(query), counting="count_words_of_chunks", uncounted=_WORDS,
-            literally=False,
-        )  # fmt: skip
+        asked = await understand(session, in_pairs(query), uncounted=_WORDS, literally=False)
         words = list(asked.every_word[:_WORDS])
         statistics = await statistics_of(session, lexemes_of(words))
-        if not words:
-            return {}, statistics
-        rows = await session.rows(
-            WordMatches,
-            "best_memories",
-            words=" | ".join(f"({word})" for word in words),
-            each_word=words,
-            limit=_FOUND_BY_WORDS,
-        )
+        rows = await best_memories(session, asked, words=_WORDS, limit=_FOUND_BY_WORDS)
     return {row.memory_id: row.found / len(words) for row in rows}, statistics
 
 
@@ -169,7 +158,7 @@ async def list_newest(
 
 async def delete(runtime: Runtime, memory_id: str) -> Position:
     async with runtime.database.transaction() as session:
-        await session.run("lock_artifact", uid=memory_id)
+        await lock(session, memory_id)
         if not await session.run("delete_memory", id=memory_id):
             raise NotFound(
                 f"There is no memory {memory_id!r}: nothing was deleted. memory_list and "

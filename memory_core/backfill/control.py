@@ -16,6 +16,7 @@ from memory_core.kernel.errors import InvalidInput, NotFound
 from memory_core.kernel.settings import Settings
 from memory_core.log.appending import append
 from memory_core.log.change import ChangeType, of_backfill
+from memory_core.queue import requests
 from memory_core.queue.jobs import LEASE_SECONDS
 from memory_core.runtime import Runtime
 
@@ -150,7 +151,7 @@ async def resume(runtime: Runtime) -> Status:
         row = await session.row(Backfill, "lock_open_backfill")
         if row is None:
             raise _none_is_open()
-        await session.run("forget_failed", backfill_id=row.backfill_id)
+        await requests.forget_failed(session, row.backfill_id)
         await session.run(
             "set_backfill_status",
             backfill_id=row.backfill_id,
@@ -175,7 +176,7 @@ async def _change(runtime: Runtime, wanted: str, reason: str, change: ChangeType
             reason=reason,
         )
         assert changed is not None
-        await session.run("withdraw_waiting", lease=LEASE_SECONDS)
+        await requests.withdraw_stopped(session)
         shown = await _status(session, changed)
         await append(session, [of_backfill(change, row.backfill_id)])
     return shown

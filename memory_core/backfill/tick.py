@@ -15,10 +15,10 @@ from memory_core.backfill.scope import Scope
 from memory_core.extraction.versions import current
 from memory_core.kernel.database import Session
 from memory_core.kernel.settings import Settings
-from memory_core.log import origin
 from memory_core.log.appending import append
 from memory_core.log.change import ChangeType, of_backfill
-from memory_core.queue.jobs import LEASE_SECONDS, reach
+from memory_core.queue import requests
+from memory_core.queue.jobs import count_waiting
 from memory_core.queue.versions import Versions
 from memory_core.runtime import Runtime
 
@@ -62,7 +62,7 @@ class _Step:
 async def tick(runtime: Runtime, *, now: datetime | None = None) -> Tick:
     """`now` decides which day's budget is used; by default the database's clock."""
     async with runtime.database.transaction() as session:
-        withdrawn = await session.run("withdraw_waiting", lease=LEASE_SECONDS)
+        withdrawn = await requests.withdraw_stopped(session)
         backfill = await session.row(Backfill, "try_open_backfill")
         if backfill is None:
             busy = await session.row(Backfill, "open_backfill")
@@ -84,7 +84,7 @@ async def _advance(step: _Step, ours: Versions) -> tuple[int, str, str]:
         return 0, _out_of_reach(ours, step.scope), "RUNNING"
     if (reason := await _too_many_failures(step)) is not None:
         return 0, reason, await _pause(step, reason)
-    fresh = await step.session.value(int, "fresh_jobs_waiting", **reach(ours))
+    fresh = await count_waiting(step.session, ours)
     if fresh:
         return 0, f"{fresh} fresh jobs wait; they go first", "RUNNING"
     progress = await step.session.row(Progress, "backfill_progress", backfill_id=step.id)
@@ -99,17 +99,13 @@ async def _advance(step: _Step, ours: Versions) -> tuple[int, str, str]:
 async def _ask(step: _Step, room: int, in_queue: int, budget: Budget) -> tuple[int, str, str]:
     chosen, fitting = await _choose(step, room, budget)
     if chosen:
-        await step.session.run(
-            "ask_again",
-            backfill_id=step.id,
-            job_ids=[row.job_id for row, _ in chosen],
-            tokens=[tokens for _, tokens in chosen],
-            extractor=step.scope.versions.extractor,
-            needs_model=step.scope.versions.model if step.scope.other_models else None,
-            extract=step.scope.versions.extract_number,
-            merge=step.scope.versions.merge_number,
+        await requests.ask_for_backfill(
+            step.session,
+            step.id,
+            [(row.job_id, tokens) for row, tokens in chosen],
+            step.scope.versions,
+            same_model=step.scope.other_models,
             requested_by=step.backfill.requested_by,
-            trace_id=origin.current().trace_id,
         )
         return len(chosen), f"asked for {len(chosen)} revisions", "RUNNING"
     if fitting.exhausted:
@@ -175,7 +171,7 @@ async def _pause(step: _Step, reason: str) -> str:
     await step.session.run(
         "set_backfill_status", backfill_id=step.id, status="PAUSED", reason=reason
     )
-    await step.session.run("withdraw_waiting", lease=LEASE_SECONDS)
+    await requests.withdraw_stopped(step.session)
     return "PAUSED"
 
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
-from memory_core.kernel.database import Database
+from memory_core.kernel.database import Database, Session
 from memory_core.queue.jobs import Job
 
 
@@ -39,4 +39,9 @@ async def broken_evidence(database: Database, jobs: Sequence[Job]) -> int:
 async def all_broken_evidence(database: Database, limit: int = 1_000) -> int:
     """How many quotes of the whole database are not proved, counted up to a limit."""
     async with database.session() as session:
-        return len(await session.rows(BrokenEvidence, "find_broken_evidence", limit=limit))
+        return len(await unproved_quotes(session, limit))
+
+
+async def unproved_quotes(session: Session, limit: int | None = None) -> list[BrokenEvidence]:
+    """Of the whole database."""
+    return await session.rows(BrokenEvidence, "find_broken_evidence", limit=limit)

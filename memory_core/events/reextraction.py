@@ -9,10 +9,11 @@ from memory_core.kernel.database import Session
 from memory_core.kernel.errors import NotFound
 from memory_core.log.appending import append
 from memory_core.log.change import ChangeType, of_artifact
+from memory_core.queue import requests
 from memory_core.queue.answers import Answers
-from memory_core.queue.asking import asked, asked_under
+from memory_core.queue.asking import asked_under
 from memory_core.queue.jobs import JobSummary
-from memory_core.queue.listing import JobDetails
+from memory_core.queue.listing import JobDetails, job_by_id, job_of_revision, locked_job
 from memory_core.runtime import Runtime
 
 
@@ -38,12 +39,11 @@ async def reextract(
         revision = await find_revision(session, artifact_uid, revision_id)
         if revision is None:
             raise revision_not_found(artifact_uid, revision_id)
-        key = {"uid": revision.artifact_uid, "revision": revision.revision_id}
-        job = await session.row(JobDetails, "lock_job_of_revision", **key)
+        uid, revision_id = revision.artifact_uid, revision.revision_id
+        job = await locked_job(session, uid, revision_id)
         if job is None:
-            named = {"uids": [key["uid"]], "revisions": [key["revision"]]}
-            await session.run("ensure_jobs_of_revisions", **named, **request)
-            job = await session.row(JobDetails, "lock_job_of_revision", **key)
+            await requests.ensure(session, {"uids": [uid], "revisions": [revision_id]}, request)
+            job = await locked_job(session, uid, revision_id)
             assert job is not None
             await _append(session, job)
             return Reextraction(job, "Re-extraction job enqueued.")
@@ -53,13 +53,7 @@ async def reextract(
             return Reextraction(
                 job, "The events are extracted already; force=true extracts them again."
             )
-        reset = await session.only(
-            JobDetails,
-            "reset_job",
-            job_id=job.job_id,
-            bypass_cache=starts_over,
-            **request,
-        )
+        reset = await requests.reset(session, job.job_id, answers, request)
         await _append(session, reset)
     why = "forced" if starts_over else f"it was {job.status}"
     return Reextraction(reset, f"The job was reset and enqueued again ({why}).")
@@ -68,13 +62,7 @@ async def reextract(
 async def reextract_failed(runtime: Runtime, code: str | None, answers: Answers) -> int:
     """Enqueue every failed job again, or those that failed with this code. Returns how many."""
     async with runtime.database.transaction() as session:
-        jobs = await session.rows(
-            JobSummary,
-            "reset_failed_jobs",
-            code=code,
-            bypass_cache=answers is Answers.NEW,
-            **asked("tool"),
-        )
+        jobs = await requests.reset_failed(session, code, answers)
         await _append(session, *jobs)
     return len(jobs)
 
@@ -101,14 +89,12 @@ async def job_status(
 ) -> JobDetails:
     async with runtime.database.session() as session:
         if job_id is not None:
-            job = await session.row(JobDetails, "job_by_id", job_id=job_id)
+            job = await job_by_id(session, job_id)
             if job is None:
                 raise NotFound(f"There is no job {job_id}.", details={"job_id": str(job_id)})
             return job
         assert artifact_uid is not None
-        job = await session.row(
-            JobDetails, "job_of_revision", uid=artifact_uid, revision=revision_id
-        )
+        job = await job_of_revision(session, artifact_uid, revision_id)
         if job is None:
             if await find_revision(session, artifact_uid, revision_id) is None:
                 raise revision_not_found(artifact_uid, revision_id)

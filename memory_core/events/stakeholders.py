@@ -7,9 +7,10 @@ from uuid import UUID
 
 from memory_core.events.reading import evidence_of
 from memory_core.runtime import Runtime
+from memory_core.search import event_matching
 from memory_core.search.event import Event, Evidence
 from memory_core.search.event_filters import EventFilters
-from memory_core.search.events import search_events
+from memory_core.search.events import events_by_id, search_events
 
 # How many events are looked at: the best matches of a question, or the newest of all.
 MATCHES_CONSIDERED = 300
@@ -78,7 +79,7 @@ async def stakeholders(
         matching = await filters.for_sql(session, None)
         parameters = {**matching, "ids": ids, "considered": considered}
         if ids is None:
-            total = await session.value(int, "count_events", **matching)
+            total = await event_matching.count(session, matching)
         rows = await session.rows(
             StakeholderRow,
             "stakeholders",
@@ -86,9 +87,7 @@ async def stakeholders(
             examples=_EXAMPLES,
             **parameters,
         )
-        examples = await session.rows(
-            Event, "events_by_id", ids=[id_ for row in rows for id_ in row.example_ids]
-        )
+        examples = await events_by_id(session, [id_ for row in rows for id_ in row.example_ids])
         evidence = await evidence_of(session, examples)
         aliases = await session.rows(Aliases, "aliases_of", keys=[row.name_key for row in rows])
     by_id = {row.event_id: row for row in examples}

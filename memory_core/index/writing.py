@@ -23,6 +23,7 @@ from memory_core.index.generation import Generation, belongs_to
 from memory_core.index.store import Entry, Parts, refuse_other_model
 from memory_core.kernel.database import Session
 from memory_core.kernel.principal import DEFAULT_TENANT
+from memory_core.log.checkpoint import ask_for_rebuild
 from memory_core.log.projection import Commit
 
 log = logging.getLogger(__name__)
@@ -138,7 +139,7 @@ async def lose(runtime: Parts, generation: Generation) -> None:
         await writing.run("lose_generation", generation=generation.generation)
         if not any(one.state == "filling" for one in await generations.live(writing)):
             await generations.first(writing, runtime.embedder)
-        await writing.run("set_projection_status", name="index", status="rebuilding")
+        await ask_for_rebuild(writing, "index")
 
 
 async def _write(

@@ -1,8 +1,9 @@
 """Named queries: every SQL statement of the product lives in `sql/queries/*.sql`.
 
-A file holds any number of statements, each under a line `-- name: what_it_is`, with comment
-lines that say what it is for. `queries.get("claim_jobs")` is its text. A part that several
-statements share is a `-- fragment: name`, put in by a line `-- include: name`.
+A file belongs to the package whose name it begins with, which alone asks for what is in it. It
+holds any number of statements, each under a line `-- name: what_it_is`, with comment lines that
+say what it is for. `queries.get("claim_jobs")` is its text. A part that several statements share
+is a `-- fragment: name`, put in by a line `-- include: name`.
 """
 
 import re

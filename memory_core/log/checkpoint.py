@@ -112,6 +112,11 @@ async def set_status(session: Session, name: str, status: Status) -> Checkpoint:
     return point
 
 
+async def ask_for_rebuild(session: Session, name: str) -> None:
+    """A projection that has never been led is rebuilt when it is."""
+    await session.run("set_projection_status", name=name, status="rebuilding")
+
+
 async def is_through(session: Session, point: Checkpoint) -> bool:
     """Whether it has been rebuilt and no change stands after it, readable or not yet."""
     if point.status == "rebuilding":

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from memory_core.artifacts.reading import ChunkRecord
+from memory_core.artifacts.reading import ChunkRecord, chunks_of
 from memory_core.extraction.canonical import canonicalise
 from memory_core.extraction.engine import Engine
 from memory_core.extraction.grounds import Context
@@ -101,9 +101,7 @@ async def _open(
             extract_version=engine.extractor.version,
             model=engine.extractor.model,
         )
-        rows = await session.rows(
-            ChunkRecord, "list_chunks", uid=job.artifact_uid, revision=job.revision_id
-        )
+        rows = await chunks_of(session, job.artifact_uid, job.revision_id)
         return extraction, rows, await _contexts(session, job)
 
 

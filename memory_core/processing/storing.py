@@ -5,6 +5,7 @@ from uuid import UUID
 
 from psycopg.types.json import Jsonb
 
+from memory_core.artifacts.locks import lock
 from memory_core.events.identity import event_id
 from memory_core.extraction.engine import Engine
 from memory_core.extraction.ledger import taken, write
@@ -25,7 +26,7 @@ async def replace_events(database: Database, engine: Engine, extraction: Extract
             # A transaction that supersedes, restores or deletes the document comes before or after
             # this one, never between: it would not see these events. This lock is the first of all,
             # so that no other transaction waits for it while holding one that is needed here.
-            await session.run("lock_artifact", uid=job.artifact_uid)
+            await lock(session, job.artifact_uid)
             await jobs.hold(session, job)
             old = await session.values(UUID, "delete_events_of_revision", **_revision(extraction))
             ids = await _insert_events(session, extraction)

@@ -293,6 +293,11 @@ async def release_run(
         )
 
 
+async def release_abandoned(session: Session, seconds: float) -> int:
+    """Give back what runs hold that gave no sign of life for so long."""
+    return await session.run("release_abandoned_jobs", lease=seconds)
+
+
 async def silent_runs(database: Database, run_ids: Sequence[str]) -> set[str]:
     """Those of these runs that neither claimed nor held nor ended a job for a whole lease."""
     async with database.session() as session:
@@ -335,6 +340,11 @@ async def claimable(
             now=now,
             **reach(versions),
         )
+
+
+async def count_waiting(session: Session, versions: Versions) -> int:
+    """Due jobs of users that a deployment of these versions could do, counted to a thousand."""
+    return await session.value(int, "fresh_jobs_waiting", **reach(versions))
 
 
 def _share(limit: int, tenants: int) -> int:

@@ -118,6 +118,29 @@ async def page_of_jobs(
     return JobPage(shown, _written(shown[-1]) if len(rows) > limit else None)
 
 
+async def recent_jobs(session: Session, status: str | None, limit: int) -> list[RecentJob]:
+    """Those that changed last come first."""
+    return await session.rows(RecentJob, "list_jobs", status=status, limit=limit)
+
+
+async def job_by_id(session: Session, job_id: UUID) -> JobDetails | None:
+    return await session.row(JobDetails, "job_by_id", job_id=job_id)
+
+
+async def job_of_revision(
+    session: Session, artifact_uid: str, revision_id: str | None
+) -> JobDetails | None:
+    """Without a revision: of the latest."""
+    return await session.row(JobDetails, "job_of_revision", uid=artifact_uid, revision=revision_id)
+
+
+async def locked_job(session: Session, artifact_uid: str, revision_id: str) -> JobDetails | None:
+    """No other transaction changes it until the end of this one."""
+    return await session.row(
+        JobDetails, "lock_job_of_revision", uid=artifact_uid, revision=revision_id
+    )
+
+
 async def history_of(database: Database, job_id: UUID) -> list[JobTransition]:
     """The last transitions, oldest first."""
     async with database.session() as session:

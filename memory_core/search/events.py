@@ -260,7 +260,7 @@ async def _page(
 ) -> EventPage:
     """Events as they are shown: all in one query, with what proves them."""
     if not include_evidence:
-        events = await session.rows(Event, "events_by_id", ids=ids) if ids else []
+        events = await events_by_id(session, ids) if ids else []
         return EventPage(_in_order(events, ids), total, total)
     proved = await session.rows(EventWithEvidence, "events_with_evidence", ids=ids) if ids else []
     evidence = {
@@ -268,6 +268,11 @@ async def _page(
         for event in proved
     }
     return EventPage(_in_order(proved, ids), total, total, evidence)
+
+
+async def events_by_id(session: Session, ids: Sequence[str | UUID]) -> list[Event]:
+    """In no order. The ids come from Postgres, or have gone through its filters."""
+    return await session.rows(Event, "events_by_id", ids=list(ids))
 
 
 def _in_order(events: Sequence[Event], ids: list[str]) -> list[Event]:

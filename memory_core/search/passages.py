@@ -15,12 +15,12 @@ from memory_core.index.generation import CollectionName
 from memory_core.kernel.errors import MEANING_AWAY
 from memory_core.runtime import Runtime
 from memory_core.search.fusion import Fused, fuse
+from memory_core.search.memories import best_memories, memories_by_id
 from memory_core.search.passage import (
     FoundChunk,
     MemoryRecord,
     NeighborChunk,
     Passage,
-    WordMatches,
     passage_of,
 )
 from memory_core.search.passage_filters import Filters
@@ -136,7 +136,6 @@ async def _understand(
         return await understand(
             session,
             in_pairs(query),
-            counting="count_words_of_chunks",
             uncounted=uncounted,
             literally=literally,
         )
@@ -174,16 +173,10 @@ class _Search:
             return await best_chunks(session, self.asked, self.filters, depth)
 
     async def _memory_full_text(self, depth: int) -> list[str]:
-        asked = self.asked
-        each_word = list(asked.every_word[:_MEMORY_WORDS])
-        any_word = " | ".join(f"({word})" for word in each_word)
-        words = asked.words if asked.to_the_letter else any_word
-        if not self.with_memory or asked.is_open_ended or not words:
+        if not self.with_memory:
             return []
         async with self.runtime.database.session() as session:
-            rows = await session.rows(
-                WordMatches, "best_memories", words=words, each_word=each_word, limit=depth
-            )
+            rows = await best_memories(session, self.asked, words=_MEMORY_WORDS, limit=depth)
         return [row.memory_id for row in rows]
 
     async def _memory_dense(self, depth: int) -> list[str]:
@@ -216,9 +209,7 @@ class _Search:
                 FoundChunk, "passages_by_id", ids=keys, letters=letters, **self.filters.for_sql()
             )
             if self.with_memory:
-                memories = await session.rows(
-                    MemoryRecord, "memories_by_id", ids=keys, letters=letters
-                )
+                memories = await memories_by_id(session, keys, letters)
         return {
             **{row.artifact_id: row for row in chunks if row.is_opening},
             **{row.chunk_id: row for row in chunks},

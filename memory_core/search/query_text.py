@@ -80,7 +80,7 @@ async def understand(
     session: Session,
     text: str,
     *,
-    counting: str,
+    counting: str = "count_words_of_chunks",
     uncounted: int = 2,
     literally: bool = True,
     alone: int = 0,

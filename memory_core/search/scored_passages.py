@@ -16,7 +16,8 @@ from memory_core.search.bm25 import Statistics
 from memory_core.search.candidates import MOST_WORDS, Candidates
 from memory_core.search.excerpts import excerpts, whole_chunks
 from memory_core.search.lexemes import lexemes_of
-from memory_core.search.passage import FoundChunk, MemoryRecord, Passage, WordMatches
+from memory_core.search.memories import best_memories, memories_by_id
+from memory_core.search.passage import FoundChunk, MemoryRecord, Passage
 from memory_core.search.passage_filters import Filters
 from memory_core.search.passage_meaning import nearest
 from memory_core.search.query_text import Asked
@@ -162,16 +163,9 @@ class ScoredSearch:
     async def _memories(
         self, session: Session, keys: list[str], letters: str | None
     ) -> list[MemoryRecord]:
-        each_word = list(self._asked.every_word[:MOST_WORDS])
-        any_word = " | ".join(f"({word})" for word in each_word)
-        words = self._asked.words if self._asked.to_the_letter else any_word
-        by_words: list[WordMatches] = []
-        if words and not self._asked.is_open_ended:
-            by_words = await session.rows(
-                WordMatches, "best_memories", words=words, each_word=each_word, limit=_NEAREST
-            )
+        by_words = await best_memories(session, self._asked, words=MOST_WORDS, limit=_NEAREST)
         ids = [*keys, *(row.memory_id for row in by_words)]
-        return await session.rows(MemoryRecord, "memories_by_id", ids=ids, letters=letters)
+        return await memories_by_id(session, ids, letters)
 
 
 def _most_promising(

@@ -8,13 +8,14 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from uuid import UUID
 
-from memory_core.events.checks import BrokenEvidence
+from memory_core.artifacts.locks import lock
+from memory_core.events.checks import BrokenEvidence, unproved_quotes
 from memory_core.index import comparing
 from memory_core.kernel.database import Session
 from memory_core.log.appending import append
 from memory_core.log.change import ChangeType, of_artifact
 from memory_core.log.lag import read_lags
-from memory_core.queue import jobs
+from memory_core.queue import jobs, requests
 from memory_core.queue.asking import asked_under
 from memory_core.runtime import Runtime
 
@@ -123,9 +124,7 @@ async def _texts(runtime: Runtime) -> Finding:
 
 async def _quotes(runtime: Runtime) -> Finding:
     async with runtime.database.session() as session:
-        return _finding(
-            await session.rows(BrokenEvidence, "find_broken_evidence", limit=OFFENDERS_SHOWN)
-        )
+        return _finding(await unproved_quotes(session, OFFENDERS_SHOWN))
 
 
 async def _evidence(runtime: Runtime) -> Finding:
@@ -190,7 +189,7 @@ async def _index(runtime: Runtime) -> Finding:
 async def _extract_again(runtime: Runtime) -> Repair:
     """Revisions whose events are not proved are extracted again; that replaces the broken rows."""
     async with runtime.database.transaction() as session:
-        unproved = await session.rows(BrokenEvidence, "find_broken_evidence", limit=None)
+        unproved = await unproved_quotes(session)
         without = await session.rows(EventOffender, "find_events_without_evidence", limit=None)
         offenders: list[BrokenEvidence | EventOffender] = [*unproved, *without]
         broken = dict.fromkeys((one.artifact_uid, one.revision_id) for one in offenders)
@@ -198,12 +197,7 @@ async def _extract_again(runtime: Runtime) -> Repair:
         for text in lost:
             broken.pop((text.artifact_uid, text.revision_id), None)
         request = asked_under(runtime.settings, "repair")
-        await session.run(
-            "ensure_jobs_of_revisions",
-            **_named(broken),
-            **request,
-        )
-        await session.run("reenqueue_revisions", **_named(broken), **request)
+        await requests.start_ended_over(session, _named(broken), request)
         await append(
             session,
             [
@@ -243,7 +237,7 @@ async def _newest_is_latest(runtime: Runtime) -> Repair:
         wrong = await session.rows(NamedOffender, "find_artifacts_without_one_latest", limit=None)
     uids = [artifact.id for artifact in wrong]
     async with runtime.database.transaction() as session:
-        await session.run("lock_artifacts", uids=uids)
+        await lock(session, *uids)
         # First down, then up: at no time are there two.
         await session.run("supersede_all_but_newest", uids=uids)
         await session.run("make_newest_latest", uids=uids)
@@ -275,7 +269,7 @@ async def _reindex_words(runtime: Runtime) -> Repair:
 
 async def _release(runtime: Runtime) -> Repair:
     async with runtime.database.transaction() as session:
-        return Repair(await session.run("release_abandoned_jobs", lease=ABANDONED_SECONDS))
+        return Repair(await jobs.release_abandoned(session, ABANDONED_SECONDS))
 
 
 async def _mend_index(runtime: Runtime) -> Repair:

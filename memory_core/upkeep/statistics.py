@@ -14,8 +14,6 @@ async def rebuild(database: Database) -> int:
     async with database.session() as session:
         passages = await session.value(int, "rebuild_passage_statistics")
     await vocabulary.fold_all(database)
-    async with database.session() as session:
-        await session.run("forget_unused_words")
     if passages <= _FEW_PASSAGES or not await vocabulary.is_right(database):
         await vocabulary.rebuild(database)
     return passages

@@ -1,3 +1,5 @@
+-- What a newer prompt renews, what that costs, and trials of it.
+
 -- fragment: outdated
 -- Revisions (r) whose events (x) a deployment of these versions may renew: something of them is
 -- older and nothing newer. Another model or extractor counts only when that is asked for.
@@ -68,16 +70,6 @@ WHERE j.status IN ('DONE', 'FAILED', 'CANCELED') AND j.job_id <> ALL(%(without)s
 ORDER BY r.is_latest DESC, r.ingested_at DESC, r.artifact_uid, r.revision_id
 LIMIT %(limit)s
 FOR UPDATE OF j SKIP LOCKED;
-
--- name: fresh_jobs_waiting
--- A user waits for these, and this deployment could do them. One that failed and waits for its next try does
--- not count: it may do so for hours.
-SELECT count(*) AS jobs FROM (
-    SELECT 1 FROM event_jobs j
-    WHERE j.status = 'PENDING' AND j.next_run_at <= now() AND j.backfill_id IS NULL
-      AND
-    -- include: within_reach
-    LIMIT 1000) AS due;
 
 -- name: tokens_of_day
 -- Model tokens that backfills used on the UTC day of a moment.
@@ -314,14 +306,6 @@ FROM prompt_trial_revision t
 JOIN artifact_revision r USING (artifact_uid, revision_id)
 WHERE t.trial_id = %(trial_id)s
 ORDER BY t.position;
-
--- name: trials_after
--- Trials that ended after the last one shown, but not those that show themselves.
-SELECT trial_id FROM prompt_trial
-WHERE finished_at IS NOT NULL AND requested_by <> 'ui'
-  AND (%(finished_at)s::timestamptz IS NULL
-       OR (finished_at, trial_id) > (%(finished_at)s::timestamptz, %(trial_id)s::uuid))
-ORDER BY finished_at, trial_id LIMIT 20;
 
 -- name: rejections_of_revision
 SELECT coalesce((SELECT jsonb_array_length(rejections) FROM extraction

@@ -177,10 +177,6 @@ ORDER BY random() LIMIT %(limit)s;
 SELECT count(*) FROM index_entry
 WHERE generation = %(generation)s AND tenant_id = %(tenant_id)s AND collection = %(collection)s;
 
--- name: count_entries_of_owner
-SELECT count(*) AS entries FROM index_entry
-JOIN index_generation g USING (generation) WHERE g.state = 'serving' AND owner = %(owner)s;
-
 -- name: serving_generation
 SELECT * FROM index_generation WHERE state = 'serving';
 
@@ -287,16 +283,3 @@ SELECT DISTINCT ON (e.hash, e.owner) e.tenant_id, %(model)s, e.hash, e.owner, e.
 FROM unnest(%(tenants)s::uuid[], %(hashes)s::text[], %(owners)s::text[], %(vectors)s::bytea[])
      AS e (tenant_id, hash, owner, vector)
 ON CONFLICT (tenant_id, model, text_hash, owner) DO UPDATE SET used_at = now();
-
--- name: forget_embeddings
-DELETE FROM embedding_cache WHERE owner = ANY (%(owners)s::text[]);
-
--- name: sweep_embeddings
--- Those that were not used for the given days and that no entry stands for.
-DELETE FROM embedding_cache k
-WHERE k.used_at < now() - make_interval(days => %(days)s)
-  AND NOT EXISTS (SELECT 1 FROM index_entry s
-                  WHERE s.owner = k.owner
-                    AND s.generation IN (SELECT generation FROM index_generation
-                                         WHERE state IN ('serving', 'filling'))
-                    AND split_part(s.hash, '/', 1) = k.text_hash);

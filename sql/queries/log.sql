@@ -1,3 +1,5 @@
+-- The log of changes, its readers, partitions and snapshots.
+
 -- name: append_changes
 -- All changes of a transaction in one round trip.
 SELECT transaction_id::text::bigint AS transaction_id, sequence_number
@@ -165,12 +167,6 @@ SET error_message = excluded.error_message, error_stacktrace = excluded.error_st
     retry_count = d.retry_count + excluded.retry_count, last_failed_at = now(),
     status = 'failed', resolved_at = NULL, resolved_by = NULL;
 
--- name: forget_dead_letters
--- What is said of a failure may repeat a text: of an artifact or memory that goes, it goes too.
-UPDATE log.dead_letter_queue
-SET error_message = 'what it is about was deleted', error_stacktrace = NULL
-WHERE %(owner)s IN (event_data->'payload'->>'artifact_uid', event_data->'payload'->>'memory_id');
-
 -- fragment: dead_letter_columns
 id, projection_name AS projection, event_data, error_message, error_stacktrace, retry_count,
 first_failed_at, last_failed_at, status, resolved_at, resolved_by
@@ -239,11 +235,6 @@ SELECT NOT EXISTS (SELECT 1 FROM log.cluster c JOIN pg_control_system() s USING 
 
 -- name: rebase_log
 SELECT changes, checkpoints FROM log.rebase();
-
--- name: worker_listens
-SELECT 1 FROM pg_stat_activity
-WHERE application_name = 'mcp-memory worker' AND datname = current_database()
-  AND backend_start >= to_timestamp(%(since)s);
 
 -- name: missing_partitions
 SELECT count(*) FILTER (WHERE to_regclass(

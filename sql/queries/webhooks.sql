@@ -1,3 +1,5 @@
+-- Subscriptions and the messages to them.
+
 -- fragment: subscription_columns
 s.subscription_id AS id, s.url, s.types, s.category, s.actor, s.include_content, s.status,
 s.disabled_reason, s.failures, s.last_success_at, s.created_at, s.secret,

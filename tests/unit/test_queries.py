@@ -214,4 +214,4 @@ def test_one_file_changes_jobs() -> None:
     folder = Path(__file__).resolve().parents[2] / "sql" / "queries"
     found = {file.name for file in folder.glob("*.sql") if changing.search(file.read_text())}
 
-    assert found == {"jobs.sql"}
+    assert found == {"queue_jobs.sql"}

@@ -1,3 +1,5 @@
+-- Promises, and reports that keep them.
+
 -- name: list_promises
 -- Those that come first, and how many there are. What a status says of the due date is decided
 -- here; `today` is the start of the day, since what is due on a day is not late before it is over.

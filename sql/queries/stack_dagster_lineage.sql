@@ -1,3 +1,5 @@
+-- What Dagster keeps of a document, and forgets when it is deleted.
+
 -- name: lineage_tables_exist
 -- Dagster creates its tables at its first start.
 SELECT to_regclass('dagster.event_logs') IS NOT NULL

@@ -77,6 +77,16 @@ LEFT JOIN job_request q ON q.job_id = j.job_id AND q.generation = j.generation
                        AND q.attempts = j.attempts
 ORDER BY j.place, j.backfill_id IS NOT NULL;
 
+-- name: fresh_jobs_waiting
+-- A user waits for these, and this deployment could do them. One that failed and waits for its next try does
+-- not count: it may do so for hours.
+SELECT count(*) AS jobs FROM (
+    SELECT 1 FROM event_jobs j
+    WHERE j.status = 'PENDING' AND j.next_run_at <= now() AND j.backfill_id IS NULL
+      AND
+    -- include: within_reach
+    LIMIT 1000) AS due;
+
 -- name: remember_requests
 -- Which run was asked for which attempt. A job that is gone meanwhile is left out, and none goes
 -- while this is written.
@@ -99,18 +109,6 @@ DELETE FROM job_request WHERE job_id = ANY(%(job_ids)s::uuid[]);
 SELECT pg_notify('event_jobs', '')
 WHERE EXISTS (SELECT 1 FROM event_jobs j LEFT JOIN job_request q ON q.job_id = j.job_id
               WHERE j.status = 'PENDING' AND j.next_run_at <= now() AND q.job_id IS NULL);
-
--- name: next_look_at_jobs
--- In how many seconds a job is due: now while one is being worked on, since its run may die; NULL
--- when none is open.
-SELECT extract(epoch FROM min(at) - now())::float8 AS seconds
-FROM ((SELECT next_run_at AS at FROM event_jobs
-       WHERE status = 'PENDING' ORDER BY next_run_at LIMIT 1)
-      UNION ALL
-      (SELECT now() FROM event_jobs WHERE status = 'PROCESSING' LIMIT 1)) AS open;
-
--- name: listen_for_jobs
-LISTEN event_jobs;
 
 -- name: silent_runs
 -- Of these runs, those that gave no sign of life for a whole lease: no claim, no heartbeat, no end
@@ -136,23 +134,6 @@ ORDER BY locked_by;
 SELECT r.partition_key, e.events
 FROM extraction e JOIN artifact_revision r USING (artifact_uid, revision_id)
 WHERE e.run_id = %(run_id)s;
-
--- name: extraction_progress
--- Documents by what became of their latest revision's job. A job that was given up names its last
--- cause: that is what a person has to mend.
-SELECT coalesce(j.status, 'NONE') AS status, c.code, count(*) AS documents,
-       min(j.last_error_message) AS message
-FROM artifact_revision r
-LEFT JOIN event_jobs j ON j.artifact_uid = r.artifact_uid AND j.revision_id = r.revision_id
-                      AND j.job_type = 'extract_events'
-CROSS JOIN LATERAL (
-    SELECT CASE WHEN j.status IN ('PENDING', 'FAILED')
-                THEN coalesce(substring(j.last_error_message FROM 'Last cause: ([A-Z_]+): '),
-                              j.last_error_code) END AS code
-) c
-WHERE r.is_latest AND (%(uid)s::text IS NULL OR r.artifact_uid = %(uid)s)
-GROUP BY 1, 2
-ORDER BY documents DESC, 1, 2;
 
 -- fragment: job_details
 -- A job (j), and how the events that its revision has now were made.
@@ -203,12 +184,6 @@ SELECT ts, prev_status, next_status, coalesce(detail, '{}') AS detail FROM (
 -- name: job_transitions
 SELECT prev_status, next_status, meaning FROM job_transition;
 
--- name: jobs_by_prefix
--- Jobs whose id begins with what a person typed.
-SELECT job_id::text AS id, status AS name FROM event_jobs
-WHERE job_id BETWEEN %(low)s AND %(high)s AND tenant_id = current_tenant()
-ORDER BY job_id LIMIT %(limit)s;
-
 -- name: list_jobs
 SELECT j.job_id, j.status, j.attempts, j.max_attempts, j.last_error_code, j.last_error_message,
        j.updated_at, j.origin, j.artifact_uid, j.revision_id, r.title
@@ -249,3 +224,6 @@ SELECT
     SELECT * FROM event_jobs j WHERE j.tenant_id = current_tenant() AND j.status = %(status)s
 -- include: page_of_jobs
 ;
+
+-- name: count_jobs_by_status
+SELECT status, count(*) AS jobs FROM event_jobs GROUP BY status;

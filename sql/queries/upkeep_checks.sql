@@ -1,22 +1,4 @@
--- name: count_broken_evidence
-SELECT count(*) AS broken
-FROM unnest(%(uids)s::text[], %(revisions)s::text[]) AS wanted (artifact_uid, revision_id)
-CROSS JOIN LATERAL broken_evidence(wanted.artifact_uid, wanted.revision_id);
-
--- name: find_broken_evidence
--- Over the whole database: quotes that are not the text at their offsets, are too long, or whose
--- text is gone.
-SELECT count(*) OVER () AS total, event_id, artifact_uid, revision_id, start_char, end_char
-FROM (
-    SELECT v.*
-    FROM (SELECT DISTINCT artifact_uid, revision_id FROM event_evidence) r
-    CROSS JOIN LATERAL broken_evidence(r.artifact_uid, r.revision_id) b
-    JOIN event_evidence v USING (evidence_id)
-    UNION
-    SELECT v.* FROM event_evidence v
-    WHERE array_length(regexp_split_to_array(btrim(v.quote), '\s+'), 1) > 25
-) unproved
-LIMIT %(limit)s;
+-- What must hold at all times, and what mends it.
 
 -- name: find_events_without_evidence
 SELECT count(*) OVER () AS total, e.event_id, e.artifact_uid, e.revision_id

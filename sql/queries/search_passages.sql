@@ -1,3 +1,5 @@
+-- Passages by words and filters, the vocabulary, and memories.
+
 -- fragment: passage_filters
 -- Of revisions (r): only the latest, and what a search is narrowed to.
       r.is_latest
@@ -90,10 +92,6 @@ SELECT pg_try_advisory_xact_lock(hashtext('word_frequency')) AS locked;
 
 -- name: fold_words
 SELECT fold_words(%(limit)s) AS folded;
-
--- name: forget_unused_words
--- Words that no passage has any more: a deleted document may have been the only one with them.
-DELETE FROM word_frequency WHERE passages = 0;
 
 -- name: wrong_words
 -- How many of some words are counted otherwise than the index has them; of those that are not common,
@@ -246,16 +244,6 @@ SELECT coalesce(sum(passages), 0)::float8 AS passages,
        (sum(characters) / nullif(sum(passages), 0))::float8 AS average_length
 FROM passage_statistics
 WHERE tenant_id = current_tenant();
-
--- name: rebuild_passage_statistics
--- One row instead of one for each change. Chunks and changes are seen as of the same moment: what other
--- transactions add meanwhile is not counted, and their rows stay.
-WITH folded AS (DELETE FROM passage_statistics), counted AS (
-    INSERT INTO passage_statistics (tenant_id, passages, characters)
-    SELECT tenant_id, count(*), sum(length) FROM chunk_entry GROUP BY tenant_id
-    RETURNING passages
-)
-SELECT coalesce(sum(passages), 0)::bigint AS passages FROM counted;
 
 -- name: rebuild_vocabulary
 -- All words counted again. Chunks, changes and counts are seen as of the same moment, like above.

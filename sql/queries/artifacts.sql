@@ -1,10 +1,9 @@
--- name: lock_artifact
--- One writer per artifact at a time, until the end of the transaction. Covers artifacts that do
--- not exist yet, which a row lock cannot.
-SELECT pg_advisory_xact_lock(hashtextextended(%(uid)s, 0));
+-- Documents and their revisions: storing and reading them.
 
 -- name: lock_artifacts
--- The same for many, always in the same order, so that no two wait for each other.
+-- One writer per artifact at a time, until the end of the transaction. Covers artifacts that do
+-- not exist yet, which a row lock cannot. Always in the same order, so that no two transactions wait
+-- for each other.
 SELECT pg_advisory_xact_lock(key)
 FROM (SELECT DISTINCT hashtextextended(uid, 0) AS key FROM unnest(%(uids)s::text[]) AS u (uid)
       ORDER BY key) AS keys;
@@ -40,9 +39,6 @@ LEFT JOIN artifact_revision l ON l.artifact_uid = wanted.uid AND l.is_latest
 LEFT JOIN artifact_revision r ON r.artifact_uid = wanted.uid AND r.revision_id = wanted.revision
 LEFT JOIN event_jobs j ON j.artifact_uid = r.artifact_uid AND j.revision_id = r.revision_id
                       AND j.job_type = 'extract_events';
-
--- name: sees_latest_revision
-SELECT EXISTS (SELECT 1 FROM artifact_revision WHERE artifact_uid = %(uid)s AND is_latest) AS seen;
 
 -- name: supersede_revisions
 UPDATE artifact_revision SET is_latest = false
@@ -201,109 +197,6 @@ WHERE r.artifact_uid = %(uid)s
   AND (%(as_of)s::timestamptz IS NULL OR p.is_latest IS NOT NULL)
 ORDER BY r.ingested_at, r.revision_id;
 
--- name: delete_unshared_cache
--- Cached answers for passages that no other artifact holds. Before the chunks are deleted.
-DELETE FROM extraction_cache k
-USING (SELECT DISTINCT content_hash FROM revision_chunk WHERE artifact_uid = %(uid)s) mine
-WHERE k.tenant_id = current_tenant() AND passage_of(k.chunk_hash) = mine.content_hash
-  AND NOT EXISTS (SELECT 1 FROM revision_chunk other
-                  WHERE other.content_hash = mine.content_hash AND other.artifact_uid <> %(uid)s
-                    AND other.tenant_id = k.tenant_id);
-
--- name: delete_evidence_of_artifact
-DELETE FROM event_evidence WHERE artifact_uid = %(uid)s;
-
--- name: delete_events_of_artifact
-DELETE FROM semantic_event WHERE artifact_uid = %(uid)s;
-
--- name: names_in_artifact
-SELECT DISTINCT a.name_key FROM semantic_event e JOIN event_actor a USING (event_id)
-WHERE e.artifact_uid = %(uid)s ORDER BY a.name_key;
-
--- name: forget_names
--- Of these, those that no event bears any more.
-DELETE FROM actor_name n
-WHERE n.tenant_id = current_tenant() AND n.name_key = ANY (%(names)s::text[])
-  AND NOT EXISTS (SELECT 1 FROM event_actor a
-                  WHERE a.name_key = n.name_key AND a.tenant_id = n.tenant_id);
-
--- name: delete_chunks_of_artifact
-DELETE FROM revision_chunk WHERE artifact_uid = %(uid)s;
-
--- name: delete_revisions_of_artifact
--- Texts follow by their foreign key.
-WITH addresses AS (DELETE FROM import_address WHERE artifact_uid = %(uid)s)
-DELETE FROM artifact_revision WHERE artifact_uid = %(uid)s;
-
--- name: latest_hashes
--- For importing: is a document as it was, and where was it met? One whose text is lost is not.
-SELECT r.artifact_uid,
-       CASE WHEN EXISTS (SELECT 1 FROM revision_text t WHERE t.artifact_uid = r.artifact_uid
-                                                         AND t.revision_id = r.revision_id)
-            THEN r.content_hash ELSE '' END AS content_hash,
-       r.artifact_type, r.source_system, r.source_id, r.source_url,
-       coalesce(a.addresses, '{}') AS addresses
-FROM artifact_revision r
-LEFT JOIN (
-    -- Together: hardly any document lies at a second place.
-    SELECT artifact_uid, array_agg(address ORDER BY address) AS addresses FROM import_address
-    WHERE artifact_uid = ANY (%(uids)s::text[]) GROUP BY artifact_uid
-) a USING (artifact_uid)
-WHERE r.artifact_uid = ANY (%(uids)s::text[]) AND r.is_latest;
-
--- name: note_addresses
-INSERT INTO import_address (artifact_uid, address)
-SELECT DISTINCT n.uid, n.address
-FROM unnest(%(uids)s::text[], %(addresses)s::text[]) AS n (uid, address)
-WHERE EXISTS (SELECT 1 FROM artifact_revision r WHERE r.artifact_uid = n.uid)
-ON CONFLICT DO NOTHING;
-
--- name: revision_hashes
--- For importing history: every revision that is stored with its text, and which one is the latest.
-SELECT r.artifact_uid, r.source_id, r.content_hash, r.is_latest
-FROM artifact_revision r JOIN revision_text t USING (artifact_uid, revision_id)
-WHERE r.artifact_uid = ANY (%(uids)s::text[]);
-
--- name: is_imported
-SELECT EXISTS (SELECT 1 FROM artifact_revision
-               WHERE is_latest AND starts_with(source_url, %(prefix)s)) AS found;
-
--- name: sample_imported
--- Some documents of a root, always the same ones: uids are hashes, so their order is like chance.
-SELECT source_url FROM artifact_revision
-WHERE is_latest AND starts_with(source_url, %(prefix)s)
-ORDER BY artifact_uid LIMIT %(limit)s;
-
--- name: list_imported
--- What was imported and met below an address. `--prune` compares it with what is there.
-SELECT r.artifact_uid, r.source_id, r.source_url,
-       ARRAY(SELECT a.address FROM import_address a
-             WHERE a.artifact_uid = r.artifact_uid) AS addresses
-FROM artifact_revision r
-WHERE r.is_latest AND starts_with(r.source_url, 'import:')
-  AND (starts_with(r.source_url, %(prefix)s)
-       OR r.artifact_uid IN (SELECT a.artifact_uid FROM import_address a
-                             WHERE starts_with(a.address, %(prefix)s)))
-ORDER BY r.source_url;
-
--- name: artifacts_by_prefix
--- Documents whose id begins with what a person typed.
-SELECT artifact_uid AS id, title AS name FROM artifact_revision
-WHERE is_latest AND artifact_uid BETWEEN %(low)s AND %(high)s
-ORDER BY artifact_uid LIMIT %(limit)s;
-
--- name: artifacts_by_revision_prefix
--- The same by an artifact_id of one of their revisions.
-SELECT DISTINCT artifact_uid AS id, title AS name FROM artifact_revision
-WHERE artifact_id BETWEEN %(low)s AND %(high)s
-ORDER BY artifact_uid LIMIT %(limit)s;
-
--- name: revisions_by_prefix
-SELECT revision_id AS id, to_char(ingested_at AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI') AS name
-FROM artifact_revision
-WHERE artifact_uid = %(uid)s AND starts_with(revision_id, %(prefix)s)
-ORDER BY ingested_at, revision_id;
-
 -- name: list_documents
 -- Documents as they are now, those first that changed last; with how many there are.
 SELECT r.artifact_uid, r.revision_id, r.title, r.artifact_type, r.source_system, r.source_id,
@@ -326,3 +219,15 @@ FROM (
 LEFT JOIN event_jobs j ON j.artifact_uid = r.artifact_uid AND j.revision_id = r.revision_id
                       AND j.job_type = 'extract_events'
 ORDER BY r.latest_since DESC, r.artifact_uid;
+
+-- name: lock_idempotency_key
+-- Requests with the same key take turns.
+SELECT pg_advisory_xact_lock(hashtextextended(current_tenant()::text || %(key)s, 18));
+
+-- name: first_answer
+SELECT request_hash, answer FROM idempotent_request
+WHERE tenant_id = current_tenant() AND idempotency_key = %(key)s;
+
+-- name: keep_first_answer
+INSERT INTO idempotent_request (idempotency_key, request_hash, artifact_uid, answer)
+VALUES (%(key)s, %(request_hash)s, %(artifact_uid)s, %(answer)s);

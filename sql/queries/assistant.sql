@@ -1,3 +1,5 @@
+-- Memories and conversations.
+
 -- name: store_memory
 -- xmax is zero on a row that was inserted just now.
 INSERT INTO memory (memory_id, type, content, content_hash, confidence, conversation_id)
@@ -6,13 +8,6 @@ ON CONFLICT (tenant_id, owner, type, content_hash) DO UPDATE
     SET content = excluded.content, confidence = excluded.confidence,
         conversation_id = coalesce(excluded.conversation_id, memory.conversation_id)
 RETURNING xmax = 0 AS created;
-
--- name: memory_exists
-SELECT EXISTS (SELECT 1 FROM memory WHERE memory_id = %(id)s) AS is_there;
-
--- name: date_memory
--- When it was first said, if that was earlier.
-UPDATE memory SET created_at = least(created_at, %(at)s) WHERE memory_id = %(id)s;
 
 -- name: list_memories
 SELECT memory_id, type, content, confidence, conversation_id, created_at, updated_at
@@ -31,10 +26,6 @@ DELETE FROM memory WHERE memory_id = %(id)s;
 INSERT INTO history_turn (conversation_id, turn_index, role, content)
 VALUES (%(conversation_id)s, %(turn_index)s, %(role)s, %(content)s)
 ON CONFLICT DO NOTHING;
-
--- name: date_turn
-UPDATE history_turn SET created_at = least(created_at, %(at)s)
-WHERE conversation_id = %(conversation_id)s AND turn_index = %(turn_index)s;
 
 -- name: get_turn
 SELECT role, content FROM history_turn

@@ -1,3 +1,5 @@
+-- Dagster's partitions and runs, and what its sensors and schedules wait for.
+
 -- name: partition_tables_exist
 -- Dagster creates its tables at its first start.
 SELECT to_regclass('dagster.dynamic_partitions') IS NOT NULL
@@ -89,14 +91,6 @@ WHERE c.id IN (
     ORDER BY old.id
     LIMIT %(limit)s);
 
--- name: daemon_table_exists
--- Dagster creates its tables at its first start, not our migrations.
-SELECT to_regclass('dagster.daemon_heartbeats') IS NOT NULL AS exists;
-
--- name: daemon_last_heartbeat
--- The sensor daemon is the one that starts extraction.
-SELECT max(timestamp) AS last_heartbeat FROM dagster.daemon_heartbeats WHERE daemon_type = 'SENSOR';
-
 -- name: neighbours_of_partitions
 -- Where these keys stand in Dagster's list, and which place comes right before each: asked of the
 -- keys that matter, since the whole list grows with the memory.
@@ -110,3 +104,36 @@ ORDER BY p.id;
 
 -- name: listen_for_runs
 LISTEN dagster_runs;
+
+-- name: state_of_partitions
+SELECT k.partition_key, r.artifact_uid, r.source_system, r.title, j.status, j.locked_by
+FROM unnest(%(keys)s::text[]) AS k (partition_key)
+LEFT JOIN artifact_revision r ON r.partition_key = k.partition_key
+LEFT JOIN event_jobs j ON j.artifact_uid = r.artifact_uid AND j.revision_id = r.revision_id
+                      AND j.job_type = 'extract_events';
+
+-- name: next_look_at_jobs
+-- In how many seconds a job is due: now while one is being worked on, since its run may die; NULL
+-- when none is open.
+SELECT extract(epoch FROM min(at) - now())::float8 AS seconds
+FROM ((SELECT next_run_at AS at FROM event_jobs
+       WHERE status = 'PENDING' ORDER BY next_run_at LIMIT 1)
+      UNION ALL
+      (SELECT now() FROM event_jobs WHERE status = 'PROCESSING' LIMIT 1)) AS open;
+
+-- name: listen_for_jobs
+LISTEN event_jobs;
+
+-- name: trials_after
+-- Trials that ended after the last one shown, but not those that show themselves.
+SELECT trial_id FROM prompt_trial
+WHERE finished_at IS NOT NULL AND requested_by <> 'ui'
+  AND (%(finished_at)s::timestamptz IS NULL
+       OR (finished_at, trial_id) > (%(finished_at)s::timestamptz, %(trial_id)s::uuid))
+ORDER BY finished_at, trial_id LIMIT 20;
+
+-- name: try_housekeeping_lock
+SELECT pg_try_advisory_lock(hashtext('mcp-memory housekeeping')) AS ours;
+
+-- name: release_housekeeping_lock
+SELECT pg_advisory_unlock(hashtext('mcp-memory housekeeping'));

@@ -1,4 +1,4 @@
--- Every statement that changes a job. Reading is in job_reading.sql. What the database allows, and
+-- Every statement that changes a job. Reading is in queue_reading.sql. What the database allows, and
 -- writes into the ledger, is in the view job_transition; docs/jobs.md draws it.
 
 -- fragment: as_a_new_request

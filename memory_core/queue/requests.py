@@ -1,0 +1,110 @@
+"""Requests for jobs: the first one of a revision, and those that start its job over.
+
+`revisions` names them by `uids` and `revisions`; `request` has the columns that `asking.py` gives.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from memory_core.kernel.database import Session
+from memory_core.log import origin
+from memory_core.queue.answers import Answers
+from memory_core.queue.asking import asked
+from memory_core.queue.jobs import LEASE_SECONDS, JobSummary
+from memory_core.queue.listing import JobDetails
+from memory_core.queue.versions import Versions
+
+Named = Mapping[str, Sequence[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class RequestedJob:
+    artifact_uid: str
+    job_id: UUID
+    job_status: str
+
+
+async def insert(
+    session: Session, job_ids: Sequence[UUID], revisions: Named, request: dict[str, Any]
+) -> None:
+    """Of new revisions, which have no job yet."""
+    await session.run("insert_jobs", ids=list(job_ids), **revisions, **request)
+
+
+async def ensure(session: Session, revisions: Named, request: dict[str, Any]) -> None:
+    """A job for each that has none."""
+    await session.run("ensure_jobs_of_revisions", **revisions, **request)
+
+
+async def start_over(
+    session: Session, revisions: Named, request: dict[str, Any]
+) -> list[RequestedJob]:
+    """Whatever became of their jobs."""
+    return await session.rows(RequestedJob, "request_extraction", **revisions, **request)
+
+
+async def start_ended_over(session: Session, revisions: Named, request: dict[str, Any]) -> None:
+    """Where a job waits or is at work, its events come anyway."""
+    await ensure(session, revisions, request)
+    await session.run("reenqueue_revisions", **revisions, **request)
+
+
+async def reset(
+    session: Session, job_id: UUID, answers: Answers, request: dict[str, Any]
+) -> JobDetails:
+    return await session.only(
+        JobDetails, "reset_job", job_id=job_id, bypass_cache=answers is Answers.NEW, **request
+    )
+
+
+async def reset_failed(session: Session, code: str | None, answers: Answers) -> list[JobSummary]:
+    """All that failed, or that failed with this code."""
+    return await session.rows(
+        JobSummary,
+        "reset_failed_jobs",
+        code=code,
+        bypass_cache=answers is Answers.NEW,
+        **asked("tool"),
+    )
+
+
+async def ask_for_backfill(
+    session: Session,
+    backfill_id: UUID,
+    jobs: Sequence[tuple[UUID, int]],
+    versions: Versions,
+    *,
+    same_model: bool,
+    requested_by: str,
+) -> None:
+    """Jobs with the tokens that each may take, the most urgent first. Only a deployment that
+    reaches `versions` works on them."""
+    await session.run(
+        "ask_again",
+        backfill_id=backfill_id,
+        job_ids=[job_id for job_id, _ in jobs],
+        tokens=[tokens for _, tokens in jobs],
+        extractor=versions.extractor,
+        needs_model=versions.model if same_model else None,
+        extract=versions.extract_number,
+        merge=versions.merge_number,
+        requested_by=requested_by,
+        trace_id=origin.current().trace_id,
+    )
+
+
+async def withdraw_stopped(session: Session) -> int:
+    """What stopped backfills still have in the queue goes back to how it stood before."""
+    return await session.run("withdraw_waiting", lease=LEASE_SECONDS)
+
+
+async def forget_failed(session: Session, backfill_id: UUID) -> None:
+    """A backfill may ask once more for what failed."""
+    await session.run("forget_failed", backfill_id=backfill_id)
+
+
+async def delete_of_artifact(session: Session, artifact_uid: str) -> int:
+    """With their ledger."""
+    return await session.run("delete_jobs_of_artifact", uid=artifact_uid)

@@ -91,7 +91,7 @@ async def search(
 ) -> list[tuple[MemoryRecord, float]]:
     """Memories by words and meaning, best first; each with its similarity (the cosine; 1 is the
     same). Where Chroma has none, or is away, that is the share of the query's words it has."""
-    by_words, statistics = await _by_words(runtime, query)
+    by_words, statistics = await _by_words(runtime, query, min_confidence, memory_type)
     try:
         cosines = await _by_meaning(
             runtime, query, by_words, limit + _SPARE_HITS, _where(min_confidence, memory_type)
@@ -128,13 +128,18 @@ async def _by_meaning(
     return {hit.id: 1.0 - hit.distance for hit in (*nearest, *compared)}
 
 
-async def _by_words(runtime: Runtime, query: str) -> tuple[dict[str, float], Statistics]:
+async def _by_words(
+    runtime: Runtime, query: str, min_confidence: float, memory_type: MemoryType | None
+) -> tuple[dict[str, float], Statistics]:
     """Those with words of the query, with the share of its words that they have."""
     async with runtime.database.session() as session:
         asked = await understand(session, in_pairs(query), uncounted=_WORDS, literally=False)
         words = list(asked.every_word[:_WORDS])
         statistics = await statistics_of(session, lexemes_of(words))
-        rows = await best_memories(session, asked, words=_WORDS, limit=_FOUND_BY_WORDS)
+        rows = await best_memories(
+            session, asked, words=_WORDS, limit=_FOUND_BY_WORDS,
+            memory_type=memory_type, min_confidence=min_confidence,
+        )  # fmt: skip
     return {row.memory_id: row.found / len(words) for row in rows}, statistics
 
 

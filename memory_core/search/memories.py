@@ -8,7 +8,13 @@ from memory_core.search.query_text import Asked
 
 
 async def best_memories(
-    session: Session, asked: Asked, *, words: int, limit: int
+    session: Session,
+    asked: Asked,
+    *,
+    words: int,
+    limit: int,
+    memory_type: str | None = None,
+    min_confidence: float = 0.0,
 ) -> list[WordMatches]:
     """Those that match a query taken to the letter, or have any of its first `words` words. None
     for a query that only excludes."""
@@ -18,7 +24,13 @@ async def best_memories(
     if asked.is_open_ended or not wanted:
         return []
     return await session.rows(
-        WordMatches, "best_memories", words=wanted, each_word=each_word, limit=limit
+        WordMatches,
+        "best_memories",
+        words=wanted,
+        each_word=each_word,
+        type=memory_type,
+        min_confidence=min_confidence,
+        limit=limit,
     )
 
 

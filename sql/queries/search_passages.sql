@@ -224,11 +224,13 @@ WHERE c.chunk_id = ANY(%(ids)s)
 ORDER BY c.chunk_id, n.chunk_index;
 
 -- name: best_memories
--- With how many of the words they have.
+-- Of memories that pass the filters, those with some of the words, and how many of these they have.
 SELECT m.memory_id,
        (SELECT count(*) FROM unnest(%(each_word)s::tsquery[]) AS one WHERE m.words @@ one) AS found
 FROM visible_memory m
 WHERE m.words @@ %(words)s::tsquery
+  AND (%(type)s::text IS NULL OR m.type = %(type)s)
+  AND m.confidence >= %(min_confidence)s
 ORDER BY found DESC, ts_rank_cd(m.words, %(words)s::tsquery, 1) DESC, m.memory_id
 LIMIT %(limit)s;
 

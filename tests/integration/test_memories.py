@@ -120,6 +120,24 @@ async def test_search_filters_before_it_limits(tools: ToolClient) -> None:
     assert contents(both) == []
 
 
+async def test_a_filter_does_not_lose_what_has_the_word_among_many_that_fail_it(
+    tools: ToolClient, sql: psycopg.Connection
+) -> None:
+    """More memories of another type have the word than are ranked; others are nearer in meaning."""
+    sql.execute(
+        "INSERT INTO memory (memory_id, type, content, content_hash, confidence)"
+        " SELECT 'mem_' || n, 'fact', 'Zxqv', md5(n::text), 0.9 FROM generate_series(1, 150) n"
+    )
+    for number in range(20):
+        await keep(tools, f"Travels by train number {number}", type="preference")
+    wanted = "Prefers Zxqv to everything that was ever said about engines, boats and bread"
+    await keep(tools, wanted, type="preference")
+
+    found = await tools("memory_search", query="zxqv railway journeys", type="preference")
+
+    assert wanted in contents(found)
+
+
 async def test_search_in_an_empty_memory_finds_nothing(tools: ToolClient) -> None:
     assert await tools("memory_search", query="anything") == {"memories": []}
 

@@ -23,7 +23,7 @@ PROMPT_TRIAL = "prompt_trial"
 
 
 class FilterConfig(dg.Config):
-    """Limits it to some revisions; what is empty does not limit. Times are ISO 8601."""
+    """Selects revisions. An empty field does not limit the selection. Times are ISO 8601."""
 
     category: str = ""
     source_system: str = ""
@@ -88,8 +88,8 @@ def prompt_upgrade_job() -> None:
 
 
 def crons(minutes: int) -> list[str]:
-    """Every N minutes, counted from midnight. `*/45` alone would mean minutes 0 and 45 of every
-    hour, that is after 45 and after 15."""
+    """Cron lines for every N minutes, counted from midnight. `*/45` alone would run at minutes 0
+    and 45 of every hour, so the gaps would be 45 and 15 minutes."""
     if 60 % minutes == 0:
         return ["0 * * * *" if minutes == 60 else f"*/{minutes} * * * *"]
     hours: dict[int, list[str]] = {}
@@ -121,7 +121,7 @@ async def _wanted(memory: MemoryResource) -> bool:
 
 
 class TrialConfig(FilterConfig):
-    """A sample of the outdated revisions; the same seed takes the same."""
+    """Draws a sample of the outdated revisions. The same seed draws the same sample."""
 
     sample: int = 20
     seed: int = 0
@@ -133,7 +133,7 @@ class TrialConfig(FilterConfig):
     owners=OWNERS,
     kinds={"postgres", "markdown"},
     tags={"cost": "model_calls", "serves": "operators"},
-    description="The new prompt on a sample of revisions, beside the events that are served: which "
+    description="The new prompt on a sample of revisions, compared with the served events: which "
     "events it keeps, changes, adds and loses, which quotes it gets wrong, and what it costs. "
     "Nothing is replaced; answers are cached, so that a backfill does not pay for them again.",
 )

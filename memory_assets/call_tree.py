@@ -1,6 +1,6 @@
-"""The calls of an attempt as a tree, for the page of an asset: chunk by chunk, with time and money.
+"""The model calls of an attempt as a tree for the asset page: per chunk, with time and cost.
 
-`mcp-memory trace` draws the same with who asked and every other attempt.
+`mcp-memory trace` draws the same tree, with the request and all other attempts.
 """
 
 from collections.abc import Mapping, Sequence
@@ -8,13 +8,13 @@ from collections.abc import Mapping, Sequence
 from memory_core.extraction.ledger import ModelCall
 from memory_core.kernel.prices import Price
 
-# Dagster keeps it for every document.
+# Dagster stores this text for every document, so it stays short.
 _CHUNKS_SHOWN = 8
 _CALLS_SHOWN = 3
 
 
 def call_tree(calls: Sequence[ModelCall], prices: Mapping[str, Price]) -> str:
-    """Markdown: ids, names of models, codes and numbers; no text of the document."""
+    """Markdown with ids, model names, codes and numbers; it contains no text of the document."""
     by_chunk: dict[int | None, list[ModelCall]] = {}
     for call in calls:
         by_chunk.setdefault(call.chunk_index, []).append(call)

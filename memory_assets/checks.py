@@ -9,7 +9,7 @@ from memory_assets.schedules import scheduled
 from memory_core.processing.stages import EVENT_INDEX, STORED_EVENTS
 from memory_core.upkeep.integrity import CHECKS, Check, Finding
 
-# What the index holds is the index's business; everything else is about what is stored.
+# Checks of the index are shown on the index asset, all others on the stored events.
 _ASSET = {"index_agrees": EVENT_INDEX, "projections_keep_up": EVENT_INDEX}
 _SEVERITY = {
     "index_agrees": dg.AssetCheckSeverity.WARN,

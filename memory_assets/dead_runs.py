@@ -1,4 +1,5 @@
-"""Runs that died without a word: found by their silence, and what they did is still shown."""
+"""Runs that died without reporting it. They are detected by missing signs of life, and what they
+stored is still shown."""
 
 import logging
 import time
@@ -13,17 +14,17 @@ from memory_core.queue.jobs import StoredEvents
 
 log = logging.getLogger(__name__)
 
-# A run claims within seconds of its start and then shows signs of life as its leases ask for.
+# A run claims its jobs within seconds of its start, and then renews its leases.
 SUSPECT_SECONDS = 120.0
-# The second is what the job was called before: one of its runs may be under way at an upgrade.
+# The second name is the former one of the job: one of its runs may still be running at an upgrade.
 _JOBS = frozenset({"documents_to_events", "extract_pending", "__ASSET_JOB"})
 
 
 def suspects(instance: dg.DagsterInstance) -> list[str]:
-    """Runs that started long ago and are said to be running.
+    """Runs that started long ago and have the status "started".
 
-    Dagster itself never doubts them: killed together with its code server, a run would be shown
-    as running for ever, and take the place of one that could.
+    Dagster itself never checks them. A run that was killed together with its code server would be
+    shown as running for ever, and would occupy a slot of the queue.
     """
     records = instance.get_run_records(dg.RunsFilter(statuses=[dg.DagsterRunStatus.STARTED]))
     return [
@@ -36,7 +37,7 @@ def suspects(instance: dg.DagsterInstance) -> list[str]:
 
 
 def _extracts(run: dg.DagsterRun) -> bool:
-    """Whether it is to claim jobs: upkeep, or a check alone, never shows a sign of life there."""
+    """Whether the run claims jobs. A run of upkeep, or of a check alone, never claims one."""
     selection = run.asset_selection
     if run.job_name not in _JOBS or (selection is None and run.asset_check_selection):
         return False
@@ -51,7 +52,7 @@ def bury(instance: dg.DagsterInstance, run_ids: Iterable[str], reason: str) -> N
 
 
 def end(instance: dg.DagsterInstance, run_id: str, reason: str) -> None:
-    """Stop the process of a run that is alive, and say why."""
+    """Stop the process of a run that is still alive, and record why."""
     run = instance.get_run_by_id(run_id)
     if run is None or run.is_finished:
         return
@@ -59,15 +60,16 @@ def end(instance: dg.DagsterInstance, run_id: str, reason: str) -> None:
     try:
         instance.run_launcher.terminate(run_id)
     except Exception as error:
-        # Without its leases it stops by itself at its next heartbeat.
+        # The run has lost its leases, so it stops by itself at its next heartbeat.
         log.warning("run %s could not be stopped at once: %s", run_id, error)
 
 
 def show_what_was_stored(
     instance: dg.DagsterInstance, run: dg.DagsterRun, stored: Iterable[StoredEvents]
 ) -> int:
-    """Killed between its commit and the event log, a run leaves revisions that are DONE and shown
-    as failed. Returns how many were put right."""
+    """Log the materialisations that a killed run could not log. A run that was killed between its
+    commit and the event log leaves revisions that are DONE but shown as failed. Returns how many
+    were corrected."""
     connection = instance.get_records_for_run(
         run.run_id, of_type=dg.DagsterEventType.ASSET_MATERIALIZATION
     )

@@ -1,4 +1,4 @@
-"""Everything Dagster is told about the memory."""
+"""The Dagster definitions: assets, jobs, schedules, sensors and resources."""
 
 import dagster as dg
 
@@ -46,6 +46,7 @@ defs = dg.Definitions(
         first_look,
     ],
     resources={"memory": MemoryResource()},
-    # Documents of a run are concurrent by asyncio; a process per step would only cost seconds.
+    # A run works on its documents concurrently with asyncio. A process per step would only cost
+    # seconds.
     executor=dg.in_process_executor,
 )

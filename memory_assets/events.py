@@ -1,7 +1,7 @@
 """The asset graph: pending revisions become proved events.
 
-One multi-asset rather than five: within a run every revision goes through all stages on its own,
-so that one that fails is red for its partition while the others of its batch turn green.
+It is one multi-asset rather than five. Within a run every revision goes through all stages on its
+own, so a revision that fails is red for its partition while the others of its batch turn green.
 """
 
 import asyncio
@@ -50,9 +50,9 @@ EVIDENCE_CHECK_KEY = dg.AssetCheckKey(dg.AssetKey(STORED_EVENTS), EVIDENCE_CHECK
 def extract_revisions(
     context: dg.AssetExecutionContext, memory: MemoryResource
 ) -> Iterator[dg.AssetCheckResult]:
-    """Claim the jobs of these partitions, extract them concurrently, store what is proved."""
+    """Claim the jobs of these partitions, extract them concurrently, and store what is proved."""
     if not context.selected_asset_keys:
-        # The check was asked for alone: nothing is extracted, every quote is compared.
+        # Only the check was requested: nothing is extracted, and every quote is compared.
         yield asyncio.run(_check_everything(memory))
         return
     outcomes, gone, broken = asyncio.run(_traced(context, memory))
@@ -82,8 +82,8 @@ async def _check_everything(memory: MemoryResource) -> dg.AssetCheckResult:
 async def _traced(
     context: dg.AssetExecutionContext, memory: MemoryResource
 ) -> tuple[list[Outcome], list[str], int]:
-    """What the queue asked for belongs to the traces of its jobs; what a person started here is a
-    trace of its own, in which the jobs are requested."""
+    """Run within a trace. Work that the queue requested belongs to the traces of its jobs. A run
+    that a person started is a new trace, in which the jobs are requested."""
     exporting.start(memory.settings, "run")
     try:
         if trigger(dict(context.run.tags)) == FROM_QUEUE:
@@ -97,11 +97,12 @@ async def _traced(
 async def _run(
     context: dg.AssetExecutionContext, memory: MemoryResource
 ) -> tuple[list[Outcome], list[str], int]:
-    """What became of the claimed, which keys no revision has, and how many quotes are broken."""
+    """The outcomes of the claimed jobs, the keys without a revision, and the number of broken
+    quotes."""
     asked_by = trigger(dict(context.run.tags))
     by_hand = asked_by != FROM_QUEUE
-    # A person who materialises the extractions themselves wants the model asked again; one who does
-    # not wants what follows from the stored ones.
+    # A person who materialises the extractions themselves wants the model asked again. A person who
+    # selects only later stages wants them made from the stored answers.
     extractions = dg.AssetKey(CHUNK_EXTRACTIONS) in context.selected_asset_keys
     answers = Answers.NEW if extractions else Answers.STORED
     async with (
@@ -137,10 +138,10 @@ async def _introduce(
     keys: list[str],
     claimed: Sequence[Job],
 ) -> list[str]:
-    """Tag a run that the sensor did not make, and log what it does not work on.
+    """Tag a run that the sensor did not request, and log the revisions that it does not work on.
 
-    What another run holds is no failure: that run ends the job, and a red run would turn stages red
-    that it has made already. Returns the keys that no revision has.
+    A revision that another run holds is no failure: that run ends the job, and a failure here would
+    turn stages red that the other run has already made. Returns the keys without a revision.
     """
     rows = await unclaimed.revisions_of(database, keys)
     left = unclaimed.unclaimed(rows, (job.partition_key for job in claimed))

@@ -1,4 +1,5 @@
-"""A new memory looks healthy in its first hour, not after the first night of schedules."""
+"""The first runs of a new memory: figures and checks are shown within its first hour, not after the
+first night of schedules."""
 
 import asyncio
 
@@ -12,13 +13,13 @@ from memory_assets.resources import MemoryResource
 from memory_core.kernel.errors import PostgresUnavailable
 from memory_core.upkeep.metrics import any_document_is_done
 
-# What was looked at, as the cursor says it.
+# The states of the cursor: what has been requested so far.
 STARTED, CHECKED = "started", "checked"
 _JOBS = {
     STARTED: (health_schedule.job, housekeeping_schedule.job),
     CHECKED: (integrity_job, freshness_schedule.job, health_schedule.job),
 }
-# Without it the asset would be shown as never made, as if something were amiss.
+# Without this materialisation the asset would be shown as missing.
 _NO_TRIAL = dg.AssetMaterialization(
     PROMPT_TRIAL,
     description="No prompt was tried yet: `mcp-memory backfill trial`, or the job try_prompt.",

@@ -1,4 +1,4 @@
-"""Upkeep as an asset: what it did each time can be looked up, and plotted."""
+"""Upkeep as an asset, so that each run's results can be looked up and plotted."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -22,7 +22,7 @@ from memory_core.upkeep.vacuum import vacuum
 from stack import dagster_lineage
 from stack.dagster_orchestrator import DagsterOrchestrator
 
-# At most this much in one go: the rest is left for the next hour.
+# Limits of one run. The next hour's run takes the rest.
 RUNS_PER_TIME = 5_000
 CHECK_RESULTS_PER_TIME = 50_000
 CACHE_ENTRIES_PER_TIME = 100_000
@@ -108,7 +108,7 @@ async def _prune_runs(context: dg.AssetExecutionContext, database: Database, day
     while pruned < RUNS_PER_TIME:
         batch = await old_runs.prunable_runs(database, days, _RUNS_PER_BATCH, [context.run_id])
         for run_id in batch:
-            # Its captured output first: once the run is gone, nothing refers to it.
+            # Delete the captured output first: nothing refers to it once the run is gone.
             context.instance.compute_log_manager.delete_logs(prefix=[run_id])
             context.instance.delete_run(run_id)
         pruned += len(batch)

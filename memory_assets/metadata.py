@@ -1,7 +1,7 @@
-"""What a person wants to see of a revision on the page of an asset.
+"""What the page of an asset shows of a revision.
 
-Dagster keeps it for every document, so that it is said once: the document, its events and what they
-took on `stored_events`, where people look; on the other stages only what arises there.
+Dagster stores metadata for every document, so each fact is given once. `stored_events`, where
+people look, has the document, its events and their cost. The other stages show only what they add.
 """
 
 from collections import Counter
@@ -52,7 +52,7 @@ def _document(extraction: Extraction) -> dict[str, Any]:
         "source": revision.source_system,
     }
     if url := revision.source_url:
-        # A link only where it leads to a page: the address came with the document.
+        # Only a web address becomes a link: the value came with the document.
         is_page = url.lower().startswith(("http://", "https://"))
         shown["source_url"] = dg.MetadataValue.url(url) if is_page else url
     return shown | {"artifact_uid": revision.artifact_uid, "revision": revision.revision_id}
@@ -92,13 +92,13 @@ def _stored(extraction: Extraction) -> dict[str, Any]:
         "preview": dg.MetadataValue.md(_preview(extraction)),
         **_where_any(rejected=len(extraction.rejections), attempt=again),
         "seconds": round(sum(extraction.seconds.values()), 3),
-        # `mcp-memory trace` draws it: who asked, every attempt and call.
+        # `mcp-memory trace` shows the request, every attempt and every call of it.
         **_where_any(trace_id=extraction.job.trace_id or ""),
     }
 
 
 def _indexed(extraction: Extraction) -> dict[str, Any]:
-    """How long the index took to have the events; or that it did not within INDEX_WAIT_MS."""
+    """How long the index took to have the events, or that it did not within INDEX_WAIT_MS."""
     shown: dict[str, Any] = {"lag_seconds": extraction.seconds.get(EVENT_INDEX, 0.0)}
     return shown if extraction.indexed else {"indexed": False, **shown}
 
@@ -110,8 +110,8 @@ def _where_any(**shown: int | str) -> dict[str, Any]:
 def _spending(
     extraction: Extraction, kinds: frozenset[str], prices: Mapping[str, Price]
 ) -> dict[str, Any]:
-    """Calls, tokens and, where a price is set, their cost: of this attempt alone."""
-    # Written down beside the work: by now there may be calls of later stages as well.
+    """Calls, tokens and (where a price is set) the cost of this attempt alone."""
+    # The list of calls grows while stages run, so it may already have calls of later stages.
     calls = [call for call in extraction.calls if call.kind in kinds]
     if not calls:
         return {}
@@ -138,7 +138,8 @@ _OF_STAGE = {
     EVENT_INDEX: _indexed,
 }
 _ALL_CALLS = frozenset({"extract", "merge"})
-# The stored events answer for all calls; of these, how many the merging took is told there.
+# `stored_events` shows the sum of all calls. `canonical_events` shows the share of the merge
+# questions.
 _SPENDS = {
     CANONICAL_EVENTS: frozenset({"merge"}),
     STORED_EVENTS: _ALL_CALLS,
@@ -151,7 +152,7 @@ def _preview(extraction: Extraction) -> str:
     lines = ["| category | event | quote |", "|---|---|---|"]
     for event in extraction.events[:_PREVIEW_ROWS]:
         narrative, quote = event.narrative, event.evidence[0].quote
-        # Where the event is told in the document's own words, once is enough.
+        # A narrative that contains the quote is enough: the quote is not repeated.
         shown = "" if quote in narrative else f"“{_cell(quote)}”"
         # "by Friday" alone does not say which day was understood.
         due = f", due {event.due.time.date().isoformat()}" if event.due else ""
@@ -171,7 +172,7 @@ def _rejections(extraction: Extraction) -> str:
 
 
 def _cell(text: str) -> str:
-    """Text of documents is data: nothing of it may become Markdown of ours."""
+    """Escape text of documents, so that none of it is read as our Markdown."""
     flat = " ".join(text.split())
     if len(flat) > _LONGEST_CELL:
         flat = flat[: _LONGEST_CELL - 1] + "…"
@@ -183,7 +184,7 @@ def _cell(text: str) -> str:
 def _version_tags(
     stage: str, extraction: Extraction, versions: Mapping[str, str]
 ) -> dict[str, str]:
-    """What lets Dagster say per partition that it is stale, and why."""
+    """Version tags by which Dagster can say that a partition is stale, and why."""
     tags = {
         "dagster/code_version": versions[stage],
         "dagster/data_version": _data_version(stage, extraction),

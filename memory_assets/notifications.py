@@ -1,6 +1,7 @@
-"""What Postgres tells: that a job waits for a run, and how Dagster's runs fare.
+"""Notifications of Postgres: a job waits for a run, or one of Dagster's runs was queued or has
+ended.
 
-To ask again and again would cost more than all the work of a quiet day.
+Polling would cost more than all the work of a quiet day.
 """
 
 import psycopg
@@ -9,13 +10,13 @@ from psycopg.rows import scalar_row
 from memory_core.kernel import queries
 from memory_core.kernel.database import postgres_faults
 
-JOBS = "event_jobs"  # a job is pending; without a payload
-RUNS = "dagster_runs"  # with the type of Dagster's event
+JOBS = "event_jobs"  # a job is pending; no payload
+RUNS = "dagster_runs"  # the payload is the type of Dagster's event
 _CONNECT_SECONDS = 5
 
 
 class Notifications:
-    """A connection of its own, for one thread."""
+    """A listening connection of its own, for one thread."""
 
     def __init__(self, dsn: str) -> None:
         with postgres_faults():
@@ -26,13 +27,13 @@ class Notifications:
                 self._connection.execute(queries.get(listen))
 
     def wait(self, seconds: float) -> set[tuple[str, str]]:
-        """(channel, payload) of what was told meanwhile; returns as soon as something is."""
+        """The (channel, payload) pairs that arrived. Returns as soon as there is one."""
         with postgres_faults():
             heard = self._connection.notifies(timeout=max(seconds, 0.0), stop_after=1)
             return {(notification.channel, notification.payload) for notification in heard}
 
     def seconds_to_next_job(self) -> float | None:
-        """Until a job is due: 0 or less while one is to be looked after, None when none is open."""
+        """Seconds until a job is due: 0 or less while one is due now, None when no job is open."""
         with postgres_faults():
             cursor = self._connection.cursor(row_factory=scalar_row)
             seconds: float | None = cursor.execute(queries.get("next_look_at_jobs")).fetchone()

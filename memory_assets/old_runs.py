@@ -1,8 +1,8 @@
 """Which of Dagster's old runs can be deleted.
 
-A run takes its events with it. So one stays, however old, while it shows something of a partition
-that is listed: its last materialisation (without it the partition would be missing, and neither
-stale nor fresh), or the failure that it ended with.
+Deleting a run deletes its events. So a run stays, however old, while it is the source of what a
+listed partition shows: its last materialisation (without it Dagster would call the partition
+missing), or the failure that it ended with.
 """
 
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ from memory_core.kernel.database import Database
 async def prunable_runs(
     database: Database, days: int, limit: int, skip: Sequence[str]
 ) -> list[str]:
-    """Finished runs that old which show nothing that must stay, oldest first."""
+    """Finished runs of this age that no partition needs, oldest first."""
     async with database.session() as session:
         if not await session.value(bool, "history_tables_exist"):
             return []
@@ -21,7 +21,7 @@ async def prunable_runs(
 
 
 async def prune_check_results(database: Database, days: int, limit: int) -> int:
-    """Results of asset checks whose run is gone, but the latest of each check."""
+    """Delete results of asset checks whose run is gone, except the latest of each check."""
     async with database.session() as session:
         if not await session.value(bool, "history_tables_exist"):
             return 0

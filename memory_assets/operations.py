@@ -25,7 +25,7 @@ OPERATIONS = "operations"
 How the pipeline does, told every hour: revisions, events, calls and tokens of the last 24 hours,
 the share that failed, how long a document waits for its events (p95), and the queue. Each figure
 has its plot over time on this page.""",
-    # Unlike the events, these figures are due whether or not there are documents.
+    # Unlike the events, these figures are due even when there are no documents.
     freshness_policy=dg.FreshnessPolicy.time_window(
         fail_window=timedelta(hours=3), warn_window=timedelta(hours=2)
     ),
@@ -40,7 +40,7 @@ async def _metrics(memory: MemoryResource) -> Metrics:
 
 
 def _figures(metrics: Metrics) -> Mapping[str, dg.MetadataValue]:
-    """What there is nothing to tell of is left out: a zero would be a claim."""
+    """Figures without data are left out: a zero would be a false claim."""
     return {
         name: dg.MetadataValue.int(value)
         if isinstance(value, int)

@@ -1,26 +1,27 @@
 """Retiring partitions: Dagster's list of keys stays within MAX_LIVE_PARTITIONS.
 
-A retired revision loses its place in Dagster's list and nothing else. A request for its events
-again (tool, command line, backfill) brings its key back: the sensor adds the keys of what is due.
+A retired revision loses only its key in Dagster's list. A request to extract it again (tool,
+command line, backfill) brings the key back: the sensor adds the keys of due jobs.
 """
 
 from dataclasses import dataclass
 
 from memory_core.kernel.database import Database, Session
 
-# Keys per statement: each holds its locks for milliseconds only.
+# Keys per statement, so that each statement holds its locks for milliseconds only.
 _BATCH = 500
 
 
 @dataclass(frozen=True, slots=True)
 class Retired:
-    live: int  # keys that are left
+    live: int  # number of keys that are left
     retired: int
-    kept: str | None = None  # why more are left than should be
+    kept: str | None = None  # why more keys are left than the limit
 
 
 async def retire(database: Database, limit: int) -> Retired:
-    """Superseded revisions first, oldest first; never one with work before it or under way."""
+    """Retire superseded revisions first, oldest first. A revision with an open job is never
+    retired."""
     async with database.session() as session:
         if not await session.value(bool, "partition_tables_exist"):
             return Retired(0, 0)
@@ -29,7 +30,8 @@ async def retire(database: Database, limit: int) -> Retired:
         while live - retired > limit:
             if await _backfills(session):
                 return await _left(session, retired, "a Dagster backfill is in progress")
-            # Chosen again for each batch: what became due meanwhile is not touched.
+            # Select the keys again for each batch, so that a revision that became due meanwhile is
+            # skipped.
             gone = await session.run("retire_partitions", limit=min(_BATCH, live - retired - limit))
             retired += gone
             if not gone:

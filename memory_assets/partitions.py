@@ -1,4 +1,4 @@
-"""One dynamic partition per revision, named so that a person recognises the document."""
+"""One dynamic partition per revision. A person recognises the document by the key."""
 
 import dagster as dg
 

@@ -1,4 +1,4 @@
-"""Which jobs still need a run, and how they are cut into runs."""
+"""Which jobs still need a run, and how they are divided into runs."""
 
 import time
 from collections.abc import Iterable, Sequence
@@ -12,25 +12,25 @@ from memory_core.queue import jobs
 from memory_core.queue.jobs import ClaimableJob
 
 REVISIONS_PER_RUN = 200
-# Of a backfill: it is stopped between two runs, not within one.
+# A backfill stops between two runs, never within one.
 RENEWALS_PER_RUN = 100
 SUSPECTS_PER_RUN = 25
-# A request this young is on its way; its run may not exist yet.
+# A request of this age is still on its way: its run may not exist yet.
 YOUNG_SECONDS = 20.0
 LANE_TAG = "lane"
 PRIORITY_TAG = "dagster/priority"
 BACKFILL_PRIORITY = -10
-# Above every priority that a job can have.
+# Higher than every priority that a job can have.
 FRONT = 1000
 QUEUED_SECONDS = 900.0
 RUNS_AGED_AT_ONCE = 10
 
 
 def still_wanted(row: ClaimableJob, instance: dg.DagsterInstance, over: dict[str, bool]) -> bool:
-    """Whether no run is under way for this very request.
+    """Whether no run is under way for this request.
 
-    `over` remembers for one look at the queue which runs have ended: a hundred jobs wait for the
-    same one.
+    `over` caches, for one look at the queue, which runs have ended: a hundred jobs may wait for one
+    run.
     """
     run_key = row.run_key
     if run_key is None:
@@ -44,7 +44,7 @@ def still_wanted(row: ClaimableJob, instance: dg.DagsterInstance, over: dict[str
 
 
 def busy_tenants(rows: Sequence[ClaimableJob], wanted: Sequence[ClaimableJob]) -> frozenset[UUID]:
-    """Tenants that have fresh work on its way. `rows` are all that were looked at."""
+    """Tenants that have fresh work on its way. `rows` are all jobs that the sensor looked at."""
     named = {row.job_id for row in wanted}
     return frozenset(
         row.tenant_id
@@ -54,12 +54,12 @@ def busy_tenants(rows: Sequence[ClaimableJob], wanted: Sequence[ClaimableJob]) -
 
 
 def worth_a_run(rows: Sequence[ClaimableJob], wanted: Sequence[ClaimableJob]) -> list[ClaimableJob]:
-    """Of the wanted jobs, those that should not wait for more to come.
+    """The wanted jobs that should not wait for more to come.
 
-    A run costs half a second, whatever it works on. While one is about to begin, the next gathers
-    jobs, until there are enough for a full one: an import becomes few runs, and a single note has
-    its own at once. What other tenants have on its way keeps no tenant waiting. `rows` are all that
-    were looked at, those on their way included.
+    A run costs half a second, whatever it works on. While one run is about to begin, the next one
+    gathers jobs until it is full. So an import becomes few runs, and a single note gets a run at
+    once. One tenant never waits for what other tenants have on its way. `rows` are all jobs that
+    the sensor looked at, including those on their way.
     """
     named = {row.job_id for row in wanted}
     gathering = {row.backfill_id is None for row in rows if row.run_key and row.job_id not in named}
@@ -77,9 +77,9 @@ def worth_a_run(rows: Sequence[ClaimableJob], wanted: Sequence[ClaimableJob]) ->
 def lanes(
     due: Sequence[ClaimableJob], busy: frozenset[UUID] = frozenset()
 ) -> list[list[ClaimableJob]]:
-    """Fresh work first, a backfill's after it: never in one run, nor in each other's place. Before
-    both, tenants that have nothing on its way while others do: a long queue of one tenant is not
-    waited for by another."""
+    """Divide jobs into lanes that never share a run: fresh work first, then backfills. Before both
+    come the tenants that have nothing on its way while other tenants do, so that no tenant waits
+    for the long queue of another."""
     ahead = [row for row in due if _goes_ahead(row, busy)]
     fresh = [row for row in due if row.backfill_id is None and not _goes_ahead(row, busy)]
     later = [row for row in due if row.backfill_id is not None]
@@ -91,8 +91,8 @@ def _goes_ahead(row: ClaimableJob, busy: frozenset[UUID]) -> bool:
 
 
 def lane_tags(batch: Sequence[ClaimableJob], busy: frozenset[UUID] = frozenset()) -> dict[str, str]:
-    """Where a run stands in Dagster's queue. `dagster.yaml` lets one run of a backfill work at a
-    time: places stay free for fresh work, and no two of them ask about the same passage at once."""
+    """Tags that place a run in Dagster's queue. `dagster.yaml` allows one backfill run at a time:
+    slots stay free for fresh work, and no two backfill runs ask about the same passage at once."""
     backfill = batch[0].backfill_id
     if backfill is None:
         highest = max(row.priority for row in batch) + _goes_ahead(batch[0], busy)
@@ -101,8 +101,8 @@ def lane_tags(batch: Sequence[ClaimableJob], busy: frozenset[UUID] = frozenset()
 
 
 def let_old_runs_pass(instance: dg.DagsterInstance) -> list[str]:
-    """A run that has waited in Dagster's queue for too long goes before all others, whatever its
-    priority was. Returns which."""
+    """Move runs that have waited too long in Dagster's queue to its front, whatever their priority
+    was. Returns their ids."""
     oldest = datetime.fromtimestamp(time.time() - QUEUED_SECONDS, tz=UTC)
     waiting = instance.get_run_records(
         dg.RunsFilter(statuses=[dg.DagsterRunStatus.QUEUED], created_before=oldest),
@@ -121,11 +121,11 @@ def let_old_runs_pass(instance: dg.DagsterInstance) -> list[str]:
 def batches(
     due: Sequence[ClaimableJob], places: Iterable[PartitionPlace]
 ) -> list[list[ClaimableJob]]:
-    """Groups of neighbouring partitions, since a range includes all that lies between its ends.
+    """Groups of neighbouring partitions, since a range includes every key between its ends.
 
-    Those without a place in Dagster's list (retired this very moment) are left for the next tick.
-    Jobs whose last run died go with a few of their kind, and alone when that one died as well:
-    should one of them be what kills runs, it takes none with it that had no part in it.
+    Jobs without a key in Dagster's list (retired a moment ago) wait for the next tick. Jobs whose
+    last run died share a run with a few of their kind, and get a run alone when that one dies too.
+    So a job that kills its run does not take unrelated jobs with it.
     """
     jobs_by_key = {row.partition_key: row for row in due}
     groups: list[list[ClaimableJob]] = []
@@ -137,7 +137,7 @@ def batches(
         else:
             groups.append([row])
         last = place.id
-    # What is due first is requested first, with its neighbours.
+    # The group with the earliest due job is requested first.
     turn = {row.partition_key: number for number, row in enumerate(due)}
     return sorted(groups, key=lambda group: min(turn[row.partition_key] for row in group))
 
@@ -147,7 +147,7 @@ def _room(group: Sequence[ClaimableJob], row: ClaimableJob) -> bool:
 
 
 def _company(row: ClaimableJob) -> int:
-    """How many may share a run with it."""
+    """How many jobs may share a run with this one."""
     if not _died(row):
         return REVISIONS_PER_RUN if row.backfill_id is None else RENEWALS_PER_RUN
     return SUSPECTS_PER_RUN if row.attempts < 2 else 1

@@ -1,4 +1,5 @@
-"""The memory as a Dagster resource: settings from the environment, stores opened per use."""
+"""The memory as a Dagster resource: settings come from the environment, stores are opened per
+use."""
 
 import logging
 from collections.abc import AsyncIterator
@@ -16,7 +17,8 @@ _WHY = "Dagster works on the jobs of all tenants"
 
 
 def log_to_stderr(level: str, log_format: str) -> None:
-    """Lines of the core in the output of the run, and so in the log of the code server."""
+    """Write log lines of the core to the output of the run, and so to the log of the code
+    server."""
     ours = logging.getLogger("memory_core")
     ours.setLevel(level)
     if not ours.handlers:
@@ -26,7 +28,7 @@ def log_to_stderr(level: str, log_format: str) -> None:
 
 
 class MemoryResource(dg.ConfigurableResource):  # type: ignore[type-arg]
-    """Postgres, Chroma and the embedder, as the environment names them."""
+    """Postgres, Chroma and the embedder, as the environment configures them."""
 
     @property
     def settings(self) -> Settings:
@@ -46,7 +48,7 @@ class MemoryResource(dg.ConfigurableResource):  # type: ignore[type-arg]
 
     @asynccontextmanager
     async def database(self, connections: int = 1) -> AsyncIterator[Database]:
-        """For what needs no more than a query or two."""
+        """A small pool, for code that needs only a query or two."""
         database = Database(self.settings.dsn, max_connections=connections, system=_WHY)
         await database.open()
         try:

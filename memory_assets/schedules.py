@@ -1,4 +1,4 @@
-"""A schedule of ours: a job of its own, switched on from the start."""
+"""Builds a schedule with a job of its own, switched on by default."""
 
 import dagster as dg
 

@@ -1,4 +1,5 @@
-"""The queue and Dagster: pending jobs become runs, and what a dead run held comes back."""
+"""Sensors between the queue and Dagster: they request runs for pending jobs, and release the jobs
+of dead runs."""
 
 import asyncio
 import time
@@ -33,7 +34,7 @@ _RANGE_END = "dagster/asset_partition_range_end"
 
 extraction_job = dg.define_asset_job(
     "documents_to_events",
-    # Without the checks of the whole database: those are the business of the integrity job.
+    # Without the checks of the whole database: those belong to the integrity job.
     selection=dg.AssetSelection.assets(extract_revisions).without_checks()
     | dg.AssetSelection.checks(EVIDENCE_CHECK_KEY),
     description="Documents become events: the revisions whose jobs are pending.",
@@ -49,9 +50,9 @@ extraction_job = dg.define_asset_job(
 def pending_jobs(
     context: dg.SensorEvaluationContext, memory: MemoryResource
 ) -> dg.SensorResult | dg.SkipReason:
-    """Requests runs for claimable jobs and notes which. The run itself claims."""
+    """Request runs for claimable jobs and record the requests. The run itself claims the jobs."""
     if context.cursor:
-        context.update_cursor(None)  # of an earlier version, which kept its requests there
+        context.update_cursor(None)  # earlier versions kept their requests in the cursor
     try:
         return asyncio.run(_look(context, memory))
     except PostgresUnavailable as fault:
@@ -101,7 +102,7 @@ async def _end_stuck_runs(
             f"for {row.seconds / 60:.0f} minutes (STUCK_RUN_MINUTES={minutes:g}); it was ended."
         )
         context.log.warning(reason)
-        # First its leases: whatever becomes of the process, it stores nothing more.
+        # Release the leases first: then the process cannot store anything, even if it survives.
         await jobs.release_run(database, row.run_id, reason, code=jobs.RUN_STUCK)
         dead_runs.end(context.instance, row.run_id, reason)
 
@@ -109,7 +110,7 @@ async def _end_stuck_runs(
 async def _due(
     instance: dg.DagsterInstance, database: Database, memory: MemoryResource
 ) -> tuple[list[ClaimableJob], frozenset[UUID]]:
-    """What to request runs for, and the tenants that have some on their way."""
+    """The jobs to request runs for, and the tenants that have fresh work on its way."""
     rows = await jobs.claimable(database, JOBS_PER_TICK, versions=current(memory.settings))
     over: dict[str, bool] = {}
     wanted = [row for row in rows if still_wanted(row, instance, over)]
@@ -119,7 +120,7 @@ async def _due(
 def _request(
     batch: list[ClaimableJob], places: dict[str, PartitionPlace], busy: frozenset[UUID]
 ) -> dg.RunRequest:
-    """One key by its name, several as a range of neighbours."""
+    """A run request for one key by its name, or for a range of neighbouring keys."""
     first, last = batch[0].partition_key, batch[-1].partition_key
     run_key = f"{batch[0].job_id}-{time.time_ns()}"
     tags = describe(FROM_QUEUE, (places[row.partition_key] for row in batch)) | lane_tags(
@@ -139,7 +140,7 @@ def _request(
     minimum_interval_seconds=1,
 )
 def release_after_failure(context: dg.RunStatusSensorContext, memory: MemoryResource) -> None:
-    """What a run that died still held is due again at once, and what it did store is shown."""
+    """Make the jobs of a dead run due again at once, and log what it did store."""
     _release(context, memory)
 
 
@@ -150,7 +151,7 @@ def release_after_failure(context: dg.RunStatusSensorContext, memory: MemoryReso
     minimum_interval_seconds=1,
 )
 def release_after_cancel(context: dg.RunStatusSensorContext, memory: MemoryResource) -> None:
-    """What a cancelled run still held is due again at once."""
+    """Make the jobs of a cancelled run due again at once."""
     _release(context, memory)
 
 

@@ -1,4 +1,5 @@
-"""The five assets as the UI shows them: what each is, what it depends on, which code made it."""
+"""The specs of the five assets: what the UI shows of each, its dependencies and its code
+version."""
 
 from collections.abc import Iterable
 
@@ -44,7 +45,7 @@ _KINDS = {
     STORED_EVENTS: {"postgres"},
     EVENT_INDEX: {"chroma"},
 }
-# To find assets by in the catalog: what renewing one may cost, and whether tools answer from it.
+# Tags for the catalog: what making the asset again may cost, and whether tools answer from it.
 _TAGS = {
     CHUNK_TEXT: {"cost": "none", "serves": "pipeline"},
     CHUNK_EXTRACTIONS: {"cost": "model_calls", "serves": "pipeline"},
@@ -56,14 +57,14 @@ DEPENDENCIES: dict[str, str] = dict(zip(STAGES[1:], STAGES, strict=False))
 
 
 def stages_made(selected: Iterable[str]) -> tuple[str, ...]:
-    """What a run makes that was asked for these: whatever follows from the first of them is made
-    again as well, and must be shown so."""
+    """The stages that a run makes when these were selected: every stage after the first selected
+    one is made again as well."""
     return STAGES[min((STAGES.index(stage) for stage in selected), default=0) :]
 
 
 def code_versions(settings: Settings, extract_version: str | None = None) -> dict[str, str]:
-    """What a partition must have been made with to be fresh. With `extract_version`: what one was
-    made with whose extractions are of that version."""
+    """The code versions that a fresh partition has. With `extract_version`: the code versions of a
+    partition whose extractions have that version."""
     if settings.uses_openai_extractor:
         current = prompts.load("extract", settings.prompts_dir).version
         extract = f"openai-{extract_version or current}"
@@ -72,7 +73,7 @@ def code_versions(settings: Settings, extract_version: str | None = None) -> dic
         from memory_core.extraction.rules import VERSION
 
         extract, merge = VERSION, "none"
-    # What is served comes of both: its page, where people look, must say that it is outdated.
+    # The served events depend on both versions, so their page must be outdated when either changes.
     both = f"{extract}+{merge}"
     return {
         CHUNK_TEXT: "1",

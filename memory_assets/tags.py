@@ -1,4 +1,4 @@
-"""What a run is called, so that a person finds it: Dagster's list of runs is searched by tags."""
+"""Tags of runs. A person finds a run in Dagster's list by its tags."""
 
 from collections.abc import Iterable
 
@@ -6,7 +6,7 @@ from memory_assets.unclaimed import PartitionPlace, PartitionState
 
 TRIGGER_TAG = "trigger"
 FROM_QUEUE = "queue"
-# How many of the revisions were left to a run that was working on them.
+# How many revisions were left to another run that was already working on them.
 NOT_DONE_TAG = "left_to_another_run"
 _BACKFILL_TAG = "dagster/backfill"
 _SCHEDULE_TAG = "dagster/schedule_name"
@@ -16,7 +16,8 @@ _TRACES_SHOWN = 10
 
 
 def trigger(tags: dict[str, str]) -> str:
-    """Who asked: the queue, a backfill, a schedule, or a person (the UI, or its API)."""
+    """What requested the run: the queue, a backfill, a schedule, or a person (in the UI or by its
+    API)."""
     if tags.get(TRIGGER_TAG) == FROM_QUEUE:
         return FROM_QUEUE
     if _BACKFILL_TAG in tags:
@@ -25,7 +26,7 @@ def trigger(tags: dict[str, str]) -> str:
 
 
 def describe(asked_by: str, revisions: Iterable[PartitionPlace | PartitionState]) -> dict[str, str]:
-    """Tags of a run for these revisions."""
+    """The tags of a run for these revisions."""
     rows = [row for row in revisions if row.artifact_uid is not None]
     tags = {TRIGGER_TAG: asked_by, "revisions": str(len(rows))}
     if sources := sorted({row.source_system for row in rows if row.source_system}):
@@ -39,7 +40,7 @@ def describe(asked_by: str, revisions: Iterable[PartitionPlace | PartitionState]
 
 
 def trace_tags(trace_ids: Iterable[str | None]) -> dict[str, str]:
-    """Whose calls asked for the work of a run: `mcp-memory trace` takes each of them."""
+    """The trace ids of the calls that requested the work of a run, for `mcp-memory trace`."""
     ids = list(dict.fromkeys(filter(None, trace_ids)))
     if len(ids) <= 1:
         return {"trace_id": ids[0]} if ids else {}

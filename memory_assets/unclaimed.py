@@ -1,4 +1,4 @@
-"""What is known of the revisions that a run is for, and why it does not work on some of them."""
+"""The revisions of a run's partition keys, and why the run does not work on some of them."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from memory_core.kernel.database import Database
 
 @dataclass(frozen=True, slots=True)
 class PartitionState:
-    """A key, and the revision and the job that it stands for: None where there is none."""
+    """A partition key with its revision and its job. The columns are None where there is none."""
 
     partition_key: str
     artifact_uid: str | None
@@ -20,24 +20,24 @@ class PartitionState:
 
 @dataclass(frozen=True, slots=True)
 class PartitionPlace:
-    """Where a revision stands in Dagster's list of partitions."""
+    """The position of a revision in Dagster's list of partitions."""
 
     partition_key: str
     id: int
     artifact_uid: str
     source_system: str
     title: str | None
-    before: int | None  # the id of the partition before it
+    before: int | None  # the id of the previous partition
 
 
 async def revisions_of(database: Database, partition_keys: Sequence[str]) -> list[PartitionState]:
-    """One row per key, also for a key that no revision has (any more)."""
+    """One row per key, also for a key that has no revision (any more)."""
     async with database.session() as session:
         return await session.rows(PartitionState, "state_of_partitions", keys=list(partition_keys))
 
 
 async def places_of(database: Database, partition_keys: Sequence[str]) -> list[PartitionPlace]:
-    """Where these revisions stand in Dagster's list of partitions, in its order."""
+    """The positions of these revisions in Dagster's list of partitions, in its order."""
     async with database.session() as session:
         return await session.rows(
             PartitionPlace, "neighbours_of_partitions", keys=list(partition_keys)
@@ -46,10 +46,11 @@ async def places_of(database: Database, partition_keys: Sequence[str]) -> list[P
 
 @dataclass(frozen=True, slots=True)
 class Unclaimed:
-    """Revisions that a run was for and does not work on, in words for the person who asked."""
+    """Revisions that a run was requested for but does not work on, each with a reason for the
+    requester."""
 
-    gone: list[str]  # partition keys that no revision has (any more)
-    elsewhere: dict[str, str]  # by partition key, who works on it
+    gone: list[str]  # partition keys without a revision
+    elsewhere: dict[str, str]  # partition key -> the run that works on it
 
 
 def unclaimed(rows: Iterable[PartitionState], claimed: Iterable[str]) -> Unclaimed:

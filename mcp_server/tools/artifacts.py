@@ -289,8 +289,8 @@ async def artifact_search(
         time_from=parse_time("time_from", time_from),
         time_to=parse_until("time_to", time_to),
     )
-    found = await search_artifacts(runtime, query, filters, limit=limit, full_chunks=full_chunks)
-    return ArtifactsFound(results=[_artifact_hit(hit) for hit in found])
+    hits = await search_artifacts(runtime, query, filters, limit=limit, full_chunks=full_chunks)
+    return ArtifactsFound(results=[_artifact_hit(hit) for hit in hits])
 
 
 async def artifact_get(

@@ -1,4 +1,4 @@
-"""embedding_health: which embedder is at work, and does it work?"""
+"""embedding_health: which embedder is configured, and whether it works."""
 
 import time
 
@@ -15,7 +15,7 @@ class EmbeddingHealth(BaseModel):
     model: str
     dimension: int
     probe_ms: float
-    # Numbers of entries, of all users together: for an admin only.
+    # Entries per collection, counted over all users, so only an admin gets them.
     collections: dict[str, int]
 
 
@@ -25,7 +25,7 @@ async def embedding_health(runtime: Runtime) -> EmbeddingHealth:
     """
     await runtime.open()
     begun = time.perf_counter()
-    await runtime.embedder.embed(["Is anybody there?"])
+    await runtime.embedder.embed(["A test."])
     elapsed = (time.perf_counter() - begun) * 1000
     counted = CollectionName if "admin" in principal.current().scopes else ()
     return EmbeddingHealth(

@@ -1,4 +1,4 @@
-"""Shapes that several event tools return."""
+"""Answer models that several event tools share."""
 
 from collections.abc import Collection
 from datetime import datetime
@@ -46,7 +46,7 @@ class EventOut(BaseModel):
     revision_id: str
     category: Category
     event_time: datetime | None = Field(description="Happened, or was promised.")
-    # None for all but promises with a date: then the key is left out.
+    # Only a promise with a date has one. None leaves the key out of the answer.
     due: DueOut | SkipJsonSchema[None] = None
     narrative: str = Field(
         description="Extractor's words. Proved: quote; actors, subject: in text."
@@ -55,9 +55,9 @@ class EventOut(BaseModel):
     actors: list[ActorOut]
     confidence: float
     title: str | None = None
-    # None where it was not asked for: then the key is left out.
+    # None, which leaves the key out of the answer, unless evidence was requested.
     evidence: list[EvidenceOut] | SkipJsonSchema[None] = None
-    # With as_of, where it holds: else the key is left out.
+    # Only with as_of, and only where it is true. Otherwise the key is left out.
     extracted_later: bool = Field(default=False, description="After as_of: not known then.")
 
     @model_serializer(mode="wrap")
@@ -80,7 +80,8 @@ class Candidate(BaseModel):
     said_in: str | None = Field(description="artifact_uid that equates the names: unproved.")
 
 
-# With actor: the names that were looked for, as the memory knows them. Empty: unknown to it.
+# With actor: the names that the search used, as the memory spells them. Empty: the memory has no
+# such name.
 ActorNames = list[str] | None
 ActorCandidates = Annotated[
     list[Candidate] | None, Field(description="Who else may be meant; without events, ask which.")
@@ -88,7 +89,7 @@ ActorCandidates = Annotated[
 
 
 def without_event(schema: dict[str, Any]) -> None:
-    """Of a shape that adds to an event, only what it adds: event_search spells out the rest."""
+    """Keep only the fields that a subclass adds to an event; event_search documents the others."""
     properties = schema["properties"]
     for name in EventOut.model_fields.keys() - {"evidence"}:
         del properties[name]
@@ -97,7 +98,7 @@ def without_event(schema: dict[str, Any]) -> None:
 def event_out(
     event: Event, evidence: dict[UUID, list[Evidence]] | None, later: Collection[UUID] = ()
 ) -> EventOut:
-    """`later`: events that were extracted after the moment that was asked about."""
+    """`later`: ids of the events that were extracted after the requested moment."""
     return EventOut(
         event_id=str(event.event_id),
         artifact_uid=event.artifact_uid,
@@ -142,7 +143,7 @@ def candidates_out(people: list[Person]) -> list[Candidate] | None:
 
 
 def applied(**filters: Any) -> dict[str, Any]:
-    """What was used of a tool's filters, as it was understood."""
+    """The filters that a tool applied, as it understood them."""
     return {
         name: utc_text(value) if isinstance(value, datetime) else value
         for name, value in filters.items()

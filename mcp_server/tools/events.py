@@ -259,25 +259,26 @@ async def event_list_for_revision(
     event_list_for_revision(artifact_uid="uid_0123456789abcdef")
     """
     await runtime.open()
-    found = await reading.list_for_revision(
+    listed = await reading.list_for_revision(
         runtime, artifact_uid, revision_id, include_evidence=include_evidence
     )
-    status = found.revision.job_status
+    status = listed.revision.job_status
     explanation = _EXPLANATIONS.get(
         status or "", "There is no extraction job; event_reextract makes one."
     )
-    if status == "DONE" and not found.events:
+    if status == "DONE" and not listed.events:
         explanation = "Extraction is done: the text has no events."
-    elif found.events and status != "DONE":
+    elif listed.events and status != "DONE":
         explanation = f"These events are of an earlier extraction. {explanation}"
     return RevisionEventsOut(
-        artifact_uid=found.revision.artifact_uid,
-        revision_id=found.revision.revision_id,
-        is_latest=found.revision.is_latest,
+        artifact_uid=listed.revision.artifact_uid,
+        revision_id=listed.revision.revision_id,
+        is_latest=listed.revision.is_latest,
         events=[
-            event_out(event, found.evidence if include_evidence else None) for event in found.events
+            event_out(event, listed.evidence if include_evidence else None)
+            for event in listed.events
         ],
-        total=len(found.events),
+        total=len(listed.events),
         job_status=status,
         explanation=explanation,
     )

@@ -51,9 +51,9 @@ async def artifact_ingest_file(
     await runtime.open()
     registry = Registry(runtime.settings.data_dir)
     places = await admit(runtime, registry, [real], within=root)
-    found = await asyncio.to_thread(survey, places, registry, runtime.settings.data_dir)
+    surveyed = await asyncio.to_thread(survey, places, registry, runtime.settings.data_dir)
     options = Options(jobs=1, within=root)
-    report = await Import(runtime, options, asyncio.Event()).run(found)
+    report = await Import(runtime, options, asyncio.Event()).run(surveyed)
     if report.stopped is not None:
         raise MemoryFault(report.stopped)
     content = report.as_json()
@@ -64,8 +64,8 @@ async def artifact_ingest_file(
 def allowed(
     path: str, roots: tuple[Path, ...], *, without: Path | None = None
 ) -> tuple[Path, Path]:
-    """The file's real path and the allowed folder it lies in. What is elsewhere, whether it exists
-    or not, is refused in the same words. `without`: our own data dir."""
+    """The file's real path and the allowed folder that contains it. Every other path gets the same
+    error, so that the error does not reveal whether a file exists. `without`: our own data dir."""
     if not roots:
         raise InvalidInput(
             "No folder may be read: the user allows some with INGEST_ROOTS. Nothing was imported.",

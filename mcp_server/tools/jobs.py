@@ -1,4 +1,4 @@
-"""How extractions go, ending one, and asking for it again."""
+"""job_status, job_list, job_cancel, event_reextract."""
 
 from datetime import datetime
 from typing import Annotated, Any
@@ -51,7 +51,8 @@ class JobStatus(BaseModel):
     last_error_code: str | None
     last_error_message: str | None
     next_run_at: datetime | None
-    # What asked last: ingest, tool, ui, backfill, schedule or repair; and who, where that is known.
+    # What requested the job last (ingest, tool, ui, backfill, schedule or repair), and who, if
+    # known.
     origin: str
     requested_by: str | None
     priority: int
@@ -59,15 +60,15 @@ class JobStatus(BaseModel):
     idempotency_key: str | None
     started_at: datetime | None
     finished_at: datetime | None
-    # A run works on it, and will stop.
+    # Set while a run still works on the job; that run will stop.
     cancel_requested_at: datetime | None
     trace_id: str | None
-    # 1 for the first request, raised by each later one.
+    # 1 for the first request; each later request adds one.
     generation: int
     backfill_id: str | None
-    # How the events that are there now were made; they stay until newer ones replace them.
+    # How the stored events were made. They stay until newer ones replace them.
     extracted: ExtractedWith | None
-    # Every transition, oldest first; the last 50 of them.
+    # The last 50 transitions, oldest first.
     history: list[Transition]
 
 
@@ -209,6 +210,6 @@ TOOLS = (
     read_tool("Status of an extraction", job_status),
     read_tool("Extraction jobs", job_list),
     write_tool("Cancel an extraction", job_cancel),
-    # With force, each call starts it over.
+    # With force, each call starts a new extraction.
     write_tool("Extract events again", event_reextract, repeatable=False),
 )

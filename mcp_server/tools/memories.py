@@ -88,13 +88,13 @@ async def memory_search(
     memory_search(query="her preferred language")
     """
     await runtime.open()
-    found = await memories.search(
+    hits = await memories.search(
         runtime, query, limit=limit, min_confidence=min_confidence, memory_type=type
     )
     return MemoriesFound(
         memories=[
             FoundMemory(**columns(memory), similarity=round(similarity, 4))
-            for memory, similarity in found
+            for memory, similarity in hits
         ]
     )
 

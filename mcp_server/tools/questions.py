@@ -1,4 +1,4 @@
-"""stakeholder_map, commitment_list, timeline: questions with an answer of their own shape."""
+"""stakeholder_map, commitment_list, timeline: tools that answer one question each."""
 
 from datetime import date, datetime
 from typing import Annotated, Literal
@@ -49,7 +49,7 @@ class StakeholderOut(BaseModel):
 class StakeholderMap(BaseModel):
     stakeholders: list[StakeholderOut]
     total: int
-    # What counts and times are over: the best matches of a query, or the newest.
+    # How many events the counts and times cover: the best matches of a query, or else the newest.
     events_considered: int
     events_total: int
 
@@ -190,19 +190,19 @@ async def timeline(
         time_to=parse_until("time_to", time_to),
         as_of=parse_until("as_of", as_of),
     )
-    found = await read_timeline(runtime, query, filters, limit=limit)
-    shown = [row for day in found.days for row in day.events]
+    answer = await read_timeline(runtime, query, filters, limit=limit)
+    shown = [row for day in answer.days for row in day.events]
     later = await extracted_later(runtime, shown, filters.as_of)
     return TimelineOut(
         days=[
             DayOut(
-                day=day.day, events=[event_out(row, found.evidence, later) for row in day.events]
+                day=day.day, events=[event_out(row, answer.evidence, later) for row in day.events]
             )
-            for day in found.days
+            for day in answer.days
         ],
-        total=found.total,
+        total=answer.total,
         actor_names=await names_looked_for(runtime, actor),
-        actor_candidates=candidates_out(found.candidates),
+        actor_candidates=candidates_out(answer.candidates),
     )
 
 

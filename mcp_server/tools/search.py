@@ -97,7 +97,7 @@ async def hybrid_search(
         time_from=parse_time("time_from", time_from),
         time_to=parse_until("time_to", time_to),
     )
-    found = await search_passages(
+    passages = await search_passages(
         runtime,
         query,
         filters,
@@ -106,7 +106,7 @@ async def hybrid_search(
         expand_neighbors=expand_neighbors,
         full_chunks=full_chunks,
     )
-    return HybridFound(results=[_hit(passage) for passage in found])
+    return HybridFound(results=[_hit(passage) for passage in passages])
 
 
 def _hit(passage: Passage) -> HybridHit:

@@ -1,11 +1,11 @@
-"""Dagster's code server, whose runs begin warm.
+"""Dagster's code server, changed so that runs start with all modules loaded.
 
     python -m memory_assets.dagster_internals.code_server -m MODULE --socket PATH
 
-As shipped, it starts an interpreter for every run, which imports Dagster and this project: two to
-three seconds of work before the first line of ours. Here runs are forked from a process that has
-imported all of that and does nothing else, so that it has neither threads nor connections to leave
-behind. A run has the code and the prompts that the server itself has loaded.
+As shipped, it starts an interpreter for every run, which imports Dagster and this project. That
+takes two to three seconds. Here a run is forked from a process that has imported everything and
+does nothing else, so the run inherits neither threads nor connections. A run uses the code and the
+prompts that the server has loaded.
 """
 
 import multiprocessing
@@ -32,7 +32,7 @@ def _forking(original: Callable[..., None]) -> Callable[..., None]:
     context.set_forkserver_preload(_LOADED)
     # Numpy would start threads, and a process with threads must not fork.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    ensure_running()  # it loads while the server does
+    ensure_running()  # it loads in parallel with the server
 
     def init(self: Any, *args: Any, **kwargs: Any) -> None:
         original(self, *args, **kwargs)

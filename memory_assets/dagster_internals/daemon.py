@@ -1,11 +1,11 @@
-"""Dagster's daemon, woken by Postgres instead of looking all the time.
+"""Dagster's daemon, woken by Postgres instead of polling.
 
     python -m memory_assets.dagster_internals.daemon run -w workspace.yaml
 
-As shipped, the sensors' loop sleeps five seconds after each round, and the queue of runs is looked
-at every second: a note waits for seconds, and an idle memory never rests. Here both loops sleep
-until Postgres tells of a pending job, or of a run that was queued or ended. They also look by
-themselves now and then, in case nothing was told.
+As shipped, the sensor loop sleeps five seconds after each round, and the run queue is polled every
+second: a note waits for seconds, and an idle memory keeps polling. Here both loops sleep until
+Postgres notifies them of a pending job, or of a run that was queued or has ended. They also poll at
+long intervals, in case a notification was lost.
 """
 
 import sys
@@ -30,11 +30,11 @@ from memory_assets.notifications import Notifications
 from memory_core.kernel.errors import PostgresUnavailable
 from memory_core.kernel.settings import load_settings
 
-# Without a word from Postgres: while jobs are open, and when none is.
+# How often to poll without a notification: while jobs are open, and while none is.
 BUSY_SECONDS = 5.0
 IDLE_SECONDS = 30.0
 RECONNECT_SECONDS = 2.0
-# Sensors have a least interval of one second: a round sooner than that would pass them over.
+# Sensors have a minimum interval of one second. A round that starts sooner would skip them.
 ROUND_SECONDS = 1.2
 _DUE_BY_THEN_SECONDS = 0.05
 _SLICE_SECONDS = 1.0
@@ -42,7 +42,8 @@ _CANCELLED_OR_FAILED = frozenset({"PIPELINE_FAILURE", "PIPELINE_CANCELED"})
 
 
 class Bell:
-    """Rung by the listener, waited for by one loop. Two rings before that wakes count as one."""
+    """An event that the listener rings and one loop waits for. Two rings before the loop wakes
+    count as one."""
 
     def __init__(self) -> None:
         self._rung = threading.Event()
@@ -51,7 +52,8 @@ class Bell:
         self._rung.set()
 
     def wait(self, shutdown: threading.Event, seconds: float) -> Iterator[None]:
-        """Until it is rung, for at most so long. Yields now and then for Dagster's heartbeat."""
+        """Wait until the bell rings, at most `seconds`. Yields regularly for Dagster's
+        heartbeat."""
         deadline = time.monotonic() + seconds
         while (left := deadline - time.monotonic()) > 0 and not shutdown.is_set():
             if self._rung.wait(min(left, _SLICE_SECONDS)):
@@ -64,7 +66,7 @@ jobs_bell, runs_bell = Bell(), Bell()
 
 
 class WokenSensorDaemon(SensorDaemon):
-    """Dagster's rounds over all sensors, when there is a reason for one."""
+    """Dagster's rounds over all sensors, each started by a ring or a poll."""
 
     def core_loop(self, workspace_process_context: Any, shutdown_event: threading.Event) -> Any:
         with _listening():
@@ -87,16 +89,17 @@ class WokenSensorDaemon(SensorDaemon):
             except Exception:
                 yield _captured(self._logger)
             yield SpanMarker.END_SPAN
-            # The listener rings while jobs are open; this is for when it cannot.
+            # The listener rings while jobs are open. This time-out is for a listener that lost its
+            # connection.
             yield from jobs_bell.wait(shutdown_event, IDLE_SECONDS)
             shutdown_event.wait(max(0.0, begun + ROUND_SECONDS - time.monotonic()))
-            # A sensor whose tick is under way is passed over: what rang would go unheard.
+            # Dagster skips a sensor whose tick is still running, so the ring would be lost.
             futures.wait(ticks.values(), timeout=BUSY_SECONDS)
             yield None
 
 
 class WokenQueueDaemon(QueuedRunCoordinatorDaemon):
-    """Launches queued runs when one was queued, and when one that ended has left its place."""
+    """Launches queued runs when a run is queued, and when one has ended and left a free slot."""
 
     def core_loop(self, workspace_process_context: Any, shutdown_event: threading.Event) -> Any:
         while True:
@@ -131,7 +134,7 @@ def _listening() -> Iterator[None]:
 
 
 def _listen(dsn: str, stop: threading.Event) -> None:
-    """Ring for what Postgres tells. Lost connections are made again."""
+    """Ring the bells for notifications of Postgres. Reconnects when the connection is lost."""
     while not stop.is_set():
         try:
             listener = Notifications(dsn)
@@ -143,7 +146,7 @@ def _listen(dsn: str, stop: threading.Event) -> None:
 
 
 def _ring_for(listener: Notifications, stop: threading.Event) -> None:
-    # Notifications from before this connection were lost.
+    # Postgres dropped all notifications that came before this connection.
     jobs_bell.ring()
     runs_bell.ring()
     look = time.monotonic() + BUSY_SECONDS
@@ -161,7 +164,7 @@ def _ring_for(listener: Notifications, stop: threading.Event) -> None:
 
 
 def _pause(seconds_to_next_job: float | None) -> float:
-    """Until the sensors look by themselves."""
+    """How long the sensors sleep until they poll."""
     if seconds_to_next_job is None:
         return IDLE_SECONDS
     if seconds_to_next_job <= 0:
@@ -170,7 +173,7 @@ def _pause(seconds_to_next_job: float | None) -> float:
 
 
 def install() -> None:
-    """Under the names by which Dagster's controller makes its daemons."""
+    """Replace the daemon classes under the names that Dagster's controller uses."""
     for name, woken in _WOKEN.items():
         if not hasattr(controller, name):
             raise RuntimeError(f"This Dagster has no {name} in its controller.")

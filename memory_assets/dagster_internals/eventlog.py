@@ -1,8 +1,8 @@
-"""Materialisations, many to a write.
+"""Materialisations, written to Dagster's log in batches.
 
-A write of one event to Dagster's log opens two connections and takes milliseconds, five times per
-revision. Dagster writes events of one kind together when they are marked as a batch and a size is
-set (`storage` sets it); it does so itself for outputs that span partitions.
+Writing one event to Dagster's log opens two connections and takes milliseconds, five times per
+revision. Dagster writes events of one kind in one batch when they are marked as a batch and a batch
+size is set (`storage` sets it). It does the same for outputs that span partitions.
 """
 
 import queue
@@ -21,7 +21,7 @@ from memory_core.kernel.settings import Settings
 from memory_core.processing.extraction import Extraction, Observer
 from memory_core.processing.stages import STAGES
 
-# How long an event may wait for others. Nothing but the web page waits for it.
+# How long an event may wait for others. Only the web page shows it later.
 _LINGER_SECONDS = 0.3
 
 _Ended = tuple[str, Extraction]
@@ -29,8 +29,8 @@ _Ended = tuple[str, Extraction]
 
 @contextmanager
 def materialisations(context: dg.AssetExecutionContext, settings: Settings) -> Iterator[Observer]:
-    """Log each selected stage as it ends, from a thread of its own: the documents in work need not
-    wait for Dagster's log."""
+    """Log each selected stage when it ends, from a separate thread, so that documents in work do
+    not wait for Dagster's log."""
     made = stages_made(key.to_user_string() for key in context.selected_asset_keys)
     ended: queue.SimpleQueue[_Ended | None] = queue.SimpleQueue()
     faults: list[Exception] = []
@@ -60,7 +60,7 @@ def materialisations(context: dg.AssetExecutionContext, settings: Settings) -> I
 
 
 def _drain(ended: "queue.SimpleQueue[_Ended | None]") -> tuple[list[_Ended], bool]:
-    """What ended within a moment, and whether more may come."""
+    """The stages that ended within a moment, and whether more may come."""
     items: list[_Ended] = []
     item = ended.get()
     deadline = time.monotonic() + _LINGER_SECONDS
@@ -74,7 +74,8 @@ def _drain(ended: "queue.SimpleQueue[_Ended | None]") -> tuple[list[_Ended], boo
 
 
 def _log(context: dg.AssetExecutionContext, items: list[_Ended], settings: Settings) -> None:
-    """Stage by stage, as Dagster updates an asset's own row by the last event of a batch."""
+    """Write one batch per stage: Dagster updates an asset's own row from the last event of a
+    batch."""
     step = context.get_step_execution_context()
     prices = settings.prices
     made_with = {extraction.extract_version for _, extraction in items}

@@ -1,11 +1,11 @@
-"""Dagster's Postgres storage, with connections kept, planned events written together, and word of
+"""Dagster's Postgres storage with pooled connections, batched planned events, and notifications of
 runs that are queued or have ended.
 
-As shipped it opens and authenticates a connection for every statement, and a run over a hundred
-partitions begins with five hundred planned materialisations written one by one: measured, five
-seconds before the run is queued. And each tick of a sensor makes its storage again, which looks
-three times whether its tables exist, over a new connection each time. The tables and what is in
-them are Dagster's own. `daemon` is what listens.
+As shipped, it opens and authenticates a connection for every statement. A run over a hundred
+partitions begins with five hundred planned materialisations, written one by one: measured, this
+delays the run by five seconds. And each tick of a sensor creates the storage again, which checks
+three times whether its tables exist, over a new connection each time. The tables and their contents
+stay Dagster's own. The listener is in `daemon`.
 """
 
 import os
@@ -34,16 +34,16 @@ from sqlalchemy import Engine, func, inspect, select
 from memory_assets import notifications
 from memory_core.processing.stages import STORED_EVENTS
 
-# Per process. What goes beyond the kept ones is closed after use.
+# Per process. Connections beyond the pool are closed after use.
 _KEPT_CONNECTIONS, _MORE_CONNECTIONS = 2, 30
 _RECYCLE_SECONDS = 600
 
-# Without a size Dagster ignores what is marked as a batch and writes event by event.
+# Without a batch size Dagster ignores the batch mark and writes each event alone.
 os.environ.setdefault("DAGSTER_EVENT_BATCH_SIZE", "500")
 
 
 class PooledPostgresStorage(DagsterPostgresStorage):
-    """Runs, event log and schedules over one small pool."""
+    """Runs, event log and schedules share one small pool."""
 
     def __init__(
         self,
@@ -83,13 +83,14 @@ def _engine_of(process: int, postgres_url: str, provider: Any) -> Engine:
         pool_size=_KEPT_CONNECTIONS,
         max_overflow=_MORE_CONNECTIONS,
         pool_recycle=_RECYCLE_SECONDS,
-        # A connection may have died with a restart of Postgres.
+        # A restart of Postgres may have closed the connection.
         pool_pre_ping=True,
     )
 
 
 def _engine(postgres_url: str, provider: Any) -> Engine:
-    """One for all storages of a process; a forked run must not use its parent's connections."""
+    """One engine for all storages of a process. A forked run must not use its parent's
+    connections."""
     return _engine_of(os.getpid(), postgres_url, provider)
 
 
@@ -105,22 +106,22 @@ def _has_tables(engine: Engine) -> bool:
     return True
 
 
-# By the absence of these Dagster decides to create all tables.
+# Dagster creates all its tables when one of these is missing.
 _TABLES = {"runs", "instance_info", "event_logs", "jobs"}
 
 
 class NotifyingRuns(PostgresRunStorage):
-    """Tells the daemon when a run is queued and when one ends, once that can be read."""
+    """Notifies the daemon when a run is queued or has ended, after the row is committed."""
 
     def handle_run_event(self, run_id: str, event: DagsterEvent, *args: Any, **kwargs: Any) -> None:
         super().handle_run_event(run_id, event, *args, **kwargs)
-        if event.event_type in _TOLD:
+        if event.event_type in _NOTIFIED:
             notification = func.pg_notify(notifications.RUNS, event.event_type_value)
             with self.connect() as connection:
                 connection.execute(select(notification))
 
 
-_TOLD = {
+_NOTIFIED = {
     DagsterEventType.PIPELINE_ENQUEUED,
     DagsterEventType.PIPELINE_SUCCESS,
     DagsterEventType.PIPELINE_FAILURE,
@@ -129,8 +130,8 @@ _TOLD = {
 
 
 class BatchingEventLog(PostgresEventLogStorage):
-    """Writes planned and done materialisations of an asset together, in one transaction, and of
-    each only what a reader needs: they are five for every document."""
+    """Writes planned and finished materialisations of an asset in one transaction, and only the
+    fields that a reader needs: there are five for every document."""
 
     def store_event_batch(self, events: Sequence[EventLogEntry]) -> None:
         for (kind, _), of_kind in groupby(events, _kind):
@@ -146,7 +147,7 @@ class BatchingEventLog(PostgresEventLogStorage):
             super().store_event(event)
 
     def _store_together(self, events: Sequence[EventLogEntry]) -> None:
-        events = [_bare(event) for event in events if not _is_told_elsewhere(event)]
+        events = [_bare(event) for event in events if not _is_logged_elsewhere(event)]
         if not events:
             return
         rows = [_short(self._event_to_row(event)) for event in events]
@@ -165,12 +166,12 @@ _INSERT = SqlEventLogStorageTable.insert().returning(
 )
 
 
-# A document that fails is shown red where people look. The other stages need no plan for it.
+# Only this asset needs a plan: a document that fails is shown red there, where people look.
 _PLANNED_BY_QUEUE = "documents_to_events"
 _PLANNED_ASSETS = {AssetKey(STORED_EVENTS)}
 
 
-def _is_told_elsewhere(event: EventLogEntry) -> bool:
+def _is_logged_elsewhere(event: EventLogEntry) -> bool:
     dagster_event = event.get_dagster_event()
     return (
         dagster_event.event_type is DagsterEventType.ASSET_MATERIALIZATION_PLANNED
@@ -180,7 +181,8 @@ def _is_told_elsewhere(event: EventLogEntry) -> bool:
 
 
 def _bare(event: EventLogEntry) -> EventLogEntry:
-    """Without what stands in the run already, or in the event twice."""
+    """The event without fields that the run already has, and without fields that it contains
+    twice."""
     bare_event = event.get_dagster_event()._replace(
         logging_tags={}, step_handle=None, node_handle=None, step_kind_value=None, message=None
     )
@@ -190,7 +192,8 @@ def _bare(event: EventLogEntry) -> EventLogEntry:
 
 
 def _short(row: dict[str, Any]) -> dict[str, Any]:
-    """Of an event's JSON, what is empty is left out, where Dagster reads it as empty again."""
+    """The JSON of an event without its empty fields, where Dagster's constructor has a default for
+    them."""
     return {**row, "event": orjson.dumps(_filled(orjson.loads(row["event"]))).decode()}
 
 
@@ -207,7 +210,7 @@ def _filled(part: Any) -> Any:
     }
 
 
-# Parts of an event whose constructors have defaults for what is empty, and exceptions.
+# Event parts whose constructors have defaults for empty fields, each with its exceptions.
 _MAY_LACK = {
     "EventLogEntry",
     "DagsterEvent",

@@ -1,10 +1,10 @@
-"""Dagster's web server, guarded.
+"""Dagster's web server behind a guard.
 
     python -m memory_assets.dagster_internals.web_server -w workspace.yaml -h HOST -p PORT
 
-As shipped, it answers every web page that a browser on this machine has open: it looks at neither
-Host nor Origin, and runs mutations that stand in an address. Here a `Guard` stands before it. The
-command line is Dagster's own; only the function that serves the application is replaced.
+As shipped, it answers every web page that a browser on this machine has open: it checks neither
+Host nor Origin, and it runs mutations that are part of a URL. Here a `Guard` checks every request
+first. The command line is Dagster's own; only the function that serves the application is replaced.
 """
 
 from collections.abc import Mapping
@@ -16,14 +16,14 @@ from memory_core.kernel.settings import load_settings
 from memory_core.web import connections
 from memory_core.web.guard import Guard, Rule
 
-# Run configurations are typed by people.
+# People type run configurations, so 20 MB is plenty.
 MAX_REQUEST_BYTES = 20_000_000
 _REPLACED = "host_dagster_ui_with_workspace_process_context"
 _QUERY_TYPES = ("application/json", "application/graphql")
 
 
 def queries_come_in_bodies(graphql: str) -> Rule:
-    """A query in an address is refused: a picture, a link or a form of any page can send one."""
+    """Refuse a query in a URL: an image, a link or a form on any page can send one."""
 
     def rule(method: str, path: str, headers: Mapping[str, list[str]]) -> Refusal | None:
         if path != graphql:
@@ -31,7 +31,7 @@ def queries_come_in_bodies(graphql: str) -> Rule:
         if method == "POST":
             sent = headers.get("content-type", [""])[0].partition(";")[0].strip().lower()
             allowed = sent in _QUERY_TYPES
-        else:  # a person gets the page to write queries on; it runs none by itself
+        else:  # a person gets the query page; it runs no query by itself
             allowed = "text/html" in headers.get("accept", [""])[0]
         return None if allowed else Refusal(405, "Send the query as JSON, by POST.")
 
@@ -46,7 +46,8 @@ def _serve(
     log_level: str,
     live_data_poll_rate: int | None = None,
 ) -> None:
-    """Dagster's function of that signature, without its telemetry and its search for a port."""
+    """Dagster's function of that signature, without its telemetry and its search for a free
+    port."""
     from dagster_webserver.app import create_app_from_workspace_process_context
 
     host = host or "127.0.0.1"

@@ -1,4 +1,4 @@
-"""Who may see a document: the list of its scope "custom"."""
+"""The members of a document's audience: the list behind its scope "custom"."""
 
 from collections.abc import Sequence
 
@@ -9,7 +9,8 @@ _KINDS = ("user:", "group:")
 
 
 def members(scope: VisibilityScope | None, listed: Sequence[str] | None) -> tuple[str, ...]:
-    """As they are stored, sorted; a name alone is a user's. Without a list: the owner alone."""
+    """The list in its stored form: sorted, and a plain name means a user. Without a list: the owner
+    alone."""
     if listed and scope is not VisibilityScope.CUSTOM:
         raise InvalidInput(
             "visible_to belongs to visibility_scope custom: give both.",

@@ -7,8 +7,8 @@ from memory_core.artifacts import labels
 from memory_core.artifacts.document import Document
 from memory_core.artifacts.revision import Draft, count_tokens
 
-# Of a text longer than this, the chunks are stored as well: to cut one out of it, Postgres reads it
-# from its beginning.
+# Texts longer than this have their chunks stored separately: Postgres would have to read a long
+# text from its beginning to cut one chunk out of it.
 _LONG_CHARS = 50_000
 
 
@@ -66,7 +66,8 @@ def chunk_columns(drafts: list[Draft]) -> dict[str, list[Any]]:
     return {
         "uids": [revision.uid for revision, _ in placed],
         "revisions": [revision.id for revision, _ in placed],
-        # A search for the title finds the opening.
+        # The first chunk also has the words of the title, so that a search for the title returns
+        # the opening.
         "titles": [
             (revision.document.title or "") if piece.chunk.index == 0 else None
             for revision, piece in placed

@@ -1,4 +1,4 @@
-"""Deleting an artifact with everything that came of it."""
+"""Deleting an artifact with everything that was derived from it."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -20,19 +20,19 @@ class Deleted:
     artifact_uid: str
     revisions: int
     chunks: int
-    vectors: int  # of the index, from which they go next
+    vectors: int  # entries of the index, which drops them next
     events: int
     evidence: int
     jobs: int
     cache_entries: int
-    lineage_entries: int  # of the orchestrator's own log
+    lineage_entries: int  # events in the orchestrator's own log
     position: Position
 
 
 async def delete_artifact(
     runtime: Runtime, *, artifact_id: str | None = None, artifact_uid: str | None = None
 ) -> Deleted:
-    """All or nothing, in one transaction. The index follows by the log."""
+    """Delete all of an artifact in one transaction. The index follows through the log."""
     async with runtime.database.session() as session:
         uid = await resolve_uid(session, artifact_id, artifact_uid)
         if not await session.value(bool, "sees_latest_revision", uid=uid):
@@ -51,8 +51,9 @@ async def delete_uid(
     *,
     only_if: Callable[[Session], Awaitable[bool]] | None = None,
 ) -> Deleted:
-    """By the system, once it is known that this artifact may be deleted. `only_if` is asked when no
-    other writer can change the artifact any more; without its consent nothing is found."""
+    """Delete as the system, after the caller has checked that this artifact may be deleted.
+    `only_if` is asked while the artifact is locked against other writers; if it says no, nothing is
+    deleted."""
     async with database.transaction() as session:
         await lock(session, uid)
         if only_if is not None and not await only_if(session):
@@ -71,8 +72,8 @@ def _not_found(uid: str) -> NotFound:
 
 
 async def _delete_rows(session: Session, uid: str, orchestrator: Orchestrator) -> dict[str, int]:
-    """In this order: what is shared with other documents is told by the chunks and revisions, which
-    go last."""
+    """The order matters: chunks and revisions go last, because they tell which rows other documents
+    share."""
     counts = {"vectors": await session.value(int, "count_entries_of_owner", owner=uid)}
     counts["lineage_entries"] = await orchestrator.forget(session, uid)
     counts["cache_entries"] = await session.run("delete_unshared_cache", uid=uid)

@@ -1,4 +1,4 @@
-"""A document as it comes in, before it has become a revision."""
+"""A document as it arrives, before it becomes a revision."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -7,9 +7,10 @@ from enum import StrEnum
 from memory_core.kernel.errors import InvalidInput
 
 MAX_CONTENT_CHARS = 10_000_000
-# Of source_system and source_id together, as UTF-8: what an index of Postgres holds.
+# Limit of source_system and source_id together, in bytes of UTF-8: what an index of Postgres can
+# hold.
 MAX_SOURCE_BYTES = 2_600
-# A name, or a name and its address.
+# A name, or a name with an address.
 MAX_PARTICIPANT_CHARS = 1_000
 
 
@@ -52,13 +53,13 @@ class Document:
     author: str | None = None
     participants: tuple[str, ...] = ()
     ts: datetime | None = None
-    # None: not given. A new document is normal, for me, forever; a known one stays what it is.
+    # None: not given. A new document gets normal, me and forever; a known one keeps what it has.
     sensitivity: Sensitivity | None = None
     visibility_scope: VisibilityScope | None = None
     retention_policy: RetentionPolicy | None = None
-    # Of the scope "custom", beside the owner: "user:NAME" and "group:NAME".
+    # For the scope "custom": who sees it in addition to the owner, as "user:NAME" and "group:NAME".
     visible_to: tuple[str, ...] = ()
-    # Of the retention policy "custom".
+    # For the retention policy "custom".
     expires_at: datetime | None = None
 
     def __post_init__(self) -> None:
@@ -104,7 +105,7 @@ class Document:
 
 
 def refuse_unstorable(parameter: str, text: str | None, *, allow_nul: bool = False) -> None:
-    """Refuse what is no Unicode text (lone surrogates) and, in short fields, U+0000."""
+    """Refuse text that is not valid Unicode (lone surrogates) and, in short fields, U+0000."""
     if text is None:
         return
     try:

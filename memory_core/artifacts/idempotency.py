@@ -1,4 +1,4 @@
-"""How an ingest was asked for. With a key of the client's own it is made once, however often it is
+"""Idempotent ingests: a request with a client's key is carried out once, however often it is
 sent."""
 
 import hashlib
@@ -24,10 +24,10 @@ class FirstAnswer:
 
 @dataclass(frozen=True, slots=True)
 class KeyedRequest:
-    """A key lives as long as the document that its first request stored."""
+    """A key is kept as long as the document that its first request stored."""
 
     key: str
-    request_hash: str  # of all arguments
+    request_hash: str  # hash of all arguments
 
     @classmethod
     def of(cls, key: str, document: Document, priority: int) -> Self:
@@ -35,7 +35,8 @@ class KeyedRequest:
         return cls(key, hashlib.sha256(arguments).hexdigest())
 
     async def first_answer(self, session: Session) -> IngestResult | None:
-        """What the key's first request was answered; others with it wait until then."""
+        """The answer to the first request with this key. Concurrent requests with the key wait for
+        it."""
         await session.run("lock_idempotency_key", key=self.key)
         first = await session.row(FirstAnswer, "first_answer", key=self.key)
         if first is None:
@@ -64,10 +65,10 @@ class KeyedRequest:
 @dataclass(frozen=True, slots=True)
 class Request:
     priority: int = 0
-    keyed: KeyedRequest | None = None  # of one document
+    keyed: KeyedRequest | None = None  # only for a single document
 
     def columns(self, settings: Settings) -> dict[str, Any]:
-        """Of the jobs that it makes."""
+        """The columns of the jobs that the request creates."""
         return {
             **asked_under(settings, "ingest", priority=self.priority),
             "idempotency_key": self.keyed.key if self.keyed else None,

@@ -1,7 +1,7 @@
 """Ingest: documents become revisions, their chunks become searchable, jobs become pending.
 
-One transaction in Postgres, and nothing else: what it appends to the log makes the index follow.
-One document is a batch of one.
+All of it is one transaction in Postgres. The index follows the change that this transaction appends
+to the log. One document is a batch of one.
 """
 
 from collections import Counter
@@ -28,7 +28,7 @@ from memory_core.log.change import ChangeType, of_artifact
 from memory_core.queue import requests
 from memory_core.runtime import Runtime
 
-# Called with how far it is, out of how much, and what is being done.
+# Called with the work done, the work in all, and a description of the current step.
 Progress = Callable[[float, float, str], Awaitable[None]]
 _SHORT_CHARS = 5_000
 _CHANGES = {
@@ -51,7 +51,8 @@ async def ingest(
     priority: int = 0,
     idempotency_key: str | None = None,
 ) -> IngestResult:
-    """A request with the key of an earlier one gets that one's answer, and stores nothing."""
+    """Ingest one document. A request that repeats an earlier key gets the earlier answer and stores
+    nothing."""
     keyed = None
     if idempotency_key:
         keyed = KeyedRequest.of(ids.own_key(idempotency_key), document, priority)
@@ -65,7 +66,7 @@ _UNHURRIED = Request()
 
 
 class NotAlone(Exception):
-    """There are other users, whose documents may have the ids that were taken to be free."""
+    """Other users exist, and their documents may have the ids that were assumed to be free."""
 
 
 async def ingest_many(
@@ -76,22 +77,23 @@ async def ingest_many(
     relabel: bool = True,
     request: Request = _UNHURRIED,
 ) -> list[IngestResult]:
-    """Results in the order of the documents; one transaction for all that differ in their artifact.
+    """The results, in the order of the documents. Documents of different artifacts share one
+    transaction.
 
-    Documents of the same artifact become its revisions in the order given, one transaction after
-    the other. A failure leaves nothing of its transaction; what earlier ones stored is kept.
+    Documents of the same artifact become its revisions in the given order, in consecutive
+    transactions. A failed transaction stores nothing; what earlier transactions stored is kept.
 
-    `relabel`: whether known content takes the labels (title, date, sensitivity …) that its document
-    gives now. Imports do not want that: copies of one document differ in them, and each import
-    would undo the one before.
+    `relabel`: whether known content takes the labels (title, date, sensitivity …) of its document.
+    Imports do not relabel: copies of one document have different labels, and each import would undo
+    the one before.
     """
-    # Nearly always the user of this machine is the only one, and spares a look at others' ids.
+    # Usually this machine has one user. Then no ids of other users need to be looked up.
     alone = principal.current().marks == LOCAL.marks
     try:
         return await _ingest_many(runtime, documents, progress, relabel, request, alone=alone)
     except (NotAlone, InsufficientPrivilege):
-        # Refused by Postgres: the id belongs to a document that the principal does not see. Another
-        # user was there first, perhaps this very moment.
+        # Postgres refused the id: it belongs to a document that the principal does not see. Another
+        # user stored it first, perhaps a moment ago.
         return await _ingest_many(runtime, documents, progress, relabel, request, alone=False)
 
 
@@ -104,7 +106,7 @@ async def _ingest_many(
     *,
     alone: bool,
 ) -> list[IngestResult]:
-    # To cut a short text takes less than to ask whether it is known.
+    # Chunking a short text takes less time than asking Postgres whether it is known.
     is_short = sum(len(document.content) for document in documents) < _SHORT_CHARS
     async with runtime.database.session() as session:
         if alone and not is_short:
@@ -113,17 +115,17 @@ async def _ingest_many(
         drafts = [
             Draft(Revision.of(document, uid)) for document, uid in zip(documents, uids, strict=True)
         ]
-        known = {} if is_short else (await _known(session, drafts))[0]
+        stored_rows = {} if is_short else (await _stored_revisions(session, drafts))[0]
     times = Counter(draft.uid for draft in drafts)
     results: dict[int, IngestResult] = {}
     fresh: dict[tuple[str, str], Draft] = {}
     for index, draft in enumerate(drafts):
-        row = known.get(draft.key)
+        row = stored_rows.get(draft.key)
         if row is None:
             fresh.setdefault(draft.key, draft)
             continue
         stored = KnownContent.of(draft, row, relabel=relabel)
-        # Of several revisions of one artifact an earlier one decides what "unchanged" means.
+        # With several revisions of one artifact, an earlier one decides what "unchanged" means.
         if stored.status == "unchanged" and times[draft.uid] == 1 and not request.keyed:
             results[index] = result.of_known(stored)
         elif not stored.is_whole:
@@ -137,7 +139,7 @@ async def _ingest_many(
 
 
 def _waves(drafts: dict[int, Draft]) -> list[dict[int, Draft]]:
-    """Each artifact at most once per wave; by position."""
+    """Waves that contain each artifact at most once, by position in the request."""
     waves: list[dict[int, Draft]] = []
     seen: Counter[str] = Counter()
     for index, draft in drafts.items():
@@ -156,10 +158,10 @@ async def _prepare(runtime: Runtime, drafts: list[Draft], progress: Progress) ->
     await progress(chunks, chunks, "storing")
 
 
-async def _known(
+async def _stored_revisions(
     session: Session, drafts: list[Draft]
 ) -> tuple[dict[tuple[str, str], WantedRevision], set[str]]:
-    """The stored revisions among these, and the artifacts that have any."""
+    """The revisions among these that are stored, and the artifacts that have any revision."""
     rows = await session.rows(WantedRevision, "find_revisions", **_named(drafts))
     stored = {(row.uid, row.revision_id): row for row in rows if row.is_stored}
     return stored, {row.uid for row in rows if row.has_latest}
@@ -175,8 +177,8 @@ def _named(drafts: list[Draft]) -> dict[str, list[str]]:
 async def _store(
     runtime: Runtime, drafts: list[Draft], request: Request, *, relabel: bool, alone: bool
 ) -> dict[str, IngestResult]:
-    """The one transaction, of different artifacts. Everybody who writes one of them does so one
-    after the other."""
+    """The one transaction, for drafts of different artifacts. Writers of one artifact run one after
+    the other."""
     uids = [draft.uid for draft in drafts]
     async with runtime.database.transaction() as session:
         if request.keyed and (first := await request.keyed.first_answer(session)):
@@ -184,16 +186,20 @@ async def _store(
         is_shared = await session.value(bool, "lock_to_ingest", uids=uids)
         if alone and is_shared:
             raise NotAlone
-        rows, superseded = await _known(session, drafts)
+        rows, superseded = await _stored_revisions(session, drafts)
         stored = [draft for draft in drafts if draft.key in rows]
-        known = [KnownContent.of(draft, rows[draft.key], relabel=relabel) for draft in stored]
+        known_contents = [
+            KnownContent.of(draft, rows[draft.key], relabel=relabel) for draft in stored
+        ]
         new = [draft for draft in drafts if draft.key not in rows]
-        written = [*new, *(one.draft for one in known if not one.is_whole)]
-        # Deleted or lost since we looked: start over with the full work.
+        written = [*new, *(one.draft for one in known_contents if not one.is_whole)]
+        # Deleted or lost since the first look: chunk these drafts and store them in full.
         await _prepare(runtime, [draft for draft in written if not draft.pieces], _silent)
         columns = request.columns(runtime.settings)
-        jobs = await known_content.store_known(session, known, columns)
-        results = {one.draft.uid: result.of_known(one, jobs.get(one.draft.uid)) for one in known}
+        jobs = await known_content.store_known(session, known_contents, columns)
+        results = {
+            one.draft.uid: result.of_known(one, jobs.get(one.draft.uid)) for one in known_contents
+        }
         results |= await _insert(session, new, columns, superseded=superseded)
         results |= await _append(session, results)
         if request.keyed:
@@ -202,7 +208,8 @@ async def _store(
 
 
 async def _append(session: Session, results: dict[str, IngestResult]) -> dict[str, IngestResult]:
-    """Tell the log; the changed ones with their positions."""
+    """Append a change to the log for each changed result; returns the results with their
+    positions."""
     changed = [one for one in results.values() if one.status in _CHANGES]
     changes = [
         of_artifact(_CHANGES[one.status], one.artifact_uid, revision_id=one.revision_id)
@@ -215,7 +222,7 @@ async def _append(session: Session, results: dict[str, IngestResult]) -> dict[st
 async def _insert(
     session: Session, drafts: list[Draft], job_columns: dict[str, Any], *, superseded: set[str]
 ) -> dict[str, IngestResult]:
-    """`superseded`: the artifacts that have a revision already."""
+    """`superseded`: the artifacts that already have a revision."""
     if not drafts:
         return {}
     if old := [draft.uid for draft in drafts if draft.uid in superseded]:

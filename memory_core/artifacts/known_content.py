@@ -1,7 +1,7 @@
-"""Content that is stored already and comes in again.
+"""Content that is already stored and arrives again.
 
 An older revision becomes the latest again, a lost text is stored again, changed labels replace the
-stored ones; or nothing has changed.
+stored ones; or nothing changes.
 """
 
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ KnownStatus = Literal["restored", "relabelled", "unchanged"]
 
 @dataclass(frozen=True, slots=True)
 class KnownRevision(labels.Labels):
-    """A revision with the content that comes in again, as it is stored."""
+    """The stored revision whose content arrives again."""
 
     artifact_uid: str
     revision_id: str
@@ -37,11 +37,11 @@ class KnownRevision(labels.Labels):
 
 @dataclass(frozen=True, slots=True)
 class WantedRevision(KnownRevision):
-    """What is stored of a wanted revision. Where it is not stored, its columns are empty but the
-    last two."""
+    """A stored row for a requested revision. If it is not stored, all columns but the last two are
+    empty."""
 
     uid: str
-    has_latest: bool  # its artifact has a revision, this one or another
+    has_latest: bool  # whether its artifact has any revision
 
     @property
     def is_stored(self) -> bool:
@@ -50,13 +50,13 @@ class WantedRevision(KnownRevision):
 
 @dataclass(frozen=True, slots=True)
 class KnownContent:
-    draft: Draft  # labelled as it will be stored
+    draft: Draft  # with the labels that will be stored
     row: KnownRevision
-    changed: set[str]  # labels
+    changed: set[str]  # names of the changed labels
 
     @classmethod
     def of(cls, draft: Draft, row: KnownRevision, *, relabel: bool) -> "KnownContent":
-        """Without `relabel` the document's labels are ignored; the stored ones stay."""
+        """Without `relabel` the document's labels are ignored and the stored ones stay."""
         describe = labels.merged if relabel else labels.unlabelled
         document = describe(row, draft.revision.document)
         revision = replace(draft.revision, document=document)
@@ -64,7 +64,7 @@ class KnownContent:
 
     @property
     def is_whole(self) -> bool:
-        """Whether its text and all its chunks are there."""
+        """Whether its text and all its chunks are stored."""
         expected = max(self.row.chunk_count, 1)
         return self.row.has_text and len(self.row.chunk_ids) == expected
 
@@ -80,14 +80,14 @@ class KnownContent:
 
 
 async def store_known(
-    session: Session, known: Sequence[KnownContent], job_columns: dict[str, Any]
+    session: Session, contents: Sequence[KnownContent], job_columns: dict[str, Any]
 ) -> dict[str, RequestedJob]:
-    """Bring the stored revisions up to date; returns the jobs that this takes, by artifact.
-    `job_columns`: how they are asked for."""
-    await _heal(session, [one for one in known if not one.is_whole])
-    await _restore(session, [one.row for one in known if not one.row.is_latest])
-    await _relabel(session, [one for one in known if one.changed])
-    again = [one for one in known if one.needs_extraction]
+    """Bring the stored revisions up to date. Returns the jobs that this requested, by artifact.
+    `job_columns`: the columns of those jobs."""
+    await _heal(session, [one for one in contents if not one.is_whole])
+    await _restore(session, [one.row for one in contents if not one.row.is_latest])
+    await _relabel(session, [one for one in contents if one.changed])
+    again = [one for one in contents if one.needs_extraction]
     if not again:
         return {}
     jobs = await requests.start_over(session, _named(again), job_columns)
@@ -103,7 +103,8 @@ async def _restore(session: Session, rows: list[KnownRevision]) -> None:
 
 
 async def _heal(session: Session, broken: list[KnownContent]) -> None:
-    """The text and the chunks as they are cut now: the settings may be others than they were."""
+    """Store the text and its chunks again. The chunks follow today's settings, which may have
+    changed."""
     if not broken:
         return
     drafts = [one.draft for one in broken]
@@ -113,14 +114,14 @@ async def _heal(session: Session, broken: list[KnownContent]) -> None:
     await session.run("insert_chunks", **chunk_columns(drafts))
 
 
-async def _relabel(session: Session, known: list[KnownContent]) -> None:
-    if known:
-        documents = [one.draft.revision.document for one in known]
-        await session.run("relabel_revisions", **_named(known), **label_columns(documents))
+async def _relabel(session: Session, contents: list[KnownContent]) -> None:
+    if contents:
+        documents = [one.draft.revision.document for one in contents]
+        await session.run("relabel_revisions", **_named(contents), **label_columns(documents))
 
 
-def _named(known: Sequence[KnownContent]) -> dict[str, list[str]]:
+def _named(contents: Sequence[KnownContent]) -> dict[str, list[str]]:
     return {
-        "uids": [one.draft.uid for one in known],
-        "revisions": [one.draft.revision.id for one in known],
+        "uids": [one.draft.uid for one in contents],
+        "revisions": [one.draft.revision.id for one in contents],
     }

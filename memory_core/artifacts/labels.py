@@ -1,7 +1,7 @@
-"""Labels: what is said of a revision beside its content. They may change while the content stays.
+"""Labels: the metadata of a revision. They may change while the content stays.
 
-A label that a document leaves out, or leaves empty, keeps the value that is stored. So a second
-ingest can replace a label but not remove it.
+A label that a document leaves out, or leaves empty, keeps the stored value. So a second ingest can
+replace a label but not remove it.
 """
 
 from dataclasses import dataclass, replace
@@ -15,13 +15,13 @@ from memory_core.artifacts.document import (
     VisibilityScope,
 )
 
-# A model or the rules are told these: when one of them changes, the events may change as well.
+# The extractor reads these. When one changes, the events may change as well.
 READ_BY_EXTRACTION = frozenset({"artifact_type", "title", "author", "participants", "source_ts"})
 
 
 @dataclass(frozen=True, slots=True)
 class Labels:
-    """As they are stored."""
+    """The labels of a stored revision."""
 
     artifact_type: str
     source_ts: datetime | None
@@ -37,7 +37,7 @@ class Labels:
 
 
 def labels_of(document: Document) -> Labels:
-    """A new document gets the defaults."""
+    """The labels of a new document, with defaults."""
     return Labels(
         artifact_type=document.artifact_type.value,
         source_ts=document.ts,
@@ -54,7 +54,7 @@ def labels_of(document: Document) -> Labels:
 
 
 def merged(stored: Labels, document: Document) -> Document:
-    """The document with what it leaves out taken from the stored revision."""
+    """The document, with labels that it leaves out filled from the stored revision."""
     return replace(
         document,
         ts=document.ts or stored.source_ts,
@@ -71,7 +71,7 @@ def merged(stored: Labels, document: Document) -> Document:
 
 
 def unlabelled(stored: Labels, document: Document) -> Document:
-    """The document as the stored revision describes it, whatever the document says itself."""
+    """The document with all labels of the stored revision; its own are ignored."""
     return merged(
         stored,
         Document(

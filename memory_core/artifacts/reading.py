@@ -1,7 +1,7 @@
-"""Reading artifacts: the full text exactly as it came in, its metadata, chunks and history.
+"""Reading artifacts: the full text exactly as it arrived, its metadata, chunks and revisions.
 
-Every read of documents goes through this module or `search`, so that a filter on who may see
-what can be added in one place.
+Every read of documents goes through this module or `search`, so that the filter on visibility has
+one place.
 """
 
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from memory_core.text.nul import from_storable
 
 @dataclass(frozen=True, slots=True)
 class RevisionRecord:
-    """All that is said of a revision, without its text."""
+    """The metadata of a revision, without its text."""
 
     artifact_uid: str
     revision_id: str
@@ -65,7 +65,7 @@ class RevisionKey:
 
 @dataclass(frozen=True, slots=True)
 class ListedRevision:
-    """A revision in the history of its document, and how its events were made."""
+    """A revision in the list of its document's revisions, and how its events were made."""
 
     revision_id: str
     artifact_id: str
@@ -100,7 +100,7 @@ class ListedDocument:
     job_status: str | None
     revision_count: int
     event_count: int
-    total: int  # of documents in all
+    total: int  # number of all matching documents
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +119,7 @@ async def get_revision(
     include_content: bool = True,
     as_of: datetime | None = None,
 ) -> StoredRevision:
-    """`as_of`: the revision that was the latest at that moment."""
+    """`as_of`: return the revision that was the latest at that moment."""
     async with runtime.database.session() as session:
         uid, revision = await _resolve(session, artifact_id, artifact_uid, revision_id)
         if as_of is not None:
@@ -136,7 +136,7 @@ async def get_revision(
 async def find_revision(
     session: Session, artifact_uid: str, revision_id: str | None
 ) -> RevisionRecord | None:
-    """Without a revision: the latest."""
+    """Without `revision`: the latest one."""
     return await session.row(RevisionRecord, "get_revision", uid=artifact_uid, revision=revision_id)
 
 
@@ -160,7 +160,7 @@ async def list_documents(
     limit: int,
     offset: int = 0,
 ) -> DocumentPage:
-    """Those first that changed last. `words`: as they stand in the title or the source's id."""
+    """Documents, the last changed first. `words`: part of the title or of the source's id."""
     async with runtime.database.session() as session:
         documents = await session.rows(
             ListedDocument,
@@ -193,7 +193,7 @@ async def _as_of(session: Session, uid: str, named: str | None, as_of: datetime)
 async def list_revisions(
     runtime: Runtime, artifact_uid: str, as_of: datetime | None = None
 ) -> list[ListedRevision]:
-    """Oldest first."""
+    """The revisions, oldest first."""
     async with runtime.database.session() as session:
         revisions = await session.rows(
             ListedRevision, "list_revisions", uid=artifact_uid, as_of=as_of
@@ -211,7 +211,7 @@ async def resolve_uid(session: Session, artifact_id: str | None, artifact_uid: s
 async def _resolve(
     session: Session, artifact_id: str | None, artifact_uid: str | None, revision_id: str | None
 ) -> tuple[str, str | None]:
-    """Which artifact, and which of its revisions (None: the latest)."""
+    """The artifact, and which of its revisions (None: the latest)."""
     if (artifact_id is None) == (artifact_uid is None):
         raise InvalidInput(
             "Give either artifact_id (one revision) or artifact_uid (the document), not both.",

@@ -1,4 +1,4 @@
-"""What an ingest says of a document."""
+"""The result of an ingest."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -22,7 +22,7 @@ class IngestResult:
     job_id: str | None
     job_status: str
     status: IngestStatus
-    position: Position | None = None  # of its change in the log; None: nothing changed
+    position: Position | None = None  # the position of its change in the log; None: nothing changed
 
 
 def of_new(draft: Draft, job_id: str, *, revised: bool) -> IngestResult:
@@ -40,16 +40,16 @@ def of_new(draft: Draft, job_id: str, *, revised: bool) -> IngestResult:
     )
 
 
-def of_known(known: KnownContent, job: RequestedJob | None = None) -> IngestResult:
-    """`job`: the one that it takes to extract its events again."""
-    row, draft = known.row, known.draft
-    if known.is_whole:
+def of_known(content: KnownContent, job: RequestedJob | None = None) -> IngestResult:
+    """`job`: the job that extracts its events again, if one is needed."""
+    row, draft = content.row, content.draft
+    if content.is_whole:
         chunk_ids = list(row.chunk_ids) if row.is_chunked else []
     else:
         chunk_ids = [piece.id for piece in draft.pieces] if draft.is_chunked else []
-    # A revision that is the latest again brings its own job along.
+    # A revision that becomes the latest again keeps its own job.
     source: RequestedJob | KnownRevision | None = job
-    if job is None and known.status == "restored":
+    if job is None and content.status == "restored":
         source = row
     return IngestResult(
         artifact_id=row.artifact_id,
@@ -60,5 +60,5 @@ def of_known(known: KnownContent, job: RequestedJob | None = None) -> IngestResu
         stored_ids=[row.artifact_id, *chunk_ids],
         job_id=str(source.job_id) if source and source.job_id else None,
         job_status=(source.job_status if source else None) or "N/A",
-        status=known.status,
+        status=content.status,
     )

@@ -1,4 +1,5 @@
-"""A revision before it is stored: the document with all that follows from its content."""
+"""A revision before it is stored: the document with everything that is computed from its
+content."""
 
 import asyncio
 from dataclasses import dataclass, field
@@ -11,13 +12,13 @@ from memory_core.text import chunking
 from memory_core.text.chunk import Chunk
 from memory_core.text.nul import to_storable
 
-# Chunking holds the CPU; documents longer than this are chunked beside the event loop.
+# Chunking keeps the CPU busy, so longer documents are chunked in a thread.
 _CHUNK_INLINE_CHARS = 20_000
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A chunk with the names it goes by."""
+    """A chunk with its ids."""
 
     chunk: Chunk
     id: str
@@ -26,19 +27,19 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class Revision:
-    """A document with all that follows from its content."""
+    """A document with everything that is computed from its content."""
 
     document: Document
     uid: str
     id: str
     artifact_id: str
     content_hash: str
-    text: str  # as stored: U+0000 stands as U+2400
+    text: str  # as stored: U+2400 in place of U+0000
     nul_positions: list[int]
 
     @classmethod
     def of(cls, document: Document, uid: str | None = None) -> "Revision":
-        """`uid`: the artifact's, where it is known to differ from the usual one."""
+        """`uid`: the artifact's id, where it differs from the usual one."""
         content_hash = ids.sha256(document.content)
         uid = uid or ids.artifact_uid(document.source_system, document.source_id)
         revision_id = ids.revision_id(content_hash)
@@ -61,7 +62,8 @@ class Revision:
 
 @dataclass(slots=True)
 class Draft:
-    """A revision on its way into the stores. Without pieces when its content is known already."""
+    """A revision on its way into the stores. It has no pieces when its content is already
+    stored."""
 
     revision: Revision
     pieces: list[Piece] = field(default_factory=list)
@@ -100,12 +102,13 @@ def _named(artifact_id: str, chunk: Chunk) -> Piece:
 
 
 def count_tokens(pieces: list[Piece]) -> int:
-    """Of the whole text: overlaps, counted twice in the sum over chunks, are taken off."""
+    """Tokens of the whole text: overlaps would count twice in the sum over chunks, so they are
+    subtracted."""
     return sum(piece.chunk.token_count for piece in pieces) - _overlap_tokens(pieces)
 
 
 def _overlap_tokens(pieces: list[Piece]) -> int:
-    """Estimated by their share of the text."""
+    """Tokens of the overlaps, estimated from their share of the text."""
     total = 0.0
     for before, after in pairwise(pieces):
         shared = before.chunk.end_char - after.chunk.start_char

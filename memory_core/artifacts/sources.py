@@ -1,4 +1,4 @@
-"""Which artifact a source's document belongs to. Two sources never share one."""
+"""Which artifact a source's document belongs to. Two sources never share an artifact."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,22 +13,23 @@ class ArtifactSource:
     artifact_uid: str
     source_system: str
     source_id: str
-    is_own: bool  # the principal's
+    is_own: bool  # whether the principal owns it
 
 
 async def artifact_uids(
     session: Session, documents: Sequence[Document], *, alone: bool = False
 ) -> list[str]:
-    """The artifact of each document: the one its source has already, else a free id.
+    """The artifact id of each document: the id that its source already has, or else a free one.
 
     `alone`: whether no other user's document can have such an id.
 
-    A document that the principal does not see keeps its id, and is not met either. An artifact
-    keeps its id: one that was stored while names with a colon were joined like all
-    others still has that id, and the source that would have met it there gets another.
+    An artifact keeps its id for ever. Older versions joined names with a colon like all other
+    names; such an artifact still has its id, so a source that would get the same id today gets
+    another. A document that the principal cannot see also keeps its id, and the principal's
+    document gets another.
     """
     sources = [(document.source_system, document.source_id) for document in documents]
-    # Joined names without a colon can be taken apart in one way: no other source is met there.
+    # Names without a colon can be split in only one way, so no other source can have the same id.
     doubtful = [
         (system, id_) for system, id_ in sources if id_ and (not alone or ":" in system + id_)
     ]
@@ -61,7 +62,7 @@ def _uid(source_system: str, source_id: str | None, taken: dict[str, ArtifactSou
         if (row := taken.get(uid))
         and (row.source_system, row.source_id) == (source_system, source_id)
     ]
-    # A user's own document, before one of another that came into sight.
+    # The user's own document comes before a document of another user that has become visible.
     for row in sorted(same, key=lambda row: not row.is_own):
         return row.artifact_uid
     return next((uid for uid in (preferred, *possible[1:]) if uid not in taken), possible[-1])

@@ -1,4 +1,4 @@
-"""Conversations, turn by turn."""
+"""Conversations: an ordered list of turns each."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -35,7 +35,7 @@ class TurnRecord:
 async def append(
     runtime: Runtime, *, conversation_id: str, role: Role, content: str, turn_index: int
 ) -> Literal["created", "unchanged"]:
-    """The same turn again is no change; another text for a turn that exists is a conflict."""
+    """The same turn again is no change. A different text for an existing turn is a conflict."""
     refuse_unstorable("conversation_id", conversation_id)
     refuse_unstorable("content", content)
     async with runtime.database.transaction() as session:
@@ -67,7 +67,7 @@ async def append(
 async def last_turns(
     runtime: Runtime, conversation_id: str, limit: int
 ) -> tuple[list[TurnRecord], int]:
-    """The last turns in order, and how many there are in all."""
+    """The last turns in order, and the number of all turns."""
     async with runtime.database.session() as session:
         turns = await session.rows(
             TurnRecord, "last_turns", conversation_id=conversation_id, limit=limit
@@ -77,7 +77,7 @@ async def last_turns(
 
 
 async def delete(runtime: Runtime, conversation_id: str, turn_index: int | None = None) -> int:
-    """A whole conversation, or one turn of it; returns how many turns are gone."""
+    """Delete a conversation, or one turn of it. Returns the number of deleted turns."""
     async with runtime.database.transaction() as session:
         turns = await session.run(
             "delete_turns", conversation_id=conversation_id, turn_index=turn_index

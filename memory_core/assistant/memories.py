@@ -26,11 +26,11 @@ from memory_core.text.scripts import in_pairs
 
 log = logging.getLogger(__name__)
 
-# Entries that Postgres does not know any more fall away, so ask for some more than wanted.
+# Postgres drops hits of memories that it no longer has, so ask for a few more than wanted.
 _SPARE_HITS = 10
-# The number of words looked for, and of memories that have them.
+# Limits on the words of a query, and on the memories that have those words.
 _WORDS = 32
-_FOUND_BY_WORDS = 100
+_MATCHES_BY_WORDS = 100
 
 
 class MemoryType(StrEnum):
@@ -55,7 +55,7 @@ async def store(
     confidence: float,
     conversation_id: str | None,
 ) -> StoredMemory:
-    """The same words with the same type are the same memory, however they are spaced."""
+    """Content of the same words and type is the same memory, whatever its white space."""
     refuse_unstorable("content", content)
     refuse_unstorable("conversation_id", conversation_id)
     if content.isspace():
@@ -89,8 +89,9 @@ async def search(
     min_confidence: float,
     memory_type: MemoryType | None,
 ) -> list[tuple[MemoryRecord, float]]:
-    """Memories by words and meaning, best first; each with its similarity (the cosine; 1 is the
-    same). Where Chroma has none, or is away, that is the share of the query's words it has."""
+    """Memories by words and meaning, best first, each with its similarity (the cosine; 1 means
+    equal). A memory that Chroma does not have, or all of them when Chroma is away, get the share of
+    the query's words that they contain."""
     by_words, statistics = await _by_words(runtime, query, min_confidence, memory_type)
     try:
         cosines = await _by_meaning(
@@ -115,15 +116,15 @@ async def search(
 async def _by_meaning(
     runtime: Runtime,
     query: str,
-    found: Iterable[str],
+    matching_ids: Iterable[str],
     limit: int,
     where: dict[str, Any] | None,
 ) -> dict[str, float]:
-    """Cosines of the nearest, and of those that were found already."""
+    """Cosines of the nearest memories, and of those that words have already matched."""
     [vector] = await runtime.embedder.embed([query])
     nearest = await runtime.vectors.query(CollectionName.MEMORY, vector, limit=limit, where=where)
-    known = {hit.id for hit in nearest}
-    others = [id_ for id_ in found if id_ not in known]
+    nearest_ids = {hit.id for hit in nearest}
+    others = [id_ for id_ in matching_ids if id_ not in nearest_ids]
     compared = await runtime.vectors.compare(CollectionName.MEMORY, vector, others)
     return {hit.id: 1.0 - hit.distance for hit in (*nearest, *compared)}
 
@@ -131,27 +132,28 @@ async def _by_meaning(
 async def _by_words(
     runtime: Runtime, query: str, min_confidence: float, memory_type: MemoryType | None
 ) -> tuple[dict[str, float], Statistics]:
-    """Those with words of the query, with the share of its words that they have."""
+    """Memories that contain words of the query, each with the share of the words that it
+    contains."""
     async with runtime.database.session() as session:
         asked = await understand(session, in_pairs(query), uncounted=_WORDS, literally=False)
         words = list(asked.every_word[:_WORDS])
         statistics = await statistics_of(session, lexemes_of(words))
         rows = await best_memories(
-            session, asked, words=_WORDS, limit=_FOUND_BY_WORDS,
+            session, asked, words=_WORDS, limit=_MATCHES_BY_WORDS,
             memory_type=memory_type, min_confidence=min_confidence,
         )  # fmt: skip
     return {row.memory_id: row.found / len(words) for row in rows}, statistics
 
 
 def _passes(memory: MemoryRecord, min_confidence: float, memory_type: MemoryType | None) -> bool:
-    """Postgres has the last word: the index may be a moment behind."""
+    """Check against the row of Postgres, because the index may be a moment behind."""
     return memory.confidence >= min_confidence and memory_type in (None, memory.type)
 
 
 async def list_newest(
     runtime: Runtime, *, memory_type: MemoryType | None, limit: int, offset: int
 ) -> tuple[list[MemoryRecord], int]:
-    """A page, and how many there are in all."""
+    """One page of memories, and the number of all."""
     async with runtime.database.session() as session:
         wanted = memory_type.value if memory_type else None
         page = await session.rows(

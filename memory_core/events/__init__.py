@@ -1,1 +1,2 @@
-"""Semantic events in their stores: Postgres, which decides, and the Chroma index beside it."""
+"""Semantic events: reading them, and the questions about them (diff, commitments, people,
+timeline)."""

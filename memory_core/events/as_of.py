@@ -1,7 +1,7 @@
-"""What of a past revision's events the memory knew at the time.
+"""Which events of a past revision the memory had at a past moment.
 
-`as_of` shows the revision that was the latest then, with the events that are stored of it now. The
-log says which of them had been extracted by then; those that were replaced since are gone.
+`as_of` shows the revision that was the latest then, with its events that are stored now. The log
+says which of them had already been extracted. Events that were replaced since are gone.
 """
 
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ from memory_core.search.event import Event
 async def extracted_later(
     runtime: Runtime, events: Sequence[Event], as_of: datetime | None
 ) -> frozenset[UUID]:
-    """Those of the events that the memory did not have at that moment. Without one: none."""
+    """Those of the events that the memory did not have at that moment; empty without a moment."""
     if as_of is None or not events:
         return frozenset()
     uids = [row.artifact_uid for row in events]

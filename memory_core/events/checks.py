@@ -1,4 +1,4 @@
-"""Invariants of stored events, asked of the database itself."""
+"""Checks of stored evidence, computed in the database."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,9 +10,9 @@ from memory_core.queue.jobs import Job
 
 @dataclass(frozen=True, slots=True)
 class BrokenEvidence:
-    """A quote that is not proved by the text at its offsets."""
+    """A quote that differs from the text at its offsets."""
 
-    total: int  # of such quotes
+    total: int  # number of all such quotes
     event_id: UUID
     artifact_uid: str
     revision_id: str
@@ -24,7 +24,7 @@ class BrokenEvidence:
 
 
 async def broken_evidence(database: Database, jobs: Sequence[Job]) -> int:
-    """How many quotes of these revisions are not the text at their offsets."""
+    """The number of quotes of these revisions that differ from the text at their offsets."""
     if not jobs:
         return 0
     async with database.session() as session:
@@ -37,7 +37,7 @@ async def broken_evidence(database: Database, jobs: Sequence[Job]) -> int:
 
 
 async def all_broken_evidence(database: Database, limit: int = 1_000) -> int:
-    """How many quotes of the whole database are not proved, counted up to a limit."""
+    """The number of unproved quotes in the whole database, counted up to a limit."""
     async with database.session() as session:
         return len(await unproved_quotes(session, limit))
 

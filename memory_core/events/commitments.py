@@ -1,4 +1,4 @@
-"""Commitments: what was promised, by whom, due when, and whether it was done."""
+"""Commitments: what was promised, by whom, when it is due, and whether it was done."""
 
 import asyncio
 from dataclasses import dataclass
@@ -23,13 +23,13 @@ from memory_core.search.event_filters import actor_facets, audience_facets
 from memory_core.search.names import Person, resolve_name
 
 Status = Literal["open", "done", "overdue"]
-# What can be asked for: `unknown` is the part of the open ones that has no due date.
+# The statuses that a caller can ask for: `unknown` means open and without a due date.
 WantedStatus = Literal["open", "done", "overdue", "unknown"]
-# Whether a promise was kept is worked out here, so with a status to look for more promises are
-# read than are wanted: how many at once, and how many in all.
+# Python decides whether a promise was kept. So with a status filter, more promises are read than
+# are wanted: per page, and at most.
 _READ_AT_ONCE = 50
 _READ_AT_MOST = 500
-# How many reports of one promise, and promises of one report, are compared.
+# How many reports per promise, and promises per report, are compared.
 _COMPARED = 100
 
 
@@ -45,16 +45,16 @@ class CommitmentPage:
     commitments: list[Commitment]
     evidence: dict[UUID, list[Evidence]]
     candidates: list[Person]
-    # How many there are; None when there are too many to tell.
+    # The number of all matches; None if there are too many to compute.
     total: int | None = 0
-    # More of them are there, or may be, than these.
+    # There are, or may be, more matches than these.
     truncated: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class PromiseId:
     event_id: UUID
-    total: int  # of promises
+    total: int  # number of all promises
 
 
 async def list_commitments(
@@ -67,7 +67,7 @@ async def list_commitments(
     limit: int,
     now: datetime | None = None,
 ) -> CommitmentPage:
-    """Those with a due date first, in its order."""
+    """Commitments with a due date come first, ordered by it."""
     check_period(due_from, due_to, "due")
     moment = now or datetime.now(UTC)
     async with runtime.database.session() as session:
@@ -93,33 +93,33 @@ async def list_commitments(
         )
         promised = rows[0].total if rows else 0
         ids = [row.event_id for row in rows]
-        found: list[Commitment] = []
+        matching: list[Commitment] = []
         read = 0
-        while read < len(ids) and len(found) <= limit:
+        while read < len(ids) and len(matching) <= limit:
             at_once = ids[read : read + _READ_AT_ONCE]
             judged = await judge(session, at_once, moment)
-            found += [one for one in judged if _is_wanted(one, status)]
+            matching += [one for one in judged if _is_wanted(one, status)]
             read += len(at_once)
-        shown = found[:limit]
+        shown = matching[:limit]
         events = [item.event for item in shown]
         events += [item.fulfilled_by for item in shown if item.fulfilled_by]
         evidence = await evidence_of(session, events)
     if status is None:
         total: int | None = promised
     else:
-        total = len(found) if read == promised else None
+        total = len(matching) if read == promised else None
     truncated = total is None or total > len(shown)
     return CommitmentPage(shown, evidence, candidates, total, truncated)
 
 
 async def judge(session: Session, ids: list[UUID], now: datetime) -> list[Commitment]:
-    """These promises, in this order, with what became of them."""
+    """These promises in the given order, each with its status and the report that keeps it."""
     rows = {row.event_id: row for row in await _statements(session, ids)}
     promises = [Statement.of(row) for row in rows.values()]
     by_id = {row.event_id: row for row in await _reports(session, promises)}
-    # Beside the event loop: there may be thousands of reports.
+    # In a thread, because there may be thousands of reports.
     reports = await asyncio.to_thread(_telling, promises, list(by_id.values()))
-    # A report keeps one promise only, which need not be one of these.
+    # A report keeps one promise only, which may be a promise that was not asked for.
     rivals = await _rivals(session, reports, without=ids)
     done = await asyncio.to_thread(kept, [*promises, *rivals], reports)
     return [
@@ -130,7 +130,7 @@ async def judge(session: Session, ids: list[UUID], now: datetime) -> list[Commit
 
 
 def _telling(promises: list[Statement], rows: list[StatedEvent]) -> list[Statement]:
-    """The reports that tell of one of the promises."""
+    """The reports that keep one of the promises, or may keep it."""
     wanted = Promises(promises)
     return [report for report in map(Statement.of, rows) if wanted.kept_by(report)]
 
@@ -181,7 +181,7 @@ def _is_wanted(item: Commitment, status: WantedStatus | None) -> bool:
 
 
 def _is_over(due: datetime, now: datetime) -> bool:
-    """What is due on a day, at no time of it, may be done on that day."""
+    """A promise that is due on a day without a time may still be kept on that day."""
     whole_day = due == _start_of_day(due)
     return due < (_start_of_day(now) if whole_day else now)
 

@@ -16,14 +16,15 @@ from memory_core.kernel.errors import InvalidInput
 from memory_core.runtime import Runtime
 from memory_core.search.event import Event, Evidence
 
-# Narratives this alike (0 to 100) tell of the same occurrence; the same quote needs less.
+# Narratives with this similarity (0 to 100) tell of the same occurrence; with an equal quote, less
+# is enough.
 _SAME_OCCURRENCE = 78.0
 _SAME_OCCURRENCE_BY_QUOTE = 92.0
-# Of one category in one revision; more than that are told apart by what is the same in both alone.
+# Limit per category and revision. Beyond it, events are matched only by equality.
 COMPARED_EVENTS = 3_000
-# Of one event with those that quote the same.
+# Limit per event, for events with the same quote.
 _COMPARED_BY_QUOTE = 100
-# Of each kind: added, removed, changed, kept.
+# How many events of each kind (added, removed, changed, kept) an answer shows.
 _SHOWN = 300
 _COMPARED_FIELDS = (
     *("narrative", "event_time", "due_time", "subject_json", "actors_json", "confidence"),
@@ -56,14 +57,14 @@ class EventDiff:
     evidence: dict[UUID, list[Evidence]]
     text_diff: str
     statuses: dict[str, str | None] = field(default_factory=dict)
-    # Why there is nothing to compare, or that the events compared are not the newest to come.
+    # Why there is nothing to compare, or that newer events are still to come.
     explanation: str | None = None
 
 
 async def diff_revisions(
     runtime: Runtime, artifact_uid: str, from_revision: str | None, to_revision: str | None
 ) -> EventDiff:
-    """By default from the revision before the latest to the latest."""
+    """By default, compares the revision before the latest with the latest."""
     source, target = await _choose(runtime, artifact_uid, from_revision, to_revision)
     before = await _events(runtime, artifact_uid, source)
     after = await _events(runtime, artifact_uid, target)
@@ -85,7 +86,7 @@ async def diff_revisions(
     )
     if not (_is_extracted(before) and _is_extracted(after)):
         return diff
-    # Thousands of events take seconds, in which others are answered.
+    # Thousands of events take seconds, so the comparison runs in a thread.
     return _bounded(await asyncio.to_thread(_compare, diff, before, after))
 
 
@@ -103,7 +104,7 @@ def _compare(diff: EventDiff, before: RevisionEvents, after: RevisionEvents) -> 
 
 
 def _bounded(diff: EventDiff) -> EventDiff:
-    """An answer that a reader can take in; it says what it leaves out."""
+    """Limit the answer to a readable size, and say what is left out."""
     parts: dict[str, Any] = {
         name: getattr(diff, name) for name in ("added", "removed", "changed", "kept")
     }
@@ -124,18 +125,19 @@ async def _events(runtime: Runtime, uid: str, revision_id: str) -> RevisionEvent
 
 
 def _is_extracted(revision: RevisionEvents) -> bool:
-    """Old events stay while their revision is extracted again; none at all may be none yet."""
+    """Old events stay while their revision is extracted again, but a revision without events may
+    not be extracted yet."""
     return revision.revision.job_status == "DONE" or bool(revision.events)
 
 
 def _explanation(before: RevisionEvents, after: RevisionEvents) -> str | None:
     lines = []
-    for found in (before, after):
-        name, status = found.revision.revision_id, found.revision.job_status
+    for side in (before, after):
+        name, status = side.revision.revision_id, side.revision.job_status
         if status == "DONE":
             continue
-        if _is_extracted(found):
-            lines.append(f"{name} is being extracted anew ({status}): these are its old events.")
+        if _is_extracted(side):
+            lines.append(f"{name} is being extracted again ({status}): these are its old events.")
         else:
             lines.append(
                 f"{name} has no events yet ({status or 'no job'}), so only the text is compared; "
@@ -148,7 +150,8 @@ async def _choose(
     runtime: Runtime, uid: str, from_revision: str | None, to_revision: str | None
 ) -> tuple[str, str]:
     revisions = await artifacts.list_revisions(runtime, uid)
-    # By when each was last the latest: a restored revision is newer than the one it replaced.
+    # Ordered by when each was last the latest: a restored revision is newer than the one it
+    # replaced.
     order = [row.revision_id for row in sorted(revisions, key=lambda row: row.latest_since)]
     for revision in (from_revision, to_revision):
         if revision is not None and revision not in order:
@@ -167,7 +170,8 @@ async def _choose(
         return from_revision, target
     earlier = order[: order.index(target)]
     if not earlier:
-        # What was restored since then was there before it, too.
+        # A revision restored since then existed before the target as well, so the order of creation
+        # counts.
         first = [row.revision_id for row in revisions]
         earlier = first[: first.index(target)]
     if not earlier:
@@ -179,7 +183,8 @@ async def _choose(
 
 
 def match(before: ProvedEvents, after: ProvedEvents) -> tuple[Pairs, list[Event], list[Event]]:
-    """Pairs of the same occurrence, best first; what is left was removed or added."""
+    """Pairs of events about the same occurrence, best first, then the removed and the added
+    events."""
     matching = _Matching(before, after)
     matching.pair_equal()
     for category in sorted({row.category for row in before.events}):
@@ -188,15 +193,14 @@ def match(before: ProvedEvents, after: ProvedEvents) -> tuple[Pairs, list[Event]
 
 
 class _Matching:
-    """Pairs events by what is ever less the same: all of it, a quote, the narrative, nearly a
-    quote. A later step scores less than an earlier one, so that it need not look at what was
-    paired before."""
+    """Pairs events in steps of decreasing equality: everything equal, an equal quote, a similar
+    narrative, a similar quote. A later step always scores less than an earlier one, so it skips
+    events that are already paired."""
 
     def __init__(self, before: ProvedEvents, after: ProvedEvents) -> None:
         self.before, self.after = before, after
         self.pairs: Pairs = []
-        # Apart from each other: two extractions of one revision give the same ids to the same
-        # spans.
+        # Separate sets: two extractions of one revision give the same ids to the same spans.
         self._paired: dict[int, set[UUID]] = {id(before): set(), id(after): set()}
 
     def left(self, revision: ProvedEvents, category: str | None = None) -> list[Event]:
@@ -210,9 +214,9 @@ class _Matching:
     def pair_equal(self) -> None:
         waiting: dict[tuple[Any, ...], list[Event]] = defaultdict(list)
         for row in reversed(self.before.events):
-            waiting[_told(row, self.before)].append(row)
+            waiting[_contents(row, self.before)].append(row)
         for row in self.after.events:
-            same = waiting[_told(row, self.after)]
+            same = waiting[_contents(row, self.after)]
             if same:
                 self._pair([(0.0, same.pop(), row)])
 
@@ -225,7 +229,7 @@ class _Matching:
             self._pair(step(old, new))
 
     def _by_quote(self, old: list[Event], new: list[Event]) -> Iterable[tuple[float, Event, Event]]:
-        """Many events may quote the same "Approved.": their narratives tell them apart."""
+        """Many events may quote the same "Approved.", so their narratives decide."""
         numbers: dict[str, list[int]] = defaultdict(list)
         for place, row in enumerate(new):
             for quote in _quotes(row, self.after):
@@ -244,7 +248,7 @@ class _Matching:
     def _by_narrative(
         self, old: list[Event], new: list[Event]
     ) -> Iterable[tuple[float, Event, Event]]:
-        # What token_sort_ratio does with each pair, done once for each narrative.
+        # What token_sort_ratio does for each pair, done once per narrative.
         scores = process.cdist(
             [_in_order(row) for row in old],
             [_in_order(row) for row in new],
@@ -272,12 +276,12 @@ class _Matching:
             yield _alike(first[one][1], second[other][1]), first[one][1], second[other][1]
 
     def _pair(self, scored: Iterable[tuple[float, Event, Event]]) -> None:
-        told, retold = self._paired[id(self.before)], self._paired[id(self.after)]
+        paired_before, paired_after = self._paired[id(self.before)], self._paired[id(self.after)]
         for _, old, new in sorted(scored, key=lambda item: -item[0]):
-            if old.event_id not in told and new.event_id not in retold:
+            if old.event_id not in paired_before and new.event_id not in paired_after:
                 self.pairs.append((old, new))
-                told.add(old.event_id)
-                retold.add(new.event_id)
+                paired_before.add(old.event_id)
+                paired_after.add(new.event_id)
 
 
 def _alike(old: Event, new: Event) -> float:
@@ -288,7 +292,7 @@ def _in_order(row: Event) -> str:
     return " ".join(sorted(row.narrative.split()))
 
 
-def _told(row: Event, revision: ProvedEvents) -> tuple[Any, ...]:
+def _contents(row: Event, revision: ProvedEvents) -> tuple[Any, ...]:
     return row.category, row.narrative, frozenset(_quotes(row, revision))
 
 
@@ -312,7 +316,7 @@ def differences(
 
 
 def _compared(value: Any) -> Any:
-    """Who is named first says nothing."""
+    """The order of names is ignored."""
     if isinstance(value, list):
         return sorted(value, key=lambda actor: (actor.get("ref", ""), actor.get("role", "")))
     return value
@@ -329,7 +333,7 @@ async def _text_diff(runtime: Runtime, uid: str, source: str, target: str) -> st
 
 
 def _diff_of(before: list[str], after: list[str], source: str, target: str) -> str:
-    """The first lines of it, each cut: a document may be one line of a million characters."""
+    """The first lines of the diff, each cut: a document may be one line of a million characters."""
     lines = list(difflib.unified_diff(before, after, source, target, lineterm="", n=_CONTEXT_LINES))
     shown: list[str] = []
     left = _DIFF_CHARS

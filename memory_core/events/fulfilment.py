@@ -1,8 +1,8 @@
-"""Whether a report tells that a promise was kept.
+"""Whether a report says that a promise was kept.
 
-Precision before recall: a promise that stays open wrongly is asked about once more, one that is
-called done wrongly is forgotten. So a report must share most of the promise's own words, all of its
-numbers and the kind of act, be told later, and it keeps one promise only.
+Precision comes before recall: a promise that wrongly stays open is asked about again, but one that
+is wrongly called done is forgotten. So a report must share most of the promise's own words, all of
+its numbers and the kind of act, and must be later. A report keeps one promise only.
 """
 
 import re
@@ -16,11 +16,11 @@ from uuid import UUID
 
 from memory_core.search.event import Event
 
-# How much of what is promised the report must tell of: one word of four may be missing.
+# The share of the promise's words that the report must contain: one of four may be missing.
 _SHARED_WORDS = 0.7
 _SHARED_AT_LEAST = 2
 _SHORTEST_STEM = 4
-# Looking for reports by two words in common takes a pair of each two words.
+# Candidate reports share two words with the promise, and the query has every pair of its words.
 _WORDS_LOOKED_FOR = 14
 
 _WORD = re.compile(r"[^\W_]+(?:[.,][0-9]+)*")
@@ -54,7 +54,8 @@ _NO_VERBS = {
     "my",
     "it",
 }
-_PROMISING = {"respons", "commit", "promis", "agre"}  # stems that say that, not what
+# stems that mean "promised", not what was promised
+_PROMISING = {"respons", "commit", "promis", "agre"}
 _REFUSES = re.compile(r"\b(?:will|shall|to|must)\s+(?:not|never)\b|\bwon['’]t\b|\bnot\s+to\b")
 _UNFINISHED = re.compile(
     r"\b(?:not|never|yet to|failed|unable|start(?:s|ed|ing)?|began|begun|working on|"
@@ -67,7 +68,7 @@ def _forms(*families: str) -> list[frozenset[str]]:
     return [frozenset(family.split()) for family in families]
 
 
-# Acts that count as the same, each in the forms that they are told in.
+# Groups of verbs that count as the same act, each with the forms that reports use.
 [_SEND, _DELIVER] = _forms(
     "send sends sent share shared forward forwarded mail mailed email emailed submit submitted "
     "hand handed give gave given provide provided pass passed deliver delivered",
@@ -107,9 +108,10 @@ _OTHER_ACTS = [
         "find found",
     ),
 ]
-# Words of other verbs' forms as well: a report that has one tells nothing by it.
+# These words are also auxiliaries of other verbs, so a report that contains one proves nothing by
+# it.
 _AUXILIARIES = {"have", "be"}
-# What is said of a thing that was made, whatever making it is called.
+# Words for a finished result, whatever verb the promise used.
 [_RESULT] = _forms(
     "complete completed finished done delivered shipped live available ready launched released "
     "published deployed merged finalised finalized"
@@ -119,7 +121,7 @@ _ACTS = frozenset().union(*_MAKING, *_OTHER_ACTS)
 
 @dataclass(frozen=True, slots=True)
 class StatedEvent(Event):
-    """A promise or a report, with the words that they are compared by."""
+    """A promise or a report, with the words that are compared."""
 
     quotes: str
     said_at: datetime
@@ -131,8 +133,8 @@ class StatedEvent(Event):
 
 @dataclass(frozen=True)
 class Statement:
-    """A promise or a report, as far as the two are compared. What follows from its words is worked
-    out once: it is compared with many others."""
+    """A promise or a report, with the parts that are compared. Derived values are cached, because
+    each statement is compared with many others."""
 
     event_id: UUID
     document: tuple[str, str]
@@ -142,7 +144,7 @@ class Statement:
     who: frozenset[str]
     narrative: str
     words: frozenset[str]  # stems of the narrative's own words: no names, numbers or months
-    told: frozenset[str]  # stems of narrative and quotes
+    all_words: frozenset[str]  # stems of narrative and quotes
     spelled: frozenset[str]  # the words themselves, of narrative and quotes
 
     @classmethod
@@ -156,23 +158,24 @@ class Statement:
             who=frozenset(row.who),
             narrative=row.narrative,
             words=frozenset(row.own_words),
-            told=frozenset(row.told_words),
+            all_words=frozenset(row.told_words),
             spelled=frozenset(_spelled(f"{row.narrative} {row.quotes}")),
         )
 
     @cached_property
     def numbers(self) -> frozenset[str]:
-        """Words with digits that say what is promised: Q1 of "the Q1 report", not of "by Q1"."""
+        """Words with digits that belong to the promised thing: Q1 in "the Q1 report", but not in
+        "by Q1"."""
         return frozenset(_numbers(self.narrative, self.time))
 
     @cached_property
     def act(self) -> str | None:
-        """The verb of a promise, if it can be told."""
+        """The verb of a promise, if it is recognised."""
         return _act(self.narrative.lower())
 
     @cached_property
     def matter(self) -> frozenset[str]:
-        """The words for what is promised, without the act."""
+        """The words for the promised thing, without the verb."""
         act = self.act or ""
         return frozenset(
             word for word in self.words if word not in _PROMISING and not _is_stem(word, act)
@@ -180,15 +183,16 @@ class Statement:
 
 
 def words_of_reports(promise: Statement) -> str | None:
-    """A tsquery for reports that may keep it: two of its words, and its numbers."""
+    """A tsquery for reports that may keep the promise: two of its words, and its numbers."""
     pairs = _pairs(promise)
-    # A number that Postgres takes for a part of something else is only compared afterwards.
-    numbers = sorted(number for number in promise.numbers & promise.told if number.isalnum())
+    # A number that Postgres tokenises as part of something else is left out here and compared
+    # later.
+    numbers = sorted(number for number in promise.numbers & promise.all_words if number.isalnum())
     return " & ".join([f"({pairs})", *map(_lexeme, numbers)]) if pairs else None
 
 
 def words_of_rivals(report: Statement) -> str | None:
-    """A tsquery for promises that it may keep: two of its words."""
+    """A tsquery for promises that the report may keep: two of its words."""
     return _pairs(report)
 
 
@@ -198,29 +202,30 @@ def _pairs(statement: Statement) -> str | None:
 
 
 def _lexeme(word: str) -> str:
-    """Addresses are words as well, and may hold what ends a quoted one."""
+    """Quote a word for a tsquery: addresses are words as well, and may contain quotes."""
     escaped = word.replace("\\", "\\\\").replace("'", "''")
     return f"'{escaped}'"
 
 
 def keeps(report: Statement, promise: Statement) -> float:
-    """How well the report fits the promise; 0 when it does not tell that it was kept."""
-    shared, matter = len(promise.words & report.told), promise.matter
+    """How well the report fits the promise; 0 if it does not say that the promise was kept."""
+    shared, matter = len(promise.words & report.all_words), promise.matter
     if shared < _SHARED_AT_LEAST or not matter:
         return 0.0
-    if len(matter & report.told) < _SHARED_WORDS * len(matter):
+    if len(matter & report.all_words) < _SHARED_WORDS * len(matter):
         return 0.0
     numbers = promise.numbers
     if not numbers <= report.spelled or (report.who and not report.who & promise.who):
         return 0.0
     if not _is_later(report, promise) or not _same_act(report, promise):
         return 0.0
-    # Of two promises that it might keep: the one it says the same of, no more and no less.
-    return 2 * (shared + len(numbers)) / (len(promise.words) + len(numbers) + len(report.told))
+    # Of two promises, the better fit is the one with the fewest words that the other side lacks.
+    return 2 * (shared + len(numbers)) / (len(promise.words) + len(numbers) + len(report.all_words))
 
 
 class Promises:
-    """Promises by their words: a report is compared only with those that it shares enough with."""
+    """Promises indexed by their words: a report is compared only with promises that share enough
+    words."""
 
     def __init__(self, promises: Iterable[Statement]) -> None:
         self._promises = list(promises)
@@ -230,16 +235,16 @@ class Promises:
                 self._places.setdefault(word, []).append(place)
 
     def kept_by(self, report: Statement) -> list[tuple[float, Statement]]:
-        """Those that the report fits, with how well, in their own order."""
-        shared = Counter(place for word in report.told for place in self._places.get(word, ()))
+        """The promises that the report fits, each with its score, in their own order."""
+        shared = Counter(place for word in report.all_words for place in self._places.get(word, ()))
         near = sorted(place for place, words in shared.items() if words >= _SHARED_AT_LEAST)
         fits = ((keeps(report, self._promises[place]), self._promises[place]) for place in near)
         return [(score, promise) for score, promise in fits if score]
 
 
 def kept(promises: Iterable[Statement], reports: Iterable[Statement]) -> dict[UUID, UUID]:
-    """Which report keeps which promise. Each report keeps the promise that it fits best, and the
-    same promise where it was repeated."""
+    """Promise id -> report id. Each report keeps the promise that it fits best, and repetitions of
+    that promise."""
     known_promises = Promises(promises)
     best: dict[UUID, tuple[float, UUID]] = {}
     for report in reports:
@@ -249,13 +254,13 @@ def kept(promises: Iterable[Statement], reports: Iterable[Statement]) -> dict[UU
         score, chosen = max(fits, key=lambda fit: (fit[0], -_apart(report, fit[1]), fit[1].said_at))
         for _, promise in fits:
             if _is_repeated(chosen, promise):
-                known = best.get(promise.event_id, (0.0, report.event_id))
-                best[promise.event_id] = max(known, (score, report.event_id))
+                best_so_far = best.get(promise.event_id, (0.0, report.event_id))
+                best[promise.event_id] = max(best_so_far, (score, report.event_id))
     return {promise: report for promise, (_, report) in best.items()}
 
 
 def _is_repeated(first: Statement, second: Statement) -> bool:
-    """The same is due on the same day, told in as many words or in fewer."""
+    """The same thing is due on the same day, in no more words."""
     if (first.time, first.numbers) != (second.time, second.numbers):
         return False
     one, other = first.matter, second.matter
@@ -273,8 +278,8 @@ def _apart(report: Statement, promise: Statement) -> float:
 
 
 def _is_later(report: Statement, promise: Statement) -> bool:
-    """Without a date of its own, what stands in an earlier document, or further up in the same one,
-    was there before the promise."""
+    """Whether the report is later. Without a date of its own, a report in an earlier document, or
+    further up in the same document, came before the promise."""
     if report.time is not None and report.time.date() < promise.said_at.date():
         return False
     if report.document == promise.document:
@@ -306,7 +311,7 @@ def _same_act(report: Statement, promise: Statement) -> bool:
 
 
 def _act(promised: str) -> str | None:
-    """The verb of a promise, if it can be told."""
+    """The verb of a promise, if it is recognised."""
     for match in _PROMISES.finditer(promised):
         if match[1] not in _NO_VERBS:
             return match[1]
@@ -333,7 +338,8 @@ def _numbers(text: str, due: datetime | None) -> list[str]:
 
 
 def _date_places(words: list[str], due: datetime | None) -> set[int]:
-    """Where the parts of the due date stand: numbers of it, beside what dates stand beside."""
+    """The positions of the parts of the due date among the words: its numbers, if a word of a date
+    is next to them."""
     places: set[int] = set()
     for place, word in enumerate(words):
         before = [other for other in words[:place] if other != "the"]

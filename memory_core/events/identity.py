@@ -1,4 +1,5 @@
-"""Ids of events: the same for the same occurrence of the same revision, however often extracted."""
+"""Event ids: the same occurrence of the same revision always gets the same id, however often it is
+extracted."""
 
 from uuid import UUID, uuid5
 

@@ -1,7 +1,7 @@
-"""Reading events: one, those of a revision, and the evidence of many in one query.
+"""Reading events: one event, the events of a revision, and the evidence of many in one query.
 
-Every read of events goes through this module, `search` or the questions beside them, so that a
-filter on who may see what can be added in one place.
+Every read of events goes through this module, `search` or the other modules of this package, so
+that the filter on visibility has one place.
 """
 
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ from memory_core.search.event import Event, Evidence
 
 @dataclass(frozen=True, slots=True)
 class ExtractedEvent(Event):
-    """An event, and how it was extracted."""
+    """An event, with how it was extracted."""
 
     is_latest: bool
     extraction_run_id: UUID
@@ -61,8 +61,8 @@ class ProvedEvents:
 
 @dataclass(frozen=True, slots=True)
 class RevisionEvents(ProvedEvents):
-    """The events of a revision together with what became of its extraction: an empty list is
-    never ambiguous."""
+    """The events of a revision, with the state of its extraction, so that an empty list is never
+    ambiguous."""
 
     revision: RevisionRecord
 
@@ -105,7 +105,7 @@ async def evidence_of(session: Session, events: Sequence[Event]) -> dict[UUID, l
     by_event: dict[UUID, list[Evidence]] = {id_: [] for id_ in ids}
     if ids:
         for evidence in await session.rows(Evidence, "evidence_of_events", ids=ids):
-            # Of an event that was replaced between the two queries there may be evidence alone.
+            # An event that was replaced between the two queries leaves only its evidence here.
             by_event.setdefault(evidence.event_id, []).append(evidence)
     return by_event
 

@@ -1,4 +1,4 @@
-"""Asking for a revision's events again."""
+"""Requesting the extraction of a revision's events again."""
 
 from dataclasses import dataclass
 from uuid import UUID
@@ -31,8 +31,8 @@ async def reextract(
     answers: Answers,
     priority: int = 0,
 ) -> Reextraction:
-    """Events stay readable until the new ones replace them. With new answers, the job starts over
-    whatever became of it; else only where it failed."""
+    """Old events stay readable until new ones replace them. With NEW answers the job restarts
+    whatever its status; otherwise only if it failed."""
     starts_over = answers is Answers.NEW
     request = asked_under(runtime.settings, "tool", priority=priority)
     async with runtime.database.transaction() as session:
@@ -60,7 +60,8 @@ async def reextract(
 
 
 async def reextract_failed(runtime: Runtime, code: str | None, answers: Answers) -> int:
-    """Enqueue every failed job again, or those that failed with this code. Returns how many."""
+    """Enqueue every failed job again, or those that failed with this code. Returns the number of
+    jobs."""
     async with runtime.database.transaction() as session:
         jobs = await requests.reset_failed(session, code, answers)
         await _append(session, *jobs)

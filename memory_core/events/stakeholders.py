@@ -1,4 +1,4 @@
-"""Who took part in what, in which roles."""
+"""Stakeholders: who took part in which events, and in which roles."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -12,18 +12,18 @@ from memory_core.search.event import Event, Evidence
 from memory_core.search.event_filters import EventFilters
 from memory_core.search.events import events_by_id, search_events
 
-# How many events are looked at: the best matches of a question, or the newest of all.
+# How many events are considered: the best matches of a query, or the newest of all.
 MATCHES_CONSIDERED = 300
 EVENTS_CONSIDERED = 5_000
 _EXAMPLES = 3
-# Who was involved shows in events that are about the matter in a wider sense.
+# A loose distance: people also show up in events that are about the matter in a wider sense.
 _FARTHEST = 0.8
 
 
 @dataclass(frozen=True, slots=True)
 class Stakeholder:
     name: str
-    type: Literal["person", "org"] | None  # where a document says so
+    type: Literal["person", "org"] | None  # set if a document says so
     aliases: list[str]
     roles: dict[str, int]
     events: int
@@ -37,7 +37,7 @@ class Stakeholder:
 class StakeholderPage:
     people: list[Stakeholder]
     total: int = 0
-    # Counts are of the events that were considered, out of all that match.
+    # Counts are over the considered events, of all events that match.
     events_considered: int = 0
     events_total: int = 0
 
@@ -49,7 +49,7 @@ class StakeholderRow:
     events: int
     first_time: datetime | None
     last_time: datetime | None
-    total: int  # of people
+    total: int  # number of all people
     roles: dict[str, int]
     type: Literal["person", "org"] | None
     example_ids: list[UUID]
@@ -64,15 +64,15 @@ class Aliases:
 async def stakeholders(
     runtime: Runtime, query: str | None, filters: EventFilters, *, limit: int
 ) -> StakeholderPage:
-    """Who took part, in which roles: over the events a question finds, or over all."""
+    """Who took part in which roles, over the events that match a query, or over all events."""
     ids: list[UUID] | None = None
     considered = EVENTS_CONSIDERED
     if query and query.strip():
         considered = MATCHES_CONSIDERED
-        found = await search_events(
+        matches = await search_events(
             runtime, query, filters, limit=considered, include_evidence=False, farthest=_FARTHEST
         )
-        ids, total = [event.event_id for event in found.events], found.total
+        ids, total = [event.event_id for event in matches.events], matches.total
         if not ids:
             return StakeholderPage([])
     async with runtime.database.session() as session:

@@ -1,4 +1,4 @@
-"""Events in time order, day by day."""
+"""Events in time order, grouped by day."""
 
 from dataclasses import dataclass
 from datetime import date, datetime
@@ -29,7 +29,7 @@ class Timeline:
 async def timeline(
     runtime: Runtime, query: str | None, filters: EventFilters, *, limit: int
 ) -> Timeline:
-    """The events that a search would find, oldest first; those without a time at the end."""
+    """The events that a search would return, oldest first; events without a time come last."""
     page = await search_events(runtime, query, filters, limit=limit, sort="time")
     ordered = sorted(page.events, key=_oldest_first)
     days = [Day(day, list(events)) for day, events in groupby(ordered, key=_day)]
@@ -37,7 +37,7 @@ async def timeline(
 
 
 def _time(row: Event) -> datetime | None:
-    """A promise stands where it is due, as searches for a time have it."""
+    """A promise counts at its due date, as in searches for a time."""
     return row.due_time or row.event_time
 
 

@@ -1,2 +1,2 @@
-"""What turns a revision into stored events: chunks, proposals, proofs, one account of each
-occurrence, one transaction."""
+"""Processing: a revision becomes stored events. Chunks are extracted, quotes proved, repeated
+events merged, and the result stored in one transaction."""

@@ -1,4 +1,4 @@
-"""Many revisions at once: each on its own, so that one that fails delays no other."""
+"""Extracting many revisions concurrently. Each is independent, so a failure delays no other."""
 
 import asyncio
 import contextlib
@@ -23,7 +23,7 @@ from memory_core.runtime import Runtime
 
 log = logging.getLogger(__name__)
 
-# What is in work at once; the engine limits the calls, these limit the memory.
+# Limits on concurrent documents and texts: the engine limits the calls, these limit the memory.
 _WHY = "a run extracts for the tenant of each job"
 _DOCUMENTS_AT_ONCE = 64
 _TOKENS_AT_ONCE = 5_000_000
@@ -31,8 +31,8 @@ _TOKENS_AT_ONCE = 5_000_000
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of one claimed job. Neither extraction nor failure, and not canceled: its lease
-    was lost."""
+    """The outcome of one claimed job. A job with neither extraction nor failure that was not
+    canceled has lost its lease."""
 
     job: Job
     extraction: Extraction | None = None
@@ -75,7 +75,7 @@ async def process(
 
 
 def _ended(outcomes: Sequence[Outcome]) -> Iterator[tuple[Job, str | None]]:
-    """The jobs that are over, with what ended them."""
+    """The jobs that have ended, each with its error code."""
     for outcome in outcomes:
         if outcome.extraction is not None:
             yield outcome.job, None
@@ -93,7 +93,8 @@ async def _tenant(runtime: Runtime, job: Job) -> UUID:
 
 
 class _Room:
-    """Who needs more than there is waits until all is free."""
+    """A limit on the characters in work. A document larger than the limit waits until it is
+    alone."""
 
     def __init__(self, size: int) -> None:
         self._size, self._used = size, 0
@@ -131,7 +132,8 @@ async def _process_one(runtime: Runtime, engine: Engine, job: Job, observe: Obse
 
 
 def _tell(outcome: Outcome, milliseconds: int) -> None:
-    """One line for each document, of ids and counts: what it says is for those who may read it."""
+    """One log line per document, with ids and counts only: the text is for those who may read
+    it."""
     job, made, failure = outcome.job, outcome.extraction, outcome.failure
     of = (
         f"job_id={job.job_id} artifact_uid={job.artifact_uid} revision_id={job.revision_id} "
@@ -154,14 +156,14 @@ async def fail(runtime: Runtime, job: Job, fault: MemoryFault) -> Outcome:
     try:
         recorded = await jobs.fail(runtime.database, job, fault)
     except PostgresUnavailable as unavailable:
-        # The lease runs out by itself and the job becomes claimable again.
+        # The lease will expire, and the job becomes claimable again.
         message = f"{fault.message} ({unavailable.message})"
         return Outcome(job, failure=Failure("PROCESSING", fault.code.value, message))
     return Outcome(job, failure=recorded or Failure("LOST", fault.code.value, fault.message))
 
 
 class _Heart:
-    """Keeps the leases of a run alive, and notes which of its jobs get on."""
+    """Keeps the leases of a run alive, and records which of its jobs progress."""
 
     def __init__(self, runtime: Runtime, claimed: Sequence[Job]) -> None:
         self._runtime, self._claimed = runtime, claimed
@@ -176,10 +178,10 @@ class _Heart:
         self._seen[id_] = extraction
 
     async def beat(self, tasks: dict[UUID, "asyncio.Task[Outcome]"]) -> None:
-        """Stops work on what is no longer ours, and on what was canceled.
+        """Renew the leases; stop the tasks of jobs whose lease is lost or that were canceled.
 
-        What is being stored is left alone: storing checks the lease itself, and a job that has just
-        become DONE is not held any more either.
+        A task that is storing is left alone: storing checks the lease itself, and a job that has
+        just become DONE no longer has one.
         """
         if not self._claimed:
             return
@@ -192,7 +194,7 @@ class _Heart:
                     self._runtime.database, run_id, open_ids, self._progressed(open_ids)
                 )
             except Exception as error:
-                # The next one may succeed; a heart that stops loses every lease of the run.
+                # The next heartbeat may succeed. Without heartbeats the run would lose every lease.
                 log.warning("heartbeat missed: %s", error)
                 continue
             for id_ in open_ids:
@@ -201,7 +203,7 @@ class _Heart:
                     tasks[id_].cancel()
 
     def _progressed(self, open_ids: Sequence[UUID]) -> list[UUID]:
-        """Jobs that ended a stage or a call since the last heartbeat."""
+        """Jobs that finished a stage or a call since the last heartbeat."""
         marks = {
             id_: (len(seen.seconds), len(seen.calls), seen.cache_hits)
             for id_, seen in self._seen.items()
@@ -223,7 +225,7 @@ def _as_fault(error: Exception) -> MemoryFault:
 
 
 async def _stopped(runtime: Runtime, job: Job, error: BaseException) -> Outcome:
-    """The task was stopped by the heartbeat: its lease is lost, or the job was canceled."""
+    """The heartbeat stopped the task: its lease is lost, or the job was canceled."""
     if not isinstance(error, asyncio.CancelledError):
         raise error
     canceled = await jobs.cancel_held(runtime.database, job)

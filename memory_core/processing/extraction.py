@@ -1,4 +1,4 @@
-"""What has become of one revision so far: handed from stage to stage, and to those who watch."""
+"""The state of one revision's extraction, passed from stage to stage and to observers."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -18,7 +18,7 @@ class ExtractedRevision:
     source_system: str
     source_url: str | None
     is_chunked: bool
-    content: str  # empty once all is proved
+    content: str  # empty once all quotes are proved
 
 
 @dataclass(slots=True)
@@ -28,7 +28,7 @@ class Extraction:
     job: Job
     revision: ExtractedRevision
     ledger: Ledger
-    extract_version: str  # of the prompt or the rules that the proposals are from
+    extract_version: str  # version of the prompt or rules that made the proposals
     model: str
     characters: int = 0
     chunks: list[tuple[Chunk, str | None]] = field(default_factory=list)
@@ -38,8 +38,8 @@ class Extraction:
     refusals: list[str] = field(default_factory=list)
     cache_hits: int = 0
     events: list[CanonicalEvent] = field(default_factory=list)
-    position: Position | None = None  # of the change that its events make in the log
-    indexed: bool = False  # whether the index had them when it was last looked
+    position: Position | None = None  # the position of its change in the log
+    indexed: bool = False  # whether the index had its events at the last look
     seconds: dict[str, float] = field(default_factory=dict)
 
     @property
@@ -47,5 +47,5 @@ class Extraction:
         return self.ledger.calls
 
 
-# Called as each stage of a revision ends.
+# Called when a stage of a revision ends.
 Observer = Callable[[str, Extraction], None]

@@ -1,6 +1,6 @@
-"""The stages of one revision: chunk text, extract, canonicalise, store; and see them indexed.
+"""The stages of one revision: read chunks, extract, canonicalise, store, wait for the index.
 
-Everything here can be repeated: answers are cached, and the store replaces.
+Every stage can be repeated: answers are cached, and storing replaces.
 """
 
 import asyncio
@@ -37,14 +37,14 @@ from memory_core.text.chunk import Chunk
 log = logging.getLogger(__name__)
 
 
-# Calls that one document may have begun; how many are in flight at once is the engine's matter.
+# Calls that one document may have open. The engine limits how many of them run at once.
 _CHUNKS_AT_ONCE = 128
 
 
 async def extract_revision(
     runtime: Runtime, engine: Engine, job: Job, observe: Observer
 ) -> Extraction:
-    """Raises MemoryFault when an attempt fails, LeaseLost when the job is no longer ours."""
+    """Raises MemoryFault when an attempt fails, LeaseLost when the run no longer holds the job."""
     extraction, rows, contexts = await _open(runtime, engine, job)
     try:
         await _propose(runtime, engine, extraction, rows, contexts, observe)
@@ -68,7 +68,7 @@ class ExtractionVersion:
 
 @dataclass(frozen=True, slots=True)
 class ChunkContext:
-    """What the revision said of itself in which a chunk first stood."""
+    """The labels of the revision in which a chunk first appeared."""
 
     chunk_index: int
     artifact_type: str
@@ -79,8 +79,8 @@ class ChunkContext:
 
 
 async def rehearse(runtime: Runtime, engine: Engine, job: Job) -> Extraction:
-    """What `extract_revision` would store, and nothing is stored but answers in the cache and the
-    calls, under the job's id."""
+    """The result that `extract_revision` would store. Only the answers (in the cache) and the calls
+    (under the job's id) are stored."""
     extraction, rows, contexts = await _open(runtime, engine, job)
     try:
         await _propose(runtime, engine, extraction, rows, contexts, lambda *_: None)
@@ -92,7 +92,7 @@ async def rehearse(runtime: Runtime, engine: Engine, job: Job) -> Extraction:
 async def _open(
     runtime: Runtime, engine: Engine, job: Job
 ) -> tuple[Extraction, list[ChunkRecord], dict[int, DocumentContext]]:
-    """The revision, its chunks, and the context each is asked with."""
+    """The revision, its chunks, and the context for each chunk."""
     async with engine.at_postgres, runtime.database.session() as session:
         extraction = Extraction(
             job=job,
@@ -151,7 +151,7 @@ async def _load(session: Session, job: Job) -> ExtractedRevision:
 
 
 def _chunk(extraction: Extraction, rows: Sequence[ChunkRecord]) -> None:
-    """The chunks as they were cut at ingest: later settings do not move old boundaries."""
+    """The chunks that ingest stored: later settings do not move old boundaries."""
     revision = extraction.revision
     extraction.characters = len(revision.content)
     for row in rows:
@@ -168,8 +168,8 @@ def _chunk(extraction: Extraction, rows: Sequence[ChunkRecord]) -> None:
 async def _recall(
     runtime: Runtime, engine: Engine, extraction: Extraction, contexts: dict[int, DocumentContext]
 ) -> list[Proposal] | None:
-    """The proposals behind the events that are stored now, if they are from another prompt or model
-    and all still known."""
+    """The proposals behind the stored events, if another prompt or model made them and the cache
+    still has all of them."""
     job, extractor = extraction.job, engine.extractor
     async with engine.at_postgres, runtime.database.session() as session:
         made = await session.row(
@@ -202,7 +202,8 @@ async def _extract(
     faults: list[Exception] = []
 
     async def one(chunk: Chunk) -> Proposal:
-        """After a first failure no call is begun; those under way are paid for and kept."""
+        """Extract one chunk. After a first failure no new call starts; calls in flight finish, and
+        their answers are cached."""
         async with slots:
             if not faults:
                 try:
@@ -244,11 +245,11 @@ async def _prove(
         extraction.cache_hits += proposal.from_cache
         if proposal.refusal:
             extraction.refusals.append(proposal.refusal)
-        await asyncio.sleep(0)  # let heartbeats and other documents have their turn
+        await asyncio.sleep(0)  # let heartbeats and other documents run
 
 
 def _forget_text(extraction: Extraction) -> None:
-    """All is proved by now, and what became of the document is kept until its run ends."""
+    """Drop the text once everything is proved: the extraction is kept until its run ends."""
     extraction.revision = replace(extraction.revision, content="")
     extraction.chunks = [(replace(chunk, text=""), id_) for chunk, id_ in extraction.chunks]
 
@@ -270,18 +271,18 @@ async def _contexts(session: Session, job: Job) -> dict[int, DocumentContext]:
 
 
 async def _record_calls(database: Database, extraction: Extraction) -> None:
-    """Calls of an attempt that failed cost money as well."""
+    """Record the calls, also of a failed attempt: they cost money as well."""
     try:
         with taken([extraction.ledger]) as calls:
             async with database.session() as session:
                 await write(session, calls)
     except Exception as error:
-        # What the attempt failed of says more than this.
+        # The error of the attempt matters more, so this one is only logged.
         log.warning("calls of %s were not recorded: %s", extraction.job.job_id, error)
 
 
 class _stage:
-    """Times a stage and reports its end, unless it failed."""
+    """Times a stage and reports its end to the observer, unless the stage failed."""
 
     def __init__(self, extraction: Extraction, name: str, observe: Observer) -> None:
         self._extraction, self._name, self._observe = extraction, name, observe

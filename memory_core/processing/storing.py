@@ -19,13 +19,14 @@ from memory_core.queue import jobs
 
 
 async def replace_events(database: Database, engine: Engine, extraction: Extraction) -> list[UUID]:
-    """Check the lease, delete, insert, mark DONE. Until it commits the old events stay readable."""
+    """Check the lease, delete the old events, insert the new ones, mark the job DONE. The old
+    events stay readable until the commit."""
     job = extraction.job
     with taken([extraction.ledger]) as calls:
         async with database.transaction() as session:
-            # A transaction that supersedes, restores or deletes the document comes before or after
-            # this one, never between: it would not see these events. This lock is the first of all,
-            # so that no other transaction waits for it while holding one that is needed here.
+            # A transaction that supersedes, restores or deletes the document must run before or
+            # after this one: it would not see these events. This lock comes first, so that no
+            # transaction that holds a lock needed here can wait for this one.
             await lock(session, job.artifact_uid)
             await jobs.hold(session, job)
             old = await session.values(UUID, "delete_events_of_revision", **_revision(extraction))

@@ -1,7 +1,7 @@
-"""The spans of an extraction: job → run → chunk → call, in the trace of the call that asked.
+"""The spans of an extraction: job → run → chunk → call, in the trace of the requesting call.
 
-Several attempts in several processes are below one span of the job: its id follows from the job's,
-so that each of them can name it, and it is exported by the attempt that ends the job.
+All attempts, in any process, share one span of the job. Its id is computed from the job's id, so
+every attempt knows it. The attempt that ends the job exports it.
 """
 
 import hashlib
@@ -19,7 +19,7 @@ from memory_core.telemetry.spans import Attribute, Span, span
 
 @contextmanager
 def of_run(job: Job) -> Iterator[Span]:
-    """One attempt: what is done within belongs to the trace of the job's request."""
+    """The span of one attempt, in the trace of the job's request."""
     parent = SpanContext(job.trace_id, _span_id(job)) if job.trace_id else None
     attributes: dict[str, Attribute] = {
         "memory.job_id": str(job.job_id),
@@ -43,14 +43,14 @@ def of_chunk(index: int) -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class AskingSpan:
-    """The span of the call that made a job; None where it is not known any more."""
+    """The span of the call that requested a job; None where it is no longer known."""
 
     trace_id: str
     span_id: str | None
 
 
 async def export_jobs(database: Database, ended: Sequence[tuple[Job, str | None]]) -> None:
-    """The spans of jobs that have ended, from their requests until now; each with its error."""
+    """Export the spans of ended jobs, from their requests until now, each with its error."""
     traced = [(job, error) for job, error in ended if job.trace_id]
     if not exporting.is_on() or not traced:
         return
@@ -78,5 +78,5 @@ def _export(job: Job, error: str | None, asked_by: str | None) -> None:
 
 
 def _span_id(job: Job) -> str:
-    """The same in every process."""
+    """The span id of a job, the same in every process."""
     return hashlib.sha256(f"{job.job_id}:{job.generation}".encode()).hexdigest()[:16]

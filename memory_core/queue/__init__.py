@@ -1,1 +1,1 @@
-"""The queue of extraction jobs, and what waits in it."""
+"""The queue of extraction jobs."""

@@ -4,9 +4,9 @@ from enum import StrEnum
 
 
 class Answers(StrEnum):
-    # Those in the cache will do.
+    # Cached answers are accepted.
     KNOWN = "known"
-    # Only those given since the request: the model is asked again.
+    # Only answers given after the request are accepted: the model is asked again.
     NEW = "new"
-    # Those behind the stored events, whatever prompt they are from; where they are gone, KNOWN.
+    # The answers behind the stored events, whatever prompt they are from. If they are gone: KNOWN.
     STORED = "stored"

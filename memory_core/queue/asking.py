@@ -1,4 +1,5 @@
-"""What a request for a job says: what asked, who, in which call, and how urgently."""
+"""The columns of a job request: what requested the job, who, in which call, and with which
+priority."""
 
 from typing import Any
 
@@ -9,7 +10,7 @@ LOWEST, HIGHEST = -100, 100
 
 
 def asked(what: str, *, priority: int = 0) -> dict[str, Any]:
-    """Columns of a request. `what`: ingest, tool, ui, backfill, schedule or repair."""
+    """The columns of a request. `what`: ingest, tool, ui, backfill, schedule or repair."""
     by = origin.current()
     return {
         "origin": what,
@@ -20,7 +21,7 @@ def asked(what: str, *, priority: int = 0) -> dict[str, Any]:
 
 
 def asked_under(settings: Settings, what: str, *, priority: int = 0) -> dict[str, Any]:
-    """The same, with what the settings say of new jobs."""
+    """The same, with the columns that the settings decide for new jobs."""
     return {
         **asked(what, priority=priority),
         "max_attempts": settings.event_max_attempts,

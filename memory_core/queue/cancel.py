@@ -17,7 +17,7 @@ class Cancellation:
 
 
 async def cancel(database: Database, job_id: UUID) -> Cancellation:
-    """Events that are stored stay; what a run has not stored yet is not. To cancel a canceled job
+    """Stored events stay; what the run has not stored yet is dropped. Canceling a canceled job
     changes nothing."""
     by = origin.current()
     async with database.transaction() as session:

@@ -1,8 +1,8 @@
 """The queue: `event_jobs`. Claim, heartbeat, complete, fail with back-off, release.
 
-A run holds a job by a lease: `locked_by` is the run, `locked_at` is refreshed by its heartbeat.
-A run that lost the lease (it expired, was revoked by a forced re-extraction, or the artifact was
-deleted) must not write: the final transaction checks that it still holds it.
+A run holds a job by a lease: `locked_by` is the run, and its heartbeat refreshes `locked_at`. A run
+that lost the lease (it expired, a forced re-extraction revoked it, or the artifact was deleted)
+must not write: the final transaction checks the lease.
 """
 
 import logging
@@ -25,7 +25,7 @@ LEASE_SECONDS = 60
 HEARTBEAT_SECONDS = 15.0
 BACKOFF_FIRST_SECONDS = 30
 BACKOFF_LIMIT_SECONDS = 600
-# However long a provider asks us to wait: Postgres knows no endless interval.
+# Upper limit for the wait that a provider requests: Postgres has no infinite interval.
 RETRY_AFTER_LIMIT_SECONDS = 86_400.0
 _MESSAGE_LIMIT = 2_000
 
@@ -42,16 +42,16 @@ PERMANENT = frozenset(
 
 
 class LeaseLost(Exception):
-    """The job is no longer ours; nothing of it may be written."""
+    """The run no longer holds the job and must write nothing for it."""
 
 
 class JobCanceled(Exception):
-    """The job is ours still, and is to end here without a result."""
+    """The run still holds the job, and must end it without a result."""
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A claimed job, with what the pipeline needs to know of its revision."""
+    """A claimed job, with the columns of its revision that the pipeline needs."""
 
     job_id: UUID
     artifact_uid: str
@@ -60,18 +60,18 @@ class Job:
     attempts: int
     max_attempts: int
     generation: int
-    origin: str  # what asked
+    origin: str  # what requested the job
     answers: Answers
-    run_id: str  # of the run that holds it
+    run_id: str  # the run that holds it
     token_count: int = 0
     requested_at: datetime | None = None
     backoff_policy: str = "exp"
-    trace_id: str | None = None  # of the call that asked
-    dead_run_id: str | None = None  # whose lease had expired
+    trace_id: str | None = None  # trace of the requesting call
+    dead_run_id: str | None = None  # the run whose lease had expired
 
     @property
     def answers_since(self) -> datetime | None:
-        """Only answers given since then will do; None: whatever is known will do."""
+        """Only answers given after this moment are accepted; None: every cached answer is."""
         return self.requested_at if self.answers is Answers.NEW else None
 
 
@@ -97,7 +97,7 @@ class ClaimableJob:
     backfill_id: UUID | None
     priority: int
     trace_id: str | None
-    # Of the run that was requested for this attempt, if one was.
+    # Of the run that was requested for this attempt, if any.
     run_key: str | None
     requested_seconds_ago: float | None
 
@@ -106,12 +106,12 @@ class ClaimableJob:
 class StuckRun:
     run_id: str
     jobs: int
-    seconds: float  # since it last got on with one of them
+    seconds: float  # since the run last progressed with a job
 
 
 @dataclass(frozen=True, slots=True)
 class StoredEvents:
-    """How many events a run stored of a revision."""
+    """The number of events that a run stored for a revision."""
 
     partition_key: str
     events: int
@@ -119,7 +119,7 @@ class StoredEvents:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """How an attempt that failed was recorded."""
+    """The recorded outcome of a failed attempt."""
 
     status: str
     code: str
@@ -127,8 +127,8 @@ class Failure:
 
 
 def backoff_seconds(attempts: int, retry_after: float | None = None, policy: str = "exp") -> float:
-    """exp: 30 s, 60 s, 120 s … at most 600 s; fixed: 30 s; none: 0. Longer when the provider asks
-    for it."""
+    """exp: 30 s, 60 s, 120 s … at most 600 s; fixed: 30 s; none: 0. Longer if the provider asks for
+    it."""
     doublings = max(attempts, 1) - 1 if policy == "exp" else 0
     own = (
         0 if policy == "none" else min(BACKOFF_FIRST_SECONDS * 2**doublings, BACKOFF_LIMIT_SECONDS)
@@ -146,13 +146,13 @@ async def claim(
     versions: Versions | None = None,
     max_attempts: int | None = None,
 ) -> list[Job]:
-    """Claim what can be claimed of these revisions' jobs.
+    """Claim the claimable jobs of these revisions.
 
-    From the queue: what is due, and what a dead run left, each with the answers that its request
-    accepts. With `asked_by` ("ui", "backfill"): DONE and FAILED ones as well, as a new request that
-    accepts `answers`. With `versions`, only what a deployment of these may work on: an old one
-    would undo what a newer one made or is asked for. `max_attempts`, where it is given, counts also
-    for jobs from before.
+    From the queue (without `asked_by`): jobs that are due and jobs that a dead run left, each with
+    the answers that its request accepts. With `asked_by` ("ui", "backfill"): DONE and FAILED jobs
+    as well, as a new request that accepts `answers`. With `versions`: only jobs that a deployment
+    of these versions may work on, since an old deployment would undo the work of a newer one.
+    `max_attempts`, if given, replaces the limit stored with the jobs.
     """
     async with database.transaction() as session:
         keys = list(partition_keys)
@@ -202,10 +202,10 @@ class Heartbeat:
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """What a heartbeat found out."""
+    """The result of a heartbeat."""
 
-    jobs: frozenset[UUID]  # still held, as far as can be told without waiting
-    canceled: frozenset[UUID]  # of these, those that are to end here
+    jobs: frozenset[UUID]  # jobs still held, as far as known without waiting for a lock
+    canceled: frozenset[UUID]  # those of `jobs` that the run must end without a result
 
 
 async def heartbeat(
@@ -214,7 +214,7 @@ async def heartbeat(
     job_ids: Sequence[UUID],
     progressed: Collection[UUID] = (),
 ) -> Held:
-    """Refresh the leases. `progressed`: jobs that got on since the last heartbeat."""
+    """Refresh the leases. `progressed`: jobs that progressed since the last heartbeat."""
     async with database.session() as session:
         beats = await session.rows(
             Heartbeat,
@@ -230,8 +230,8 @@ async def heartbeat(
 
 
 async def hold(session: Session, job: Job) -> None:
-    """Lock the job's row for the final transaction; raises LeaseLost when it is not ours, and
-    JobCanceled when it is to end without a result."""
+    """Lock the job's row for the final transaction. Raises LeaseLost if the run no longer holds the
+    job, and JobCanceled if the job was canceled."""
     is_canceled = await session.maybe(
         bool, "hold_job", job_id=job.job_id, run_id=job.run_id, generation=job.generation
     )
@@ -246,7 +246,8 @@ async def complete(session: Session, job: Job) -> None:
 
 
 async def fail(database: Database, job: Job, error: MemoryFault) -> Failure | None:
-    """Record a failed attempt: PENDING with back-off, or FAILED. None when the lease is gone."""
+    """Record a failed attempt: PENDING with back-off, or FAILED. Returns None if the lease is
+    gone."""
     retry_after = error.retry_after if isinstance(error, ProviderFault) else None
     permanent = error.code in PERMANENT
     exhausted = job.attempts >= job.max_attempts
@@ -271,7 +272,7 @@ async def fail(database: Database, job: Job, error: MemoryFault) -> Failure | No
 
 
 async def cancel_held(database: Database, job: Job) -> bool:
-    """End a job that is to be canceled, once nothing works on it any more."""
+    """End a canceled job after all work on it has stopped."""
     async with database.session() as session:
         ended = await session.run(
             "cancel_held_job", job_id=job.job_id, run_id=job.run_id, generation=job.generation
@@ -282,7 +283,7 @@ async def cancel_held(database: Database, job: Job) -> bool:
 async def release_run(
     database: Database, run_id: str, reason: str, code: str = RUN_DIED
 ) -> list[JobSummary]:
-    """Give back at once what a dead run held."""
+    """Release the jobs of a dead run at once."""
     async with database.session() as session:
         return await session.rows(
             JobSummary,
@@ -299,7 +300,7 @@ async def release_abandoned(session: Session, seconds: float) -> int:
 
 
 async def silent_runs(database: Database, run_ids: Sequence[str]) -> set[str]:
-    """Those of these runs that neither claimed nor held nor ended a job for a whole lease."""
+    """Those of these runs that neither claimed, held nor ended a job during a whole lease."""
     async with database.session() as session:
         return set(
             await session.values(str, "silent_runs", run_ids=list(run_ids), lease=LEASE_SECONDS)
@@ -307,13 +308,13 @@ async def silent_runs(database: Database, run_ids: Sequence[str]) -> set[str]:
 
 
 async def stuck_runs(database: Database, minutes: float) -> list[StuckRun]:
-    """Runs that are alive and have not got on with any of their jobs for these minutes."""
+    """Runs that are alive but have progressed with none of their jobs for this many minutes."""
     async with database.session() as session:
         return await session.rows(StuckRun, "stuck_runs", seconds=minutes * 60, lease=LEASE_SECONDS)
 
 
 async def stored_by(database: Database, run_id: str) -> list[StoredEvents]:
-    """Revisions whose events a run stored, by partition key."""
+    """The revisions whose events a run stored, by partition key."""
     async with database.session() as session:
         return await session.rows(StoredEvents, "stored_by_run", run_id=run_id)
 
@@ -325,9 +326,9 @@ async def claimable(
     versions: Versions | None = None,
     now: datetime | None = None,
 ) -> list[ClaimableJob]:
-    """What the sensor may request runs for, in the order in which it is worked on (docs/jobs.md has
-    the rule). With the run that was asked for it, and how long ago, where one was. `now`: another
-    moment than the present one."""
+    """The jobs that the sensor may request runs for, in working order (docs/jobs.md has the rule),
+    each with the run that was already requested for it and the age of that request. `now`: a moment
+    other than the present, for tests."""
     async with database.session() as session:
         tenants = await session.values(UUID, "tenants_in_queue")
         return await session.rows(
@@ -348,13 +349,14 @@ async def count_waiting(session: Session, versions: Versions) -> int:
 
 
 def _share(limit: int, tenants: int) -> int:
-    """How many jobs of a tenant are looked at: more than its part, since others may have fewer."""
+    """How many jobs per tenant to look at: more than an equal share, since other tenants may have
+    fewer."""
     return limit if tenants <= 1 else min(limit, -(-4 * limit // tenants))
 
 
 async def remember_requests(database: Database, asked: Sequence[tuple[ClaimableJob, str]]) -> None:
-    """Of each claimable job, the key of the run that was asked for it: the next look at the
-    queue sees it, until the job is claimed."""
+    """Store the run key that was requested for each job. The next look at the queue sees it, until
+    the job is claimed."""
     async with database.session() as session:
         await session.run(
             "remember_requests",
@@ -366,7 +368,7 @@ async def remember_requests(database: Database, asked: Sequence[tuple[ClaimableJ
 
 
 def reach(versions: Versions | None, *, by_hand: bool = False) -> dict[str, Any]:
-    """For queries that ask what a deployment of these versions may work on."""
+    """Query parameters that select the jobs which a deployment of these versions may work on."""
     return {
         "extractor": versions.extractor if versions else None,
         "model": versions.model if versions else None,

@@ -1,4 +1,4 @@
-"""Jobs page by page, and what became of one: read from the ledger."""
+"""Lists of jobs, page by page, and the transitions of one job."""
 
 import base64
 import binascii
@@ -75,7 +75,7 @@ class JobDetails:
     trace_id: str | None
     generation: int
     backfill_id: UUID | None
-    extracted: dict[str, Any] | None  # how the events that are there now were made
+    extracted: dict[str, Any] | None  # how the stored events were made
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,7 @@ class JobTransition:
 @dataclass(frozen=True, slots=True)
 class JobPage:
     jobs: list[ListedJob]
-    next_cursor: str | None  # None: these were the last
+    next_cursor: str | None  # None: this is the last page
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +106,7 @@ async def count_by_status(session: Session) -> dict[str, int]:
 async def page_of_jobs(
     database: Database, *, status: JobState | None = None, limit: int, cursor: str | None = None
 ) -> JobPage:
-    """The newest first. Jobs that come meanwhile do not move the pages that follow."""
+    """Jobs, newest first. Jobs created meanwhile do not shift the following pages."""
     before, before_id = _read(cursor) if cursor else (None, None)
     place = {"before": before, "before_id": before_id, "limit": limit + 1}
     async with database.session() as session:

@@ -1,4 +1,4 @@
-"""The states of a job and the ways between them, as the database has them, and as a picture."""
+"""The states of a job and its allowed transitions, read from the database, and their diagram."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from memory_core.kernel.database import Session
 
 @dataclass(frozen=True, slots=True)
 class AllowedTransition:
-    prev_status: str | None  # None: the job is new
+    prev_status: str | None  # None: the job is created
     next_status: str
     meaning: str
 
@@ -18,7 +18,7 @@ async def transitions(session: Session) -> list[AllowedTransition]:
 
 
 def picture(rows: Sequence[AllowedTransition]) -> str:
-    """A state diagram in Mermaid."""
+    """A Mermaid state diagram."""
     lines = ["stateDiagram-v2"]
     for row in rows:
         start = row.prev_status or "[*]"

@@ -1,5 +1,5 @@
-"""What a deployment extracts with, in versions that can be ordered: a job is worked on by none that
-is older than what it asks for."""
+"""The versions that a deployment extracts with. They are ordered: a deployment works on no job that
+asks for a newer version."""
 
 import re
 from dataclasses import dataclass
@@ -11,8 +11,8 @@ _NUMBER = re.compile(r"[0-9]{1,9}")
 class Versions:
     extractor: str
     model: str
-    extract: str  # "2-0a1b2c3d": the number orders, the rest tells texts apart
-    merge: str  # "none" where nothing is asked
+    extract: str  # "2-0a1b2c3d": ordered by the number; the rest identifies the text
+    merge: str  # "none" where no model merges
 
     @property
     def extract_number(self) -> int:
@@ -23,7 +23,8 @@ class Versions:
         return number(self.merge)
 
     def reach(self, other: "Versions", *, same_model: bool = False) -> bool:
-        """Whether work for the other may be done here: the same extractor, and nothing older."""
+        """Whether this deployment may do work for the other one: the same extractor, and nothing
+        older."""
         return (
             self.extractor == other.extractor
             and (self.model == other.model or not same_model)

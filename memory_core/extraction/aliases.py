@@ -1,11 +1,12 @@
-"""Names and their short forms: which alias follows from a name, and which a text must state."""
+"""Names and their short forms: which aliases can be derived from a name, and which ones a text must
+state."""
 
 import re
 
 from memory_core.extraction.alignment.words import find_words, fold_words
 
-# What may stand between two names that a text equates: "Alice Chen (AC)", "Alice Chen, aka Al". A
-# slash or a bar stands between two people as well, and one person may have called another.
+# What may separate two names that a text equates: "Alice Chen (AC)", "Alice Chen, aka Al". A slash
+# or a bar does not equate: it also separates two people.
 _EQUATING = re.compile(
     r"\s*[(<\[=]\s*[\"'“‘@<]*|"
     r"[\s,(\"'“”‘’]*(?:is\s+)?(?:also\s+|formerly\s+|better\s+)?"
@@ -17,18 +18,19 @@ _LONGEST_BETWEEN = 40
 TITLES = frozenset(
     ("dr", "mr", "mrs", "ms", "miss", "mx", "prof", "professor", "sir", "dame", "herr", "frau")
 )
-# A name that a hostile passage repeats is looked at this often.
+# At most this many occurrences of a name are checked: a hostile passage may repeat it.
 _PLACES = 50
 
 
 def words_of(name: str) -> list[str]:
-    """In the form that is compared."""
+    """The folded words of a name."""
     words = find_words(name, 0, len(name))
     return fold_words(words).split(" ") if words else []
 
 
 def is_short_form(alias: str, name: str) -> bool:
-    """Whether the alias is made of the name alone: a part of it, initials, or its mail address."""
+    """Whether the alias follows from the name alone: a part of it, its initials, or its mail
+    address."""
     parts = words_of(name)
     if "@" in alias.strip("@"):
         local = "".join(words_of(alias.partition("@")[0]))
@@ -46,17 +48,17 @@ def _is_initial(word: str, part: str) -> bool:
 
 
 def _initials(parts: list[str]) -> set[str]:
-    """Of Alice Maria Chen: amc and ac."""
+    """The initials: amc and ac for Alice Maria Chen."""
     return {"".join(part[0] for part in parts), parts[0][0] + parts[-1][0]}
 
 
 def is_full_name(alias: str, name: str) -> bool:
-    """Whether the alias could be another person's name in full."""
+    """Whether the alias could be the full name of another person."""
     return len(words_of(alias)) > 1 and "@" not in alias and not is_short_form(alias, name)
 
 
 def equates(text: str, name: str, alias: str) -> bool:
-    """Whether the text says of the two that they are the same, one right behind the other."""
+    """Whether the text equates the two names, one directly after the other."""
     return _follows(text, name, alias) or _follows(text, alias, name)
 
 

@@ -1,4 +1,5 @@
-"""A model's answer, believed event by event: a fault in one costs that one, not its chunk."""
+"""Parsing a model's answer. Each event is validated alone, so a fault in one does not cost the
+others."""
 
 from dataclasses import replace
 from datetime import datetime
@@ -23,13 +24,13 @@ from memory_core.extraction.model import (
 from memory_core.kernel.times import as_utc
 
 _DETAIL_LIMIT = 300
-# The first prompt that asks for due dates. In answers to older ones, which are still cached, the
-# time of a commitment is when it is due.
+# The first prompt that asks for due dates. In cached answers to older prompts, the time of a
+# commitment is its due date.
 _DUE_TIMES = 3
 
 
 def _storable(value: Any) -> Any:
-    """Postgres takes neither U+0000 nor lone surrogates, and JSON can smuggle in both."""
+    """Refuse U+0000 and lone surrogates: Postgres accepts neither, and JSON can contain both."""
     if isinstance(value, str):
         value.encode()  # raises UnicodeEncodeError, a ValueError
         if "\x00" in value:
@@ -53,11 +54,11 @@ def _at_most(limit: int) -> StringConstraints:
 
 
 def _offset(value: Any) -> int | None:
-    """A hint at best: a bad one is none, and costs nothing."""
+    """An offset, or None for an invalid one: offsets are only hints."""
     return value if type(value) is int else None
 
 
-# Constraints first: after another validator they would measure the text before it is stripped.
+# The limit comes first: after another validator it would measure the text before it is stripped.
 _Ref = Annotated[str, _at_most(300), BeforeValidator(_storable)]
 _Narrative = Annotated[str, _at_most(2_000), BeforeValidator(_storable)]
 _Quote = Annotated[str, _at_most(20_000), BeforeValidator(_storable)]
@@ -93,7 +94,8 @@ def _part(value: Any) -> tuple[int, int] | None:
 
 
 class _Event(BaseModel):
-    # Set where a chunk was asked about in parts; like offsets, it only decides between equals.
+    # Set where a chunk was asked about in parts. Like offsets, it only decides between equal
+    # matches.
     part: Annotated[tuple[int, int] | None, BeforeValidator(_part)] = None
     category: Category
     subject: _Subject
@@ -131,12 +133,12 @@ class _Entity(BaseModel):
 
 
 def is_answer(raw: Any) -> bool:
-    """Whether it has the outer shape at all; if not, the model should be asked again."""
+    """Whether it has the outer shape of an answer. If not, the model should be asked again."""
     return isinstance(raw, dict) and isinstance(raw.get("events"), list)
 
 
 def read_answer(raw: dict[str, Any], prompt: int) -> Proposal:
-    """`prompt`: the number of the prompt that was answered."""
+    """`prompt`: the number of the prompt that the model answered."""
     events, rejections = [], []
     for item in raw["events"]:
         try:
@@ -154,7 +156,7 @@ def _with_due_time(event: ProposedEvent) -> ProposedEvent:
 
 
 def _entities(items: Any) -> list[Entity]:
-    """Entities help; a faulty one is left out without further ado."""
+    """The valid entities. Entities are optional, so an invalid one is dropped without a report."""
     entities = []
     for item in items if isinstance(items, list) else []:
         try:

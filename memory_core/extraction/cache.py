@@ -1,8 +1,9 @@
-"""What a model answered for a passage, kept so that no answer is paid for twice.
+"""The cache of a model's answers, so that no answer is paid for twice.
 
 The key is the tenant, the passage, the document's context, the prompt and the model. An answer is
-stored the moment it arrives: a crash one call later does not lose it. It is text, since JSONB would
-refuse U+0000, lone surrogates and NaN, and what is read again must be what was read first.
+stored as soon as it arrives, so a crash during the next call does not lose it. It is stored as
+text: JSONB would refuse U+0000, lone surrogates and NaN, and a cached answer must equal the first
+one.
 """
 
 import asyncio
@@ -16,7 +17,7 @@ from uuid import UUID
 
 from psycopg.types.json import Jsonb
 
-from memory_core.extraction.coalescing import Together
+from memory_core.extraction.batched_calls import BatchedCalls
 from memory_core.extraction.ledger import Ledger, columns, taken
 from memory_core.extraction.model import DocumentContext
 from memory_core.kernel import ids, principal
@@ -31,8 +32,8 @@ _KEEP_PAUSE_SECONDS = 0.5
 
 @dataclass(frozen=True, slots=True)
 class CachedAnswer:
-    number: int  # which of the keys it is for, from 1 on
-    answer: str  # JSON, kept as one text
+    number: int  # the number of its key in the request, from 1
+    answer: str  # JSON, as text
     created_at: datetime
 
 
@@ -47,7 +48,7 @@ class AnswerKey:
 
 @dataclass(slots=True)
 class _Asking:
-    """A question under way, and how many wait for its answer."""
+    """A call in flight, and how many callers wait for its answer."""
 
     task: asyncio.Task[tuple[Answer, bool]]
     waiting: int = 0
@@ -57,8 +58,8 @@ class AnswerCache:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._asking: dict[tuple[AnswerKey, datetime | None], _Asking] = {}
-        self._get = Together(self._get_all)
-        self._keep = Together(self._keep_all)
+        self._get = BatchedCalls(self._get_all)
+        self._keep = BatchedCalls(self._keep_all)
 
     @staticmethod
     def key(text: str, context: DocumentContext, prompt_version: str, model: str) -> AnswerKey:
@@ -66,7 +67,7 @@ class AnswerCache:
         return AnswerKey(ids.sha256(text), context_hash(context), prompt_version, model, tenant)
 
     async def get(self, key: AnswerKey, *, answers_since: datetime | None = None) -> Answer | None:
-        """What is known, if it is known from no earlier than that."""
+        """The cached answer, if it is not older than `answers_since`."""
         cached = await self._get(key)
         if cached is None or (answers_since is not None and cached[1] < answers_since):
             return None
@@ -80,7 +81,7 @@ class AnswerCache:
         answers_since: datetime | None = None,
         ledger: Ledger,
     ) -> tuple[Answer, bool]:
-        """The answer, and whether it was known. Concurrent callers share one call."""
+        """The answer, and whether it was cached. Concurrent callers share one call."""
         wanted = (key, answers_since)
         asking = self._asking.get(wanted)
         shared = asking is not None
@@ -92,7 +93,8 @@ class AnswerCache:
             answer, was_cached = await asyncio.shield(asking.task)
             return answer, was_cached or shared
         finally:
-            # A cancelled waiter does not cancel the shared call; when all are cancelled, it ends.
+            # A cancelled waiter does not cancel the shared call. The call ends when all waiters are
+            # cancelled.
             asking.waiting -= 1
             if not asking.waiting:
                 asking.task.cancel()
@@ -113,8 +115,9 @@ class AnswerCache:
         return answer, False
 
     async def _keep_all(self, answers: Sequence[tuple[AnswerKey, Answer, Ledger]]) -> list[None]:
-        """What was paid for outlasts a restart of Postgres, and is on the books."""
-        # A statement may touch a row once only; the last answer counts.
+        """Store answers and their costs. Retries, so that paid answers survive a restart of
+        Postgres."""
+        # One statement may change a row only once; the last answer counts.
         latest = {key: answer for key, answer, _ in answers}
         answered = _columns(latest) | {"answers": [Jsonb(json.dumps(a)) for a in latest.values()]}
         deadline = time.monotonic() + _KEEP_SECONDS
@@ -133,7 +136,7 @@ class AnswerCache:
         async with self._database.session() as session:
             rows = await session.rows(CachedAnswer, "get_answers", **_columns(keys))
         by_number = {row.number: row for row in rows}
-        # Parsed for each caller on its own: a caller may change its answer.
+        # Parsed separately for each caller, because a caller may change its answer.
         return [
             (json.loads(row.answer), row.created_at) if row else None
             for row in (by_number.get(number) for number in range(1, len(keys) + 1))

@@ -1,8 +1,8 @@
-"""Canonicalisation: every occurrence told once.
+"""Canonicalisation: every occurrence becomes one event.
 
-Code merges what certainly is the same: chunks overlap, so the same words may be found twice. What
-plausibly is the same goes, in blocks, to the grouper, which only says which belong together.
-Merging itself is code, so nothing can be invented and nothing lost.
+Code merges events that are certainly the same: chunks overlap, so one sentence may be extracted
+twice. Events that may be the same are sent, in blocks, to the grouper, which only says which of
+them belong together. Code does the merging, so that nothing is invented or lost.
 """
 
 import asyncio
@@ -27,21 +27,21 @@ from memory_core.extraction.model import (
     Grouper,
 )
 
-# The same category, and spans that share at least this much of their union: the same sentence.
+# Events of one category whose spans share at least this part of their union tell the same sentence.
 _SAME_SPAN = 0.8
-# Narratives this alike (0 to 100) may tell of one occurrence; less will do when subject and
-# actors agree as well.
+# Narratives with this similarity (0 to 100) may tell of one occurrence. A lower value is enough
+# when subject and actors agree as well.
 _ALIKE = 72.0
 _ALIKE_WITH_SAME_SUBJECT = 52.0
-# A chunk says the same of one sentence twice when its words are this alike.
+# Two events of one chunk and sentence are repetitions when their words are this similar.
 _REPEATED = 90.0
-# A word is a reason to compare events only while few events have it: at most this number.
+# A word makes two events worth comparing only if at most this many events contain it.
 _FEW = 50
 _WORD = re.compile(r"\w+")
-# The number of following events that an event is compared with: a hostile answer may quote one
-# sentence thousands of times.
+# How many following events an event is compared with: a hostile answer may quote one sentence
+# thousands of times.
 _NEIGHBOURS = 200
-# More events than this are not compared while everybody else waits.
+# With more events than this, the comparison runs in a thread, so that other documents do not wait.
 _MANY = 200
 # The number of chunks of a long document per merge question.
 _CHUNKS_PER_QUESTION = 10
@@ -56,21 +56,22 @@ async def canonicalise(
     answers_since: datetime | None = None,
     ledger: Ledger,
 ) -> list[CanonicalEvent]:
-    """In the order of their evidence. No question is asked about a one-chunk document."""
+    """The canonical events, in the order of their evidence. A one-chunk document needs no
+    question."""
     groups = _Groups(events)
     if len(events) <= _MANY:
         blocks = _join_certain(groups, chunks)
-    else:  # others, and the heartbeat, must have their turn meanwhile
+    else:  # other documents and the heartbeat must run meanwhile
         blocks = await asyncio.to_thread(_join_certain, groups, chunks)
     if grouper is not None and blocks:
         most = max(1, chunks // _CHUNKS_PER_QUESTION)
         answer = await grouper.group(
             blocks, max_calls=most, answers_since=answers_since, ledger=ledger
         )
-        _join_as_told(groups, answer, {event.id for block in blocks for event in block})
+        _join_answered(groups, answer, {event.id for block in blocks for event in block})
     names = _names(entities)
     merged = [_merge(members, names) for members in groups.members()]
-    return _told_apart(sorted(merged, key=lambda event: event.evidence[0].start_char))
+    return _numbered_twins(sorted(merged, key=lambda event: event.evidence[0].start_char))
 
 
 class _Groups:
@@ -98,19 +99,19 @@ class _Groups:
         return list(sets.values())
 
     def heads(self) -> list[ChunkEvent]:
-        """One event for each set: its most detailed."""
+        """The most detailed event of each set."""
         return [max(members, key=_detail) for members in self.members()]
 
 
 def _join_certain(groups: _Groups, chunks: int) -> list[list[ChunkEvent]]:
-    """Join what is certainly the same; the blocks that a grouper is to be asked about."""
+    """Join events that are certainly the same. Returns the blocks to ask the grouper about."""
     for same in _same_spans(list(groups.events.values())):
         _join_same_occurrences(groups, same)
     return _plausible_blocks(groups.heads()) if chunks > 1 else []
 
 
 def _same_spans(events: Sequence[ChunkEvent]) -> list[list[ChunkEvent]]:
-    """A sweep over spans in order: only neighbours can share text."""
+    """Sets of events with the same span, by a sweep over the spans: only neighbours can overlap."""
     spans = _Groups(events)
     ordered = sorted(events, key=_place)
     for position, event in enumerate(ordered):
@@ -123,8 +124,8 @@ def _same_spans(events: Sequence[ChunkEvent]) -> list[list[ChunkEvent]]:
 
 
 def _join_same_occurrences(groups: _Groups, events: Sequence[ChunkEvent]) -> None:
-    """What overlapping chunks found twice. One sentence may also tell of two occurrences ("Alice
-    will write it and Bob will test it"): then people and words decide which is which."""
+    """Join events that overlapping chunks extracted twice. One sentence may also tell of two
+    occurrences ("Alice will write it and Bob will test it"): then people and words decide."""
     once = max(Counter(event.chunk_index for event in events).values()) == 1
     occurrences: list[list[ChunkEvent]] = []
     for event in sorted(events, key=_place):
@@ -139,7 +140,7 @@ def _join_same_occurrences(groups: _Groups, events: Sequence[ChunkEvent]) -> Non
 
 
 def _tells_the_same(event: ChunkEvent, others: Sequence[ChunkEvent], *, once: bool) -> bool:
-    """A chunk that tells of a sentence twice means two things by it, unless it says the same."""
+    """Two events of one chunk and sentence are different occurrences, unless they say the same."""
     if once:
         return not _other_people(event, others[0])
     repeats = any(other.chunk_index == event.chunk_index for other in others)
@@ -147,12 +148,12 @@ def _tells_the_same(event: ChunkEvent, others: Sequence[ChunkEvent], *, once: bo
 
 
 def _likeness(a: ChunkEvent, b: ChunkEvent) -> float:
-    """0 to 100."""
+    """The similarity of two events, 0 to 100."""
     return 0.0 if _other_people(a, b) else fuzz.token_sort_ratio(a.narrative, b.narrative)
 
 
 def _other_people(a: ChunkEvent, b: ChunkEvent) -> bool:
-    """Whether both say who acts, and no name of the one is any of the other."""
+    """Whether both events name actors and share none of them."""
     first, second = (set(_WORD.findall(" ".join(_people(event)))) for event in (a, b))
     return bool(first and second) and not first & second
 
@@ -169,7 +170,8 @@ def _overlap(a: ChunkEvent, b: ChunkEvent) -> float:
 
 
 def _plausible_blocks(events: Sequence[ChunkEvent]) -> list[list[ChunkEvent]]:
-    """Sets of events, each of one category and more than one chunk, that may be the same."""
+    """Sets of events that may be the same. Each set has one category and events of several
+    chunks."""
     blocks = _Groups(events)
     by_category: dict[str, list[ChunkEvent]] = {}
     for event in events:
@@ -184,8 +186,8 @@ def _plausible_blocks(events: Sequence[ChunkEvent]) -> list[list[ChunkEvent]]:
 def _pairs_worth_comparing(
     events: Sequence[ChunkEvent],
 ) -> Iterator[tuple[ChunkEvent, ChunkEvent]]:
-    """Those that share a word few others have: comparing all with all would take a long document
-    hours. Among as few as that, every word is such a word."""
+    """Pairs of events that share a rare word: comparing all pairs would take hours for a long
+    document. In a small set of events every word is rare enough."""
     words = [
         set(_WORD.findall(f"{event.narrative} {event.subject.ref}".casefold())) for event in events
     ]
@@ -195,7 +197,7 @@ def _pairs_worth_comparing(
             having.setdefault(word, []).append(number)
     for number, said in enumerate(words):
         alike = (having[word] for word in said if len(having[word]) <= _FEW)
-        for other in sorted({other for found in alike for other in found if other > number}):
+        for other in sorted({other for numbers in alike for other in numbers if other > number}):
             yield events[number], events[other]
 
 
@@ -219,8 +221,9 @@ def _same_subject_and_actor(a: ChunkEvent, b: ChunkEvent) -> bool:
     return bool(first & second) or not (first or second)
 
 
-def _join_as_told(groups: _Groups, answered: Sequence[Sequence[str]], asked: set[str]) -> None:
-    """Ids that were not asked about, ids in two groups and groups across categories are ignored."""
+def _join_answered(groups: _Groups, answered: Sequence[Sequence[str]], asked: set[str]) -> None:
+    """Join the groups of the answer. Ids that the question did not have, ids in two groups, and
+    groups across categories are ignored."""
     times_named: dict[str, int] = {}
     for group in answered:
         for id_ in set(group):
@@ -232,17 +235,17 @@ def _join_as_told(groups: _Groups, answered: Sequence[Sequence[str]], asked: set
                 groups.join(members[0], other)
 
 
-def _told_apart(events: Sequence[CanonicalEvent]) -> list[CanonicalEvent]:
-    """Events of one category that begin with the same span, numbered by what they say: the same
-    extraction numbers them the same."""
+def _numbered_twins(events: Sequence[CanonicalEvent]) -> list[CanonicalEvent]:
+    """Number the events of one category that begin with the same span by their contents, so that
+    the same extraction always gives the same numbers."""
     sharing: dict[tuple[str, int, int], list[CanonicalEvent]] = {}
     for event in events:
         first = event.evidence[0]
         sharing.setdefault((event.category, first.start_char, first.end_char), []).append(event)
     twins = {
         event.members: number
-        for found in sharing.values()
-        for number, event in enumerate(sorted(found, key=_said))
+        for same_span in sharing.values()
+        for number, event in enumerate(sorted(same_span, key=_said))
     }
     return [replace(event, twin=twins[event.members]) for event in events]
 
@@ -268,7 +271,7 @@ def _merge(members: Sequence[ChunkEvent], names: dict[str, str]) -> CanonicalEve
 
 
 def _due(members: Sequence[ChunkEvent]) -> Due | None:
-    """The first, if any is proved the first of those."""
+    """The first proved due date, or else the first."""
     given = [event.due for event in members if event.due]
     return next((due for due in given if due.quote), given[0] if given else None)
 
@@ -282,7 +285,7 @@ def _detail(event: ChunkEvent) -> tuple[int, float]:
 
 
 def _united(ordered: Sequence[ChunkEvent]) -> tuple[Evidence, ...]:
-    """Each span once; of the same span found in two chunks, the first."""
+    """Each span once. Of equal spans from two chunks, the first is kept."""
     spans: dict[tuple[int, int], Evidence] = {}
     for event in ordered:
         evidence = event.evidence
@@ -291,8 +294,8 @@ def _united(ordered: Sequence[ChunkEvent]) -> tuple[Evidence, ...]:
 
 
 def _names(entities: Sequence[Entity]) -> dict[str, str]:
-    """How a document's own words resolve a name: alias to full name, where that is unambiguous.
-    An alias that is a full name itself may be another person's, and stays as it is."""
+    """Alias -> full name, where the document's own words make that unambiguous. An alias that is a
+    full name itself may belong to another person, and is not resolved."""
     meant: dict[str, set[str]] = {}
     for entity in entities:
         short = [alias for alias in entity.aliases if not is_full_name(alias, entity.name)]
@@ -302,7 +305,7 @@ def _names(entities: Sequence[Entity]) -> dict[str, str]:
 
 
 def _actors(ordered: Sequence[ChunkEvent], names: dict[str, str]) -> tuple[Actor, ...]:
-    """Each person once, with the first role told of."""
+    """Each person once, with the first role that an event gives."""
     actors: dict[str, Actor] = {}
     for event in ordered:
         for actor in event.actors:

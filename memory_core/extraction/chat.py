@@ -1,8 +1,8 @@
-"""One structured question to a chat model: JSON by schema, with every way it can go wrong.
+"""One structured question to a chat model: JSON by schema, with all its failure modes.
 
-- A server that does not know schemas is asked for plain JSON from then on.
-- An answer that is no JSON is asked for once more, then it is a failed attempt.
-- A truncated answer and a refusal are outcomes, for the caller to act on.
+- A server that does not support schemas is asked for plain JSON from then on.
+- An answer that is not JSON is asked for once more; then the attempt has failed.
+- A truncated answer and a refusal are outcomes that the caller handles.
 """
 
 import asyncio
@@ -31,7 +31,7 @@ from memory_core.text.tokens import count_tokens
 _TRIES_FOR_JSON = 2
 _REFUSAL_LIMIT = 2_000
 _FENCE = "```"
-# What the columns of Postgres hold.
+# The largest value of the integer columns.
 _MOST_TOKENS = 2**31 - 1
 
 
@@ -53,8 +53,8 @@ class Question:
 
 
 class ChatModel:
-    """Shared by a whole run, however many documents are worked on. At most EXTRACT_CONCURRENCY of
-    its calls are in flight; with `slot`, of all runs together."""
+    """Shared by all documents of a run. At most EXTRACT_CONCURRENCY of its calls are in flight;
+    with `slot`, that limit holds over all runs."""
 
     def __init__(self, settings: Settings, slot: Slot | None = None) -> None:
         self.model = settings.openai_event_model
@@ -82,7 +82,8 @@ class ChatModel:
         await self._client.close()
 
     async def _complete(self, question: Question, ledger: Ledger) -> "_Timed":
-        # Others may learn it while we wait; what counts is what we asked for.
+        # Another task may change `_knows_schemas` during the call; what matters is how this call
+        # was made.
         by_schema = self._knows_schemas
         try:
             return await with_retries(lambda: self._call(question, ledger), retries=self._retries)
@@ -119,9 +120,10 @@ class ChatModel:
                 return timed
 
     async def _post(self, question: Question) -> ChatCompletion:
-        """Not by `chat.completions.create`: it walks through the schema once more for each call,
-        which takes longer than all that we do with the answer."""
-        # The client's own time-out is per read: a server that dribbles would never meet it.
+        """Post the request directly: `chat.completions.create` traverses the schema again for each
+        call, which takes longer than everything that we do with the answer."""
+        # The client's own time-out applies to each read, so a server that sends slowly would never
+        # exceed it.
         async with asyncio.timeout(self._timeout):
             return await self._client.post(
                 "/chat/completions",
@@ -178,7 +180,7 @@ class _Timed:
 
 
 def _read(timed: _Timed, question: Question) -> Reply | None:
-    """None: not the JSON that was asked for."""
+    """The reply; None if it is not the requested JSON."""
     choice = timed.choice
     if choice.finish_reason == "length":
         return Reply("truncated")
@@ -194,7 +196,7 @@ def _read(timed: _Timed, question: Question) -> Reply | None:
 
 
 def _unfenced(content: str) -> str:
-    """Without the fence that some models put around JSON."""
+    """The content without the code fence that some models put around JSON."""
     content = content.strip()
     if not (content.startswith(_FENCE) and content.endswith(_FENCE)):
         return content
@@ -217,17 +219,17 @@ def _record(question: Question, model: str, timed: _Timed, reply: Reply | None) 
 
 
 def count_question(system: str, messages: Iterable[str]) -> int:
-    """Tokens of a question's messages as we count them: without schema and framing, which
-    providers count each in their own way."""
+    """Tokens of a question's messages by our own count: without schema and framing, which each
+    provider counts differently."""
     return _count_once(system) + sum(count_tokens(text) for text in messages)
 
 
-# The instructions are the same for thousands of questions.
+# Thousands of questions share the same instructions.
 _count_once = lru_cache(maxsize=16)(count_tokens)
 
 
 def _count(usage: object, name: str) -> int:
-    """Servers differ in what they count, and some count nothing."""
+    """A number of the usage report; 0 where a server does not count."""
     value = getattr(usage, name, None)
     return min(max(value, 0), _MOST_TOKENS) if type(value) is int else 0
 
@@ -240,7 +242,7 @@ def _unreadable() -> ProviderFault:
 
 
 def _is_about_schema(fault: ProviderFault) -> bool:
-    """How servers without structured output say so: a 400 or 422 that names the parameter."""
+    """How servers without structured output reject it: a 400 or 422 that names the parameter."""
     words = fault.message.lower()
     return fault.details.get("status") in {400, 422} and any(
         word in words for word in ("response_format", "json_schema", "schema")

@@ -1,4 +1,4 @@
-"""Which extractor works, by the settings."""
+"""The engine: the extractor and the grouper that the settings select."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -14,13 +14,14 @@ _REVISIONS_AT_POSTGRES = 6
 
 @dataclass(frozen=True, slots=True)
 class Engine:
-    """Who extracts and who groups, shared by all documents of a run."""
+    """The extractor and the grouper, shared by all documents of a run."""
 
     extractor: Extractor
     grouper: Grouper | None
-    # An event that its extractor is less sure of is rejected.
+    # Events with a lower confidence are rejected.
     min_confidence: float = 0.0
-    # Fewer than there are connections: who waits for one for long takes it for an outage.
+    # Fewer than the pool has connections: a long wait for a connection would be taken for an
+    # outage.
     at_postgres: asyncio.Semaphore = field(
         default_factory=lambda: asyncio.Semaphore(_REVISIONS_AT_POSTGRES)
     )

@@ -1,9 +1,11 @@
-"""Grounds: what a passage and its document's context say, for all that is claimed beside the quote.
+"""Grounds: whether the passage and its document's context support what an event says besides its
+quote.
 
-A name stands word for word in the passage or in the document's title, author or participants, and
-is stored as it stands there. A narrative is the extractor's own wording: it is kept when its words
-are mostly those of the passage and context, it adds no name, number or negation to them, drops no
-negation of its quote, says the opposite of no word of theirs, and leaves people in their order.
+A name must stand word for word in the passage or in the document's title, author or participants,
+and is stored as written there. A narrative is the extractor's own wording. It is kept if most of
+its words come from the passage and context, it adds no name, number or negation, it drops no
+negation of its quote, it contains the opposite of none of their words, and it keeps people in their
+order.
 """
 
 from collections.abc import Iterable
@@ -18,11 +20,11 @@ from memory_core.extraction.alignment.lexicon import STOPWORDS, burden, listed
 from memory_core.extraction.alignment.words import find_words
 from memory_core.extraction.model import Actor, DocumentContext, Entity, Subject, SubjectType
 
-# Of the letters of the content words of each sentence of a narrative, as many stand in the text.
+# This share of the letters of a sentence's content words must stand in the text.
 _ENOUGH = 0.5
-# Words are compared by their beginnings: "deployed" tells of a deployment.
+# Words are compared by their first letters: "deployed" supports "deployment".
 _STEM = 5
-# How an occurrence is told in the third person. They say nothing that the quote would have to.
+# Words that tell an occurrence in the third person. The quote need not contain them.
 _TELLING = listed("""
     accepted according achieved added agreed agrees announced approved asked assigned author
     because cause change changed commits committed communicated completed concern confirmed created
@@ -34,8 +36,8 @@ _TELLING = listed("""
     task team text that's thinks told took undertook update updated user users volunteered wants
     was were writer wrote
 """)
-# Of a word on one side that only the narrative has, and one on the other that the text has, the
-# narrative tells the opposite. By their beginnings.
+# Pairs of opposites, by their first letters. A narrative contradicts the text if it has a word of
+# one side that the text lacks, and the text has a word of the other side.
 _OPPOSITES = tuple(
     (listed(one), listed(other))
     for one, other in (
@@ -52,18 +54,18 @@ _OPPOSITES = tuple(
         ("early earli", "late later delay"),
     )
 )  # fmt: skip
-# More words are a sentence, not a name.
+# A longer string is a sentence, not a name.
 _LONGEST_NAME = 6
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
 _BLANK_LINE = re.compile(r"\n\s*\n")
 # Marks that belong to words of some scripts, and to signs.
 _JOINERS = "\u200c\u200d"
-# Words of the quote that stand for a subject which the text does not have.
+# How many words of the quote replace a subject that is not in the text.
 _SUBJECT_WORDS = 8
 
 
 class Context:
-    """A document's title, author and participants. The same for all its passages."""
+    """A document's title, author and participants. They are the same for all its passages."""
 
     def __init__(self, context: DocumentContext) -> None:
         self.date = context.date
@@ -80,7 +82,7 @@ class Context:
 
 
 class Grounds:
-    """What may be said of one passage."""
+    """Checks claims about one passage."""
 
     def __init__(self, passage: SourceText, context: Context) -> None:
         self._passage, self._context = passage, context
@@ -95,31 +97,31 @@ class Grounds:
         return {word[:_STEM] for word in self._words}
 
     def name(self, claimed: str) -> str | None:
-        """The name as it is written in the passage, else in the context; None if in neither."""
+        """The name as written in the passage, or else in the context; None if it is in neither."""
         if claimed not in self._names:
             self._names[claimed] = self._find(claimed)
         return self._names[claimed]
 
     def _find(self, claimed: str) -> str | None:
         if not self._words.issuperset(words_of(claimed)):
-            return None  # most lies, without a look at every participant
+            return None  # rejects most false names without searching every participant
         for source in (self._passage, *self._context.sources):
-            if (found := source.find(claimed)) and not _BLANK_LINE.search(found.quote):
-                return " ".join(found.quote.split())
+            if (aligned := source.find(claimed)) and not _BLANK_LINE.search(aligned.quote):
+                return " ".join(aligned.quote.split())
         first, blank, last = claimed.rpartition(" ")
         if not blank:
             return None
         # "Chen, Alice" in a list of people is Alice Chen.
         for source in (self._passage, *self._context.sources):
-            if (found := source.find(f"{last}, {first}")) and "," in found.quote:
-                standing, _, before = " ".join(found.quote.split()).partition(",")
+            if (aligned := source.find(f"{last}, {first}")) and "," in aligned.quote:
+                standing, _, before = " ".join(aligned.quote.split()).partition(",")
                 return f"{before.strip()} {standing}"
         return None
 
     def actor(self, claimed: str) -> str | None:
-        """A name that can be an actor's: no pronoun, no sentence."""
+        """The name, if it can be an actor: no pronoun, no sentence."""
         words = words_of(claimed)
-        letter = len(claimed) == 1 and claimed != "I"  # how some transcripts name speakers
+        letter = len(claimed) == 1 and claimed != "I"  # some transcripts name speakers so
         if len(words) > _LONGEST_NAME or (STOPWORDS.issuperset(words) and not letter):
             return None
         return self.name(claimed)
@@ -129,8 +131,8 @@ class Grounds:
         return tuple(Actor(name, role) for name, role in named if name is not None)
 
     def subject(self, claimed: Subject, quote: str) -> Subject:
-        """As it is written; else in the extractor's order, if all its words stand in the text; else
-        what the quote begins with."""
+        """The subject as written in the text; or else as the extractor words it, if all its words
+        stand in the text; or else the first words of the quote."""
         written = self.name(claimed.ref)
         if written is None and claimed.ref.isprintable() and self._has_all(claimed.ref):
             written = " ".join(claimed.ref.split())
@@ -143,8 +145,8 @@ class Grounds:
         return bool(words) and all(word in self._words for word in words)
 
     def entity(self, claimed: Entity) -> Entity | None:
-        """With those of its aliases that stand in the text and are the name's, by their form or
-        because the text says so."""
+        """The entity with those aliases that stand in the text and belong to the name, by their
+        form or because the text equates them."""
         name = self.actor(claimed.name)
         if name is None:
             return None
@@ -157,21 +159,22 @@ class Grounds:
             equates(source.text, name, alias) for source in (self._passage, *self._context.sources)
         )
 
-    def narrative(self, told: str, quote: str, *times: datetime | None) -> str | None:
-        """None where it tells of something else than the text. `times`: those of the event."""
-        told = " ".join(_without_controls(told).split())
+    def narrative(self, wording: str, quote: str, *times: datetime | None) -> str | None:
+        """The narrative, or None if the text does not support it. `times`: the times of the
+        event."""
+        wording = " ".join(_without_controls(wording).split())
         dates = _words_of_dates(self._context.date, *times)
-        for sentence in _SENTENCE_END.split(told):
-            if not self._is_told(sentence, dates):
+        for sentence in _SENTENCE_END.split(wording):
+            if not self._is_supported(sentence, dates):
                 return None
-        words = words_of(told)
+        words = words_of(wording)
         if not words:
             return None
         if _denies(words_of(quote)) and not _denies(words):
             return None
-        if self._says_the_opposite(words) or _in_another_order(told, quote):
+        if self._says_the_opposite(words) or _in_another_order(wording, quote):
             return None
-        return told
+        return wording
 
     def _says_the_opposite(self, words: list[str]) -> bool:
         added = {word[:_STEM] for word in words if not self._knows(word)}
@@ -180,9 +183,9 @@ class Grounds:
             for one, other in _OPPOSITES
         )
 
-    def _is_told(self, sentence: str, dates: set[str]) -> bool:
+    def _is_supported(self, sentence: str, dates: set[str]) -> bool:
         written = find_words(sentence, 0, len(sentence))
-        content = known = 0
+        content = supported = 0
         for word in written:
             [folded] = words_of(word) or [""]
             has = folded in dates or self._knows(folded)
@@ -190,8 +193,8 @@ class Grounds:
                 return False
             if folded and folded not in STOPWORDS and folded not in _TELLING:
                 content += len(folded)
-                known += len(folded) if has else 0
-        return known >= _ENOUGH * content
+                supported += len(folded) if has else 0
+        return supported >= _ENOUGH * content
 
     def _knows(self, folded: str) -> bool:
         bare = folded.removesuffix("'s").removesuffix("'")
@@ -205,15 +208,15 @@ class Grounds:
 
     @staticmethod
     def _must_stand(word: str, folded: str) -> bool:
-        """Names, numbers and negations are never a matter of wording. The capital of a first word
-        may be a name's."""
+        """Whether the text must contain this word: names, numbers and negations are never mere
+        wording. A capital at the start of a sentence may be a name's."""
         if folded in STOPWORDS or folded in _TELLING:
             return False
         return bool(burden(folded)) or word[0].isupper()
 
 
 def _without_controls(text: str) -> str:
-    """Without what changes the direction of writing, or cannot be seen."""
+    """The text without characters that change the writing direction or are invisible."""
     return "".join(c for c in text if c.isprintable() or c.isspace() or c in _JOINERS)
 
 
@@ -221,18 +224,19 @@ def _denies(words: list[str]) -> bool:
     return any(burden(word) == "not" for word in words)
 
 
-def _in_another_order(told: str, quote: str) -> bool:
+def _in_another_order(wording: str, quote: str) -> bool:
     """ "Bob pays Ann" where the quote has "Ann pays Bob". With "by" it may say the same."""
-    if any(mark in f"{told}{quote}" for mark in ":|"):
-        return False  # a heading or a table, whose order tells nothing
-    names = [word for word in find_words(told, 0, len(told)) if word[0].isupper()]
+    if any(mark in f"{wording}{quote}" for mark in ":|"):
+        return False  # a heading or a table, whose order says nothing
+    names = [word for word in find_words(wording, 0, len(wording)) if word[0].isupper()]
     places = [quote.find(name) for name in dict.fromkeys(names)]
-    found = [place for place in places if place >= 0]
-    return found != sorted(found) and " by " not in told
+    positions = [place for place in places if place >= 0]
+    return positions != sorted(positions) and " by " not in wording
 
 
 def _words_of_dates(*dates: datetime | None) -> set[str]:
-    """How a date may be written out: a relative one is resolved against the document's."""
+    """Words in which these dates may be written: the extractor resolves a relative date against the
+    document's."""
     return {
         word
         for date in dates

@@ -1,6 +1,6 @@
-"""The calls of a job, on the books as soon as their answers are kept.
+"""The ledger: the model calls of a job, recorded as soon as their answers are stored.
 
-A run may be killed at any moment: what it paid for must count against budgets all the same.
+A run may be killed at any moment, and the calls that it paid for must still count against budgets.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -17,7 +17,7 @@ from memory_core.kernel.trace import SpanContext
 
 @dataclass(frozen=True, slots=True)
 class ModelCall:
-    """One request to a model, whatever came of it."""
+    """One request to a model, whatever its outcome."""
 
     kind: str  # extract | merge
     model: str
@@ -26,8 +26,8 @@ class ModelCall:
     prompt_tokens: int = 0
     completion_tokens: int = 0
     cached_tokens: int = 0
-    counted_tokens: int = 0  # of its messages, by our own count
-    # The chunk that it asks about; None: about events of several.
+    counted_tokens: int = 0  # tokens of its messages, by our own count
+    # The chunk that the call asks about; None: events of several chunks.
     chunk_index: int | None = field(default_factory=lambda: _chunk.get())
     span: SpanContext | None = field(default_factory=trace.current)
 
@@ -37,7 +37,7 @@ _chunk: ContextVar[int | None] = ContextVar("chunk", default=None)
 
 @contextmanager
 def asking_about(chunk_index: int) -> Iterator[None]:
-    """Calls made within are about this chunk."""
+    """Calls made in this block are about this chunk."""
     token = _chunk.set(chunk_index)
     try:
         yield
@@ -47,14 +47,14 @@ def asking_about(chunk_index: int) -> Iterator[None]:
 
 @dataclass(slots=True, eq=False)
 class Ledger:
-    """The calls made for one request of a job, and which of them are still to be written down."""
+    """The calls made for one request of a job, and which of them are not stored yet."""
 
     job_id: UUID
     generation: int
     calls: list[ModelCall] = field(default_factory=list)
     unwritten: list[ModelCall] = field(default_factory=list)
-    # Events that may be the same as others, of which too many were found to ask about all: these
-    # are told as often as they were found.
+    # Events that may repeat others but were beyond the limit on merge questions. They stay
+    # separate.
     unasked_merges: int = 0
     run_id: str | None = None
     attempt: int | None = None
@@ -69,7 +69,7 @@ Entries = Sequence[tuple[Ledger, ModelCall]]
 
 @contextmanager
 def taken(ledgers: Iterable[Ledger]) -> Iterator[Entries]:
-    """What is still to be written, handed to this caller alone; put back if writing fails."""
+    """Hand the unstored calls to this caller alone; put them back if storing fails."""
     entries = []
     for ledger in dict.fromkeys(ledgers):
         entries += [(ledger, call) for call in ledger.unwritten]
@@ -88,7 +88,7 @@ async def write(session: Session, entries: Entries) -> None:
 
 
 def columns(entries: Entries) -> dict[str, list[Any]]:
-    """As the queries take them."""
+    """The entries as columns, for the queries."""
     calls = [call for _, call in entries]
     return {
         "job_ids": [ledger.job_id for ledger, _ in entries],

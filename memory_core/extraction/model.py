@@ -1,7 +1,7 @@
-"""The words of extraction: what an extractor is asked, and what it proposes.
+"""The data model of extraction: what an extractor is asked, and what it proposes.
 
-A proposal is a claim, not a fact. Its quote must be located in the source text before
-anything of it is stored, and its offsets are hints at best.
+A proposal is a claim, not a fact. Its quote must be located in the source text before anything of
+it is stored, and its offsets are only hints.
 """
 
 from dataclasses import dataclass
@@ -52,7 +52,7 @@ class EntityType(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class DocumentContext:
-    """What is known of a document beside its text; the same for all its chunks."""
+    """The metadata of a document that the extractor reads. It is the same for all its chunks."""
 
     artifact_type: str
     title: str | None = None
@@ -82,19 +82,21 @@ class Entity:
 
 @dataclass(frozen=True, slots=True)
 class ProposedQuote:
-    """What the extractor says stands in the chunk. Offsets are relative to the chunk."""
+    """A quote that the extractor claims to be in the chunk. Its offsets are relative to the
+    chunk."""
 
     quote: str
     start_char: int | None = None
     end_char: int | None = None
-    part: tuple[int, int] | None = None  # of the chunk that it was asked about, if not all
+    # the part of the chunk that was asked about, if not the whole
+    part: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Due:
-    """When a commitment is due. The quote is the words that state it, at their offsets in the chunk
-    of a proposal, in the text once they are proved. Without one the extractor only read it so.
-    """
+    """When a commitment is due. `quote` is the words that state it; its offsets count in the chunk
+    while it is proposed, and in the text once it is proved. Without a quote, the date is the
+    extractor's interpretation."""
 
     time: datetime
     quote: str | None = None
@@ -116,7 +118,7 @@ class ProposedEvent:
 
 @dataclass(frozen=True, slots=True)
 class Rejected:
-    """A proposed event that was not believed, and why."""
+    """A proposed event that was refused, and why."""
 
     reason: str
     detail: str
@@ -135,7 +137,7 @@ class Proposal:
 
 
 class Extractor(Protocol):
-    """Proposes events for chunks. Safe to call for many chunks at once."""
+    """Proposes events for chunks. It can be called for many chunks concurrently."""
 
     @property
     def name(self) -> str: ...
@@ -143,7 +145,7 @@ class Extractor(Protocol):
     def model(self) -> str: ...
     @property
     def version(self) -> str:
-        """Of the prompt or the rules; ordered by its leading number."""
+        """The version of the prompt or the rules, ordered by its leading number."""
         ...
 
     async def extract(
@@ -154,13 +156,14 @@ class Extractor(Protocol):
         answers_since: datetime | None = None,
         ledger: Ledger,
     ) -> Proposal:
-        """Raises MemoryFault. `answers_since`: a known answer from before then will not do."""
+        """Raises MemoryFault. `answers_since`: cached answers from before that moment are not
+        accepted."""
         ...
 
     async def recall(
         self, chunk: Chunk, context: DocumentContext, *, version: str, model: str
     ) -> Proposal | None:
-        """What was answered to another version or model; None if that is not known."""
+        """The cached answer of another version or model; None if there is none."""
         ...
 
 
@@ -177,7 +180,7 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class ChunkEvent:
-    """An event of one chunk whose quote was found in the text."""
+    """An event of one chunk whose quote was located in the text."""
 
     id: str
     chunk_index: int
@@ -193,22 +196,22 @@ class ChunkEvent:
 
 @dataclass(frozen=True, slots=True)
 class CanonicalEvent:
-    """An occurrence, told once: what its chunk events have in common."""
+    """One occurrence, merged from its chunk events."""
 
     category: Category
     subject: Subject
     narrative: str
     confidence: float
     evidence: tuple[Evidence, ...]
-    members: tuple[str, ...]  # ids of the chunk events it was made of
+    members: tuple[str, ...]  # ids of the chunk events that it was merged from
     actors: tuple[Actor, ...] = ()
     event_time: datetime | None = None
     due: Due | None = None
-    twin: int = 0  # tells events apart that have category and first span in common
+    twin: int = 0  # distinguishes events with the same category and first span
 
 
 class Grouper(Protocol):
-    """Says which chunk events describe the same occurrence; never rewrites them."""
+    """Says which chunk events describe the same occurrence; it never rewrites them."""
 
     @property
     def version(self) -> str: ...

@@ -1,4 +1,4 @@
-"""The extractor and the grouper behind a chat model."""
+"""The extractor and the grouper that ask a chat model."""
 
 import asyncio
 import json
@@ -24,11 +24,11 @@ from memory_core.kernel import ids
 from memory_core.queue.versions import number
 from memory_core.text.chunk import Chunk
 
-# A chunk whose answer does not fit is halved; below this there is no point in halving again.
+# A chunk whose answer is too long is halved; parts shorter than this are not halved again.
 _SMALLEST_HALF_CHARS = 200
 # One merge question holds about this many events.
 _EVENTS_PER_QUESTION = 60
-# What goes with every chunk of the document's context, at most.
+# Limits on the document's context that is sent with every chunk.
 _TITLE_CHARS = 300
 _NAME_CHARS = 100
 _PARTICIPANTS = 60
@@ -71,9 +71,9 @@ class OpenAIExtractor:
         self, chunk: Chunk, context: DocumentContext, *, version: str, model: str
     ) -> Proposal | None:
         async def find(passage: "_Passage") -> tuple[dict[str, Any], bool]:
-            if (known := await self._cache.get(passage.key)) is None:
+            if (cached := await self._cache.get(passage.key)) is None:
                 raise _Unknown
-            return known, True
+            return cached, True
 
         key = self._cache.key(chunk.text, context, version, model)
         try:
@@ -96,7 +96,7 @@ class OpenAIExtractor:
             return {"events": [], "entities": [], "refusal": reply.refusal}
         if reply.outcome == "truncated":
             return {"events": [], "entities": [], "did_not_fit": True}
-        # Nothing else of it: what marks a refusal, a cut or a part is for us to say.
+        # Keep only these keys: only our own code may mark a refusal, a truncation or a part.
         entities = reply.data.get("entities")
         return {
             "events": [_unplaced(event) for event in reply.data["events"]],
@@ -106,12 +106,12 @@ class OpenAIExtractor:
 
 @dataclass(frozen=True, slots=True)
 class _Passage:
-    """A chunk, or a part of one. Every part has a place of its own in the cache: one that fails
-    does not make the others be paid for again."""
+    """A chunk, or a part of one. Each part is cached separately, so that one failed part does not
+    make the others be paid for again."""
 
     text: str
     key: AnswerKey
-    start: int = 0  # in its chunk
+    start: int = 0  # its offset in the chunk
 
     def part(self, start: int, end: int) -> "_Passage":
         whole, _, _ = self.key.chunk_hash.partition(":")
@@ -121,32 +121,32 @@ class _Passage:
 
 
 class _Unknown(Exception):
-    """This question is new."""
+    """The cache has no answer to this question."""
 
 
 _Find = Callable[[_Passage], Awaitable[tuple[dict[str, Any], bool]]]
 
 
 async def _whole(passage: _Passage, find: _Find) -> tuple[dict[str, Any], bool]:
-    """The answer for a passage and whether it was known, put together from halves where it did not
-    fit whole."""
-    answer, known = await find(passage)
+    """The answer for a passage, and whether it was cached. An answer that was too long is assembled
+    from those of the halves."""
+    answer, is_cached = await find(passage)
     if not answer.get("did_not_fit"):
-        return answer, known
+        return answer, is_cached
     length = len(passage.text)
     if length < 2 * _SMALLEST_HALF_CHARS:
-        return {"events": [], "entities": [], "truncated": True}, known
+        return {"events": [], "entities": [], "truncated": True}, is_cached
     middle = _middle(passage.text)
     joined: dict[str, Any] = {"events": [], "entities": []}
     for start, end in ((0, middle), (middle, length)):
-        part, part_known = await _whole(passage.part(start, end), find)
-        known = known and part_known
+        part, part_is_cached = await _whole(passage.part(start, end), find)
+        is_cached = is_cached and part_is_cached
         joined["events"] += [_placed(event, start, end) for event in part["events"]]
         joined["entities"] += part["entities"]
         for mark in ("refusal", "truncated"):
             if part.get(mark):
                 joined[mark] = part[mark]
-    return joined, known
+    return joined, is_cached
 
 
 def _unplaced(event: Any) -> Any:
@@ -156,10 +156,10 @@ def _unplaced(event: Any) -> Any:
 
 
 def _placed(event: Any, start: int, end: int) -> Any:
-    """An event of a part as one of the whole: the same words may stand in both parts."""
+    """Turn an event of a part into one of the whole: the same words may stand in both parts."""
     if not isinstance(event, dict):
         return event
-    low, high = event.get("part") or (0, end - start)  # of a part of the part
+    low, high = event.get("part") or (0, end - start)  # set if the part was divided again
     placed = {**event, "part": [start + low, start + high]}
     if isinstance(evidence := event.get("evidence"), dict):
         offsets = {
@@ -182,7 +182,7 @@ def _proposal(answer: dict[str, Any], from_cache: bool, version: str) -> Proposa
 
 
 class OpenAIGrouper:
-    """What was answered once is not asked again."""
+    """Asks the chat model which events belong together. Answers are cached."""
 
     def __init__(self, chat: ChatModel, cache: AnswerCache, prompt: Prompt | None = None) -> None:
         self._prompt = prompt or prompts.load("merge")
@@ -211,7 +211,7 @@ class OpenAIGrouper:
         ]
         answers = await asyncio.gather(
             *(self._answer(question, answers_since, ledger) for question in questions),
-            return_exceptions=True,  # those under way are paid for and kept
+            return_exceptions=True,  # calls in flight are paid for, so their answers are kept
         )
         groups: list[list[str]] = []
         for answer in answers:
@@ -238,14 +238,15 @@ class OpenAIGrouper:
             messages=(candidates,),
         )
         reply = await self._chat.ask(question, ledger)
-        told = _groups(reply.data) if reply.outcome == "ok" else []
-        # Ids alone are kept: a narrative in the cache would outlive the document it tells of.
-        return {"groups": [{"members": members} for members in told]}
+        groups = _groups(reply.data) if reply.outcome == "ok" else []
+        # Store only ids: a narrative in the cache would outlive the document that it tells of.
+        return {"groups": [{"members": members} for members in groups]}
 
 
 def describe(context: DocumentContext) -> str:
-    """The document's context, as the model sees it. JSON: no value can pose as another field."""
-    told = {
+    """The document's context as the model sees it. It is JSON, so no value can imitate another
+    field."""
+    fields = {
         "document_type": context.artifact_type,
         "title": _one_line(context.title or "", _TITLE_CHARS),
         "author": _one_line(context.author or "", _NAME_CHARS),
@@ -254,7 +255,7 @@ def describe(context: DocumentContext) -> str:
         ],
         "date": f"{context.date:%Y-%m-%d} ({context.date:%A})" if context.date else "",
     }
-    return json.dumps({name: value for name, value in told.items() if value}, ensure_ascii=False)
+    return json.dumps({name: value for name, value in fields.items() if value}, ensure_ascii=False)
 
 
 def _one_line(value: str, limit: int) -> str:
@@ -263,7 +264,7 @@ def _one_line(value: str, limit: int) -> str:
 
 
 def _middle(text: str) -> int:
-    """Near the middle, after a line or a space if there is one about."""
+    """A position near the middle, after a line break or a space if there is one nearby."""
     half = len(text) // 2
     for mark in ("\n", " "):
         at = text.rfind(mark, half // 2, half)
@@ -273,7 +274,7 @@ def _middle(text: str) -> int:
 
 
 def _packed(blocks: list[list[ChunkEvent]]) -> list[list[list[ChunkEvent]]]:
-    """Blocks put together into as few questions as their size allows."""
+    """Blocks, combined into as few questions as their sizes allow."""
     batches: list[list[list[ChunkEvent]]] = []
     room = 0
     for block in sorted(blocks, key=len, reverse=True):
@@ -303,10 +304,10 @@ def _moment(time: datetime | None) -> str | None:
 
 
 def _groups(data: Any) -> list[list[str]]:
-    found = data.get("groups")
+    groups = data.get("groups")
     members = [
         group.get("members")
-        for group in (found if isinstance(found, list) else [])
+        for group in (groups if isinstance(groups, list) else [])
         if isinstance(group, dict)
     ]
     return [

@@ -1,4 +1,5 @@
-"""One real, tiny question to the model that extracts events: does it answer, and in JSON?"""
+"""A probe of the model that extracts events: one tiny real question shows whether it answers in
+JSON."""
 
 from uuid import uuid4
 
@@ -21,7 +22,8 @@ _QUESTION = Question(
 
 
 async def ask_model(settings: Settings) -> None:
-    """Raises the ProviderFault that extraction would meet. A person waits: no retries."""
+    """Raises the ProviderFault that extraction would raise. There are no retries, because a person
+    waits."""
     chat = ChatModel(settings.model_copy(update={"openai_max_retries": 0}))
     try:
         await chat.ask(_QUESTION, Ledger(uuid4(), generation=0))

@@ -1,7 +1,8 @@
-"""From proposals to proved events: every quote is found in its chunk, or its event is rejected.
+"""From proposals to proved events: every quote is located in its chunk, or its event is rejected.
 
-Who acts and what it is about must stand in the passage or in the document's context as well. What
-does not is left out of the event and reported; the quote serves where the narrative does not.
+Actors and subject must also stand in the passage or in the document's context. A name that does not
+is left out of the event and reported. A narrative that the text does not support is replaced by the
+quote.
 """
 
 import calendar
@@ -96,7 +97,8 @@ def prove(
 def part_by_confidence(
     chunk: Chunk, proposed: Sequence[ProposedEvent], least: float
 ) -> tuple[list[ProposedEvent], list[Rejected]]:
-    """The events that are sure enough to be shown, and the others with what they were."""
+    """The events that are certain enough to be shown, and the others as rejections that say what
+    they were."""
     sure, doubtful = [], []
     for event in proposed:
         if event.confidence >= least:
@@ -109,26 +111,29 @@ def part_by_confidence(
 
 def _due(event: ProposedEvent, source: SourceText, proof: Alignment, chunk: Chunk) -> Due | None:
     """The due date with the words that state it. A date whose words do not stand near the quote, or
-    state another day, is left out; one without words stays the extractor's reading."""
+    state another day, is dropped. A date without words stays as the extractor's interpretation."""
     due = event.due
     if due is None or due.quote is None:
         return due
     near = due.start_char if due.start_char is not None else proof.start_char
-    found = source.locate(due.quote, bounds=event.quote.part, hint=(near, near))
-    if isinstance(found, Rejection) or found.kind not in (MatchKind.EXACT, MatchKind.NORMALISED):
+    aligned = source.locate(due.quote, bounds=event.quote.part, hint=(near, near))
+    if isinstance(aligned, Rejection) or aligned.kind not in (
+        MatchKind.EXACT,
+        MatchKind.NORMALISED,
+    ):
         return None
-    apart = max(found.start_char - proof.end_char, proof.start_char - found.end_char)
-    stated = dates.find(found.quote, Anchor(), future=False)
+    apart = max(aligned.start_char - proof.end_char, proof.start_char - aligned.end_char)
+    stated = dates.find(aligned.quote, Anchor(), future=False)
     if apart > _DUE_NEAR or (stated and not _is_day(due.time, stated.when)):
         return None
-    if (months := _months(found.quote)) and due.time.month not in months:
+    if (months := _months(aligned.quote)) and due.time.month not in months:
         return None
     start = chunk.start_char
-    return Due(due.time, found.quote, start + found.start_char, start + found.end_char)
+    return Due(due.time, aligned.quote, start + aligned.start_char, start + aligned.end_char)
 
 
 def _months(words: str) -> set[int]:
-    """The months that are named, in full or by three letters."""
+    """The months that the words name, in full or by three letters."""
     named = words_of(words)
     return {
         number
@@ -138,7 +143,7 @@ def _months(words: str) -> set[int]:
 
 
 def _is_day(time: datetime, day: datetime) -> bool:
-    """A time of day may be on the next day, or on the one before, in UTC."""
+    """Whether a time is on that day. In UTC, a time of day may be on the day before or after."""
     return abs(time - day) < timedelta(days=1 if time == midnight(time) else 2)
 
 

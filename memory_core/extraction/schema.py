@@ -1,4 +1,4 @@
-"""The shapes asked of a model, as strict JSON schemas."""
+"""The strict JSON schemas of a model's answers."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ MERGE_NAME = "event_merge"
 
 
 def _object(**properties: dict[str, Any]) -> dict[str, Any]:
-    # Strict mode wants every property required and nothing else allowed.
+    # Strict mode requires every property and forbids additional ones.
     return {
         "type": "object",
         "properties": properties,

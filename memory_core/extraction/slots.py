@@ -1,8 +1,8 @@
 """Slots for model calls, shared by all runs of a deployment.
 
-EXTRACT_CONCURRENCY promises how many calls are in flight, and several runs work at once, each in a
-process of its own. A slot is an advisory lock of Postgres that a connection of the run holds: a run
-that is killed gives its slots back at that moment, and no clean-up is needed.
+EXTRACT_CONCURRENCY limits the calls in flight, and several runs work at once, each in its own
+process. A slot is an advisory lock of Postgres that a connection of the run holds. So a killed run
+releases its slots at once, without a clean-up.
 """
 
 import asyncio
@@ -16,7 +16,8 @@ from memory_core.kernel.database import Session, postgres_faults
 from memory_core.kernel.errors import PostgresUnavailable
 from memory_core.kernel.waiting import is_set_within
 
-# How long a run that found no free slot waits before it looks again; its own are taken at once.
+# How long a run waits before it tries again to get a slot. Slots that it holds itself are reused at
+# once.
 _LOOK_AGAIN_SECONDS = 0.1
 _CONNECT_SECONDS = 5
 
@@ -28,10 +29,10 @@ Slot = Callable[[], AbstractAsyncContextManager[Any]]
 class SharedSlots:
     def __init__(self, dsn: str, most: int) -> None:
         self._dsn, self._most = dsn, most
-        # No more wait at Postgres than could ever be served.
+        # No more tasks wait for Postgres than there are slots.
         self._local = asyncio.Semaphore(most)
         self._taken: set[int] = set()
-        self._looking = asyncio.Lock()  # one of us at a time waits for a slot of another run
+        self._looking = asyncio.Lock()  # only one task waits for another run's slot
         self._asking = asyncio.Lock()  # one statement at a time
         self._given_back = asyncio.Event()
         self._connection: psycopg.AsyncConnection | None = None
@@ -46,7 +47,7 @@ class SharedSlots:
                 await asyncio.shield(self._give_back(slot))
 
     async def close(self) -> None:
-        """Gives back all of them."""
+        """Release all slots."""
         if self._connection is not None:
             await self._connection.close()
             self._connection = None
@@ -61,8 +62,8 @@ class SharedSlots:
                 await is_set_within(self._given_back, _LOOK_AGAIN_SECONDS)
 
     async def _try(self) -> int | None:
-        """A statement that was sent is waited for, also by a call that is cancelled: what it took
-        must be given back."""
+        """Try to take a slot. Even a cancelled task waits for its statement, because a slot that it
+        took must be released."""
         asked = asyncio.ensure_future(self._ask_for_one())
         try:
             return await asyncio.shield(asked)
@@ -80,7 +81,7 @@ class SharedSlots:
             except PostgresUnavailable:
                 if not was_connected:
                     raise
-                slot = await self._ask_first_free()  # the server may have been restarted
+                slot = await self._ask_first_free()  # Postgres may have been restarted
             if slot is not None:
                 self._taken.add(slot)
             return slot
@@ -95,7 +96,7 @@ class SharedSlots:
         async with self._asking:
             if slot in self._taken:
                 self._taken.discard(slot)
-                # Without its connection the slot is free already, and the call has its answer.
+                # A lost connection has already released the slot, and the call has its answer.
                 with suppress(PostgresUnavailable):
                     async with self._session() as session:
                         await session.run("give_back_call_slot", slot=slot)
@@ -111,7 +112,7 @@ class SharedSlots:
                     )
                 yield Session(self._connection)
             except psycopg.Error:
-                # Its locks are gone with it, or go now.
+                # Its locks are released with it.
                 lost, self._connection = self._connection, None
                 self._taken.clear()
                 if lost is not None:

@@ -1,4 +1,4 @@
-"""What this deployment extracts with, by the settings."""
+"""The versions that this deployment extracts with, computed from the settings."""
 
 from memory_core.extraction import prompts
 from memory_core.kernel.settings import Settings

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from memory_core.extraction.coalescing import Together
+from memory_core.extraction.batched_calls import BatchedCalls
 from memory_core.kernel.errors import ChromaUnavailable
 
 
@@ -24,7 +24,7 @@ class Trips:
 
 
 async def travel(trips: Trips, *items: int) -> list[int | BaseException]:
-    together = Together(trips)
+    together = BatchedCalls(trips)
     return await asyncio.gather(*(together(item) for item in items), return_exceptions=True)
 
 

@@ -1,7 +1,7 @@
 """Evidence alignment: the one place where quotes are aligned with text.
 
-A model's quote is a claim. It becomes evidence only when it is found in the source, and what
-is kept is the source's own text at its exact offsets (code points), at most 25 words of it.
+A model's quote is a claim. It becomes evidence only when it is located in the source. What is
+stored is the source's own text at its exact offsets (code points), at most 25 words of it.
 
     source = SourceText(chunk_text)
     match source.locate(quote, hint=(start, end)):

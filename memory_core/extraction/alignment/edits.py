@@ -7,23 +7,25 @@ from memory_core.extraction.alignment.lexicon import STOPWORDS, burden
 from memory_core.extraction.alignment.occurrence import Preference, places
 from memory_core.extraction.alignment.words import UNSPACED_CHARACTER
 
-# With fewer words, four matching ones would be enough for a phrase that stands everywhere.
+# A quote of fewer words would match phrases that occur everywhere.
 MIN_WORDS = 5
 # Two characters of a script without spaces make about one word.
 UNSPACED_CHARACTERS_PER_WORD = 2
-# What is left unchanged must say something: "at the end of the" does not.
+# The unchanged words must carry meaning: "at the end of the" does not.
 MIN_TELLING_WORDS = 1
-# A model's quote is never that long by intent, and one word in it is no measure.
+# A model does not quote this much on purpose, and one changed word of so long a quote proves
+# little.
 MAX_WORDS = 200
-# "govuk-integration-artefact" is three words here, but one to a model that changes or omits it.
+# "govuk-integration-artefact" is three words here, but one word to a model that changes or omits
+# it.
 MAX_COMPOUND_WORDS = 6
-# How much longer than the quoted words the standing ones may be.
+# How much longer than the quoted words the words of the source may be.
 _MAX_EXTRA_CHARS = 96
 
 
 @dataclass(frozen=True, slots=True)
 class Phrase:
-    """The folded words of a quote; those that no blank parts have the same group."""
+    """The folded words of a quote. Words without a blank between them have the same group."""
 
     words: tuple[str, ...]
     groups: tuple[int, ...]
@@ -37,14 +39,14 @@ class Phrase:
 
     @property
     def long_enough(self) -> bool:
-        """Whether one edited word leaves enough of it to be sure."""
+        """Whether the quote without one word is still long enough to be unambiguous."""
         unspaced = sum(1 for word in self.words if UNSPACED_CHARACTER.match(word))
         spaced = len(set(self.groups)) - unspaced
         return spaced + unspaced // UNSPACED_CHARACTERS_PER_WORD >= MIN_WORDS
 
     @property
     def middle(self) -> int:
-        """A place near the middle where a blank stands, or the middle itself."""
+        """A word boundary with a blank near the middle, or the middle itself."""
         half = len(self.words) // 2
         for place in range(half, len(self.words)):
             if self.groups[place] != self.groups[place - 1]:
@@ -58,10 +60,10 @@ class Phrase:
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """A stretch of folded text that is the quote but for one word.
+    """A stretch of folded text that equals the quote except for one word.
 
-    `quoted` is the quote's word, `standing` the source's, at `place`; one of them is empty
-    where a word was only added or only left out.
+    `quoted` is the quote's word, `standing` the source's, at `place`. One of them is empty where a
+    word was only added or only omitted.
     """
 
     start: int
@@ -82,8 +84,8 @@ def _burdens(words: tuple[str, ...]) -> list[str]:
 def find_edits(folded: str, phrase: Phrase, preference: Preference) -> list[Edit]:
     """All stretches that differ from the phrase by one substituted, added or missing word.
 
-    One edit leaves one half of the quote untouched. So each place of either half is looked
-    at, and the other half is compared word by word from there.
+    One edit leaves one half of the quote unchanged. So each occurrence of either half is tried, and
+    the other half is compared word by word from there.
     """
     if len(phrase.words) > MAX_WORDS:
         return []
@@ -103,14 +105,14 @@ def _telling(phrase: Phrase, edit: Edit) -> bool:
 def _edits_after(
     folded: str, intact: Phrase, edited: Phrase, preference: Preference
 ) -> Iterator[Edit]:
-    """Edits in the second half, the first being intact."""
+    """Edits in the second half, where the first half is unchanged."""
     needle = f" {intact.text} "
     next_word = f"{edited.words[0]} "
     rest = edited[edited.first_group_size :].text
     reach = len(edited.text) + _MAX_EXTRA_CHARS
     for begin in places(folded, needle, preference):
         after = begin + len(needle)
-        # Either the next word is right, or it is the edited one and the rest stands nearby.
+        # Either the next word matches, or it is the edited word and the rest follows nearby.
         if not (folded.startswith(next_word, after) or rest in folded[after : after + reach]):
             continue
         standing = _words_between(folded, after, folded.find(" ", after + reach))
@@ -123,7 +125,7 @@ def _edits_after(
 def _edits_before(
     folded: str, edited: Phrase, intact: Phrase, preference: Preference
 ) -> Iterator[Edit]:
-    """Edits in the first half, the second being intact."""
+    """Edits in the first half, where the second half is unchanged."""
     needle = f" {intact.text} "
     last_word = f" {edited.words[-1]}"
     mirrored = edited[::-1]
@@ -148,10 +150,10 @@ def _words_between(folded: str, start: int, end: int) -> list[str]:
 def _one_edit(
     quoted: Phrase, standing: list[str]
 ) -> Iterator[tuple[int, tuple[str, ...], tuple[str, ...], int]]:
-    """How the quoted words become the first of the standing ones by one edit.
+    """Ways to turn the quoted words into the first of the source's words by one edit.
 
-    Yields how many words are the same before it, the words on either side, and how many
-    standing words that uses up in all.
+    Yields the number of equal words before the edit, the differing words on either side, and the
+    number of source words used in all.
     """
     kept = 0
     for word, other in zip(quoted.words, standing, strict=False):
@@ -168,7 +170,7 @@ def _one_edit(
 
 
 def _group_size_at(phrase: Phrase, place: int) -> int:
-    """How many words from here on no blank parts."""
+    """The number of words from here on without a blank between them."""
     size = 0
     while (
         size < MAX_COMPOUND_WORDS

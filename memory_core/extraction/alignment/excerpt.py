@@ -1,4 +1,4 @@
-"""Excerpts: a long span cut to its most telling words."""
+"""Excerpts: a long span, cut to its most informative words."""
 
 import re
 from collections import Counter
@@ -8,14 +8,14 @@ from memory_core.extraction.alignment.lexicon import STOPWORDS
 from memory_core.extraction.alignment.words import fold_words, words_in
 from memory_core.extraction.model import MAX_QUOTE_WORDS
 
-# Where words are not separated by blanks, 25 of them may be a whole page.
+# In scripts without blanks, 25 words may be a whole page.
 MAX_QUOTE_CHARS = 400
 
-# A word's worth: long words tell more than short ones, numbers and names more than others.
+# The weight of a word: long words carry more than short ones, numbers and names most.
 _LONGEST_TELLING_WORD = 12
 _NUMBER_WORTH = 8
 _NAME_WORTH = 6
-# A window that begins or ends where a thought does is worth about one telling word more.
+# A window that begins or ends at a sentence or clause gets about one word's weight more.
 _SENTENCE_EDGE_WORTH = 8
 _CLAUSE_EDGE_WORTH = 3
 
@@ -32,9 +32,8 @@ def shorten(
 ) -> tuple[int, int]:
     """The span without surrounding blanks, cut to at most `max_words` consecutive words.
 
-    Of all windows of that length the one with the most information is kept. No window is
-    longer than MAX_QUOTE_CHARS; only a single word longer than that is itself cut. A span of
-    nothing but blanks is shortened to an empty one.
+    The window with the most information is kept. No window is longer than MAX_QUOTE_CHARS; only a
+    single word longer than that is itself cut. A span of blanks alone becomes empty.
     """
     if max_words < 1:
         raise ValueError(f"max_words must be at least 1, not {max_words}")
@@ -66,7 +65,7 @@ def _most_telling_window(
         if last + 1 < len(spans) and not _exceeds(spans, first, last + 1, max_words):
             continue
         total = worth + _edge_worth(words, first, last)
-        # Strictly more: of equal windows the earliest stays.
+        # Strictly more, so that the earliest of equal windows is kept.
         if total > best_worth:
             best, best_worth = (first, last), total
     return best
@@ -109,7 +108,7 @@ def _edge_worth(words: list[str], first: int, last: int) -> int:
 
 
 def _cluster_boundary(text: str, start: int, end: int) -> int:
-    """The last place up to `end` that parts no character from its marks or joiners."""
+    """The last position up to `end` that does not split a character from its marks or joiners."""
     for place in range(end, max(start, end - _MAX_CLUSTER_CHARS), -1):
         following, preceding = text[place : place + 1], text[place - 1]
         if not (

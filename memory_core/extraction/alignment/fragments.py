@@ -1,15 +1,15 @@
-"""Fragments: the parts of a quote that leaves something out ("We will … by Friday")."""
+"""Fragments: the parts of a quote with an ellipsis ("We will … by Friday")."""
 
 import re
 from enum import Enum
 
 from memory_core.extraction.alignment.occurrence import Preference, places
 
-# As many as a reader would write. A quote of more is no longer a quote.
+# A person would not write more fragments, so a quote with more is refused.
 MAX_FRAGMENTS = 6
-# What is left out is part of the same passage: at most about 35 words.
+# The omitted text belongs to the same passage: at most about 35 words.
 MAX_GAP_CHARS = 200
-# "the … of" stands in every document.
+# "the … of" occurs in every document.
 MIN_WORDS = 4
 MIN_LONGEST_WORDS = 2
 
@@ -17,7 +17,7 @@ _ELLIPSIS = re.compile(r"[\[(]\s*(?:\.{3,}|…+)\s*[\])]|\.{3,}|…+|\. \. \.")
 
 
 class FragmentFailure(Enum):
-    """Why fragments that were looked for cannot be one passage."""
+    """Why the fragments cannot be parts of one passage."""
 
     TOO_FEW_WORDS = "too few words"
     TOO_MANY = "too many fragments"
@@ -33,13 +33,13 @@ def split_fragments(quote: str) -> list[str]:
 def find_fragments(
     folded: str, fragments: list[str], preference: Preference
 ) -> tuple[int, int] | FragmentFailure:
-    """The shortest stretch that holds the folded fragments in order and near each other."""
+    """The shortest stretch that contains the folded fragments in order and near each other."""
     if len(fragments) > MAX_FRAGMENTS:
         return FragmentFailure.TOO_MANY
     lengths = [fragment.count(" ") + 1 for fragment in fragments]
     if sum(lengths) < MIN_WORDS or max(lengths) < MIN_LONGEST_WORDS:
         return FragmentFailure.TOO_FEW_WORDS
-    # The longest fragment is the rarest; the others are looked for around it.
+    # The longest fragment is the rarest; the others are searched around it.
     anchor = max(range(len(fragments)), key=lambda i: len(fragments[i]))
     spans = set()
     for place in places(folded, f" {fragments[anchor]} ", preference):
@@ -58,7 +58,7 @@ def _rank(span: tuple[int, int], preference: Preference) -> tuple[bool, int, int
 
 
 def _extend_left(folded: str, fragments: list[str], place: int) -> int:
-    """The blank before the first fragment, or -1; `place` is the blank before the anchor."""
+    """The blank before the first fragment, or -1. `place` is the blank before the anchor."""
     for fragment in reversed(fragments):
         needle = f" {fragment} "
         place = folded.rfind(needle, max(0, place - MAX_GAP_CHARS - len(needle)), place + 1)
@@ -68,7 +68,7 @@ def _extend_left(folded: str, fragments: list[str], place: int) -> int:
 
 
 def _extend_right(folded: str, fragments: list[str], place: int) -> int:
-    """The blank after the last fragment, or -1; `place` is the blank after the anchor."""
+    """The blank after the last fragment, or -1. `place` is the blank after the anchor."""
     for fragment in fragments:
         needle = f" {fragment} "
         start = folded.find(needle, place, place + MAX_GAP_CHARS + len(needle))

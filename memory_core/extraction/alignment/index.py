@@ -1,4 +1,4 @@
-"""The words of a text in folded form, and the way back to the source's offsets."""
+"""The words of a text in folded form, with the mapping back to the source's offsets."""
 
 import re
 from bisect import bisect_left, bisect_right
@@ -6,17 +6,17 @@ from collections.abc import Iterator
 
 from memory_core.extraction.alignment.words import find_words, fold_words, word_pattern
 
-# A text is folded block by block; only the blocks a match touches are mapped word by word.
-# So the index costs little more than finding the words once.
+# A text is folded block by block, and only the blocks that a match touches are mapped word by word.
+# So the index costs little more than splitting the text into words once.
 _BLOCK_CHARS = 1024
-# A text without blanks is cut between two words at the latest here.
+# A text without blanks is split between two words here at the latest.
 _MAX_BLOCK_CHARS = 4096
 
 _BLANK = re.compile(r"\s")
 
 
 class _Block:
-    """A stretch of source whose words are known, but not yet where each of them stands."""
+    """A stretch of source whose words are folded, but whose offsets are not computed yet."""
 
     __slots__ = ("end", "folded", "folded_start", "start")
 
@@ -28,7 +28,7 @@ class _Block:
 
 
 class _Places:
-    """Where the words of one block stand, in the folded text and in the source."""
+    """The offsets of the words of one block, in the folded text and in the source."""
 
     __slots__ = ("folded_starts", "spans")
 
@@ -44,7 +44,7 @@ class _Places:
 
 
 class WordIndex:
-    """`folded` holds every word of the text, each with one space before and after it."""
+    """`folded` contains every word of the text, each with one space before and after it."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -61,11 +61,11 @@ class WordIndex:
         self._places: dict[int, _Places] = {}
 
     def source_span(self, start: int, end: int) -> tuple[int, int]:
-        """The source's characters for `folded[start:end]`, which must hold whole words."""
+        """The source's characters for `folded[start:end]`, which must be whole words."""
         return self._word_span(start)[0], self._word_span(end - 1)[1]
 
     def folded_position(self, offset: int) -> int:
-        """Where the first word at or after a source offset stands in `folded`."""
+        """The position in `folded` of the first word at or after a source offset."""
         number = bisect_right(self._source_starts, offset) - 1
         if number < 0:
             return 1
@@ -90,7 +90,8 @@ class WordIndex:
 
 
 def _cut(text: str) -> Iterator[tuple[int, int]]:
-    """Stretches that tile the text and, but for words longer than a block, part no word."""
+    """Consecutive stretches that cover the text and split no word, unless it is longer than a
+    block."""
     start = 0
     while start < len(text):
         blank = _BLANK.search(text, start + _BLOCK_CHARS, start + _MAX_BLOCK_CHARS)

@@ -1,4 +1,4 @@
-"""The lexicon: words that say little, and words that decide what a sentence says."""
+"""Word lists: stop words, and words that decide the meaning of a sentence."""
 
 
 def listed(words: str) -> frozenset[str]:
@@ -30,10 +30,10 @@ _NUMERALS = listed("""
 
 
 def burden(word: str) -> str:
-    """What a folded word decides on its own: a number, a negation, or (mostly) nothing.
+    """What a folded word decides on its own: a number, a negation, or (usually) nothing.
 
-    A quote that differs from its source in such a word says something else, not the same
-    thing in other words.
+    A quote that differs from its source in such a word says something else, not the same in other
+    words.
     """
     if word in _NUMERALS or any(character.isdigit() for character in word):
         return word

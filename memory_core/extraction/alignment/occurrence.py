@@ -1,21 +1,22 @@
-"""Occurrences: where a string stands in another, and which of several places to prefer."""
+"""Occurrences of one string in another, and which of several to prefer."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-# A place that is refused costs time, too; a text of one repeated word has no end of them.
+# Checking a refused occurrence takes time as well, and a text of one repeated word has very many.
 MAX_REFUSED = 200
-# `str.rfind` compares naively: with a long needle in a repetitive text it takes minutes.
+# `str.rfind` compares naively: a long needle in a repetitive text would take minutes.
 MAX_BACKWARD_NEEDLE = 400
-# How many places of a short, common string are looked at: more than any document has.
+# How many occurrences of a short, common string are checked: more than any document has.
 MAX_PLACES = 2000
 
 
 @dataclass(frozen=True, slots=True)
 class Preference:
-    """Inside `low..high` before outside it, then nearest to `pivot`, then first.
+    """Prefers occurrences inside `low..high`, then those nearest to `pivot`, then the first.
 
-    It decides between equally good places only, in whatever string's positions it was made for.
+    It only decides between equally good occurrences. Its numbers are positions in the string that
+    it was made for.
     """
 
     low: int
@@ -33,7 +34,7 @@ def find_preferred(
     preference: Preference,
     accept: Callable[[int], bool] = lambda _: True,
 ) -> int:
-    """Where the preferred accepted occurrence starts, or -1."""
+    """The start of the preferred accepted occurrence, or -1."""
     low, high = max(0, preference.low), min(len(haystack), preference.high)
     place = _find_within(haystack, needle, low, high, preference.pivot, accept)
     if place < 0 and (low, high) != (0, len(haystack)):
@@ -83,7 +84,7 @@ def backward(haystack: str, needle: str, low: int, high: int) -> Iterator[int]:
 
 
 def places(haystack: str, needle: str, preference: Preference) -> Iterator[int]:
-    """The first occurrences inside the preferred stretch, then the first of all."""
+    """The first occurrences inside the preferred stretch, then the first in the whole text."""
     low, high = max(0, preference.low), min(len(haystack), preference.high)
     inside = forward(haystack, needle, low, high)
     anywhere = forward(haystack, needle, 0, len(haystack))

@@ -1,4 +1,4 @@
-"""A source text, and where in it a model's quote really stands."""
+"""A source text, and the location of a model's quote in it."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -25,13 +25,13 @@ from memory_core.extraction.alignment.words import (
     words_in,
 )
 
-# A shorter quote that stands only inside a word ("he" in "the") was not meant.
+# A shorter quote that occurs only inside a word ("he" in "the") was not meant.
 MIN_CUT_QUOTE_CHARS = 12
-# How far the ends of a word, or the marks around it, are looked for.
+# How far to search for the ends of a word, or for the marks around it.
 _MAX_WORD_CHARS = 64
 _MAX_EDGE_CHARS = 16
 
-# Of very many equally good places, only the most preferred are weighed against each other.
+# Only the most preferred of very many equally good edits are compared.
 _MAX_WEIGHED_EDITS = 20
 
 _SENTENCE_BREAK = re.compile(r"[.!?]\S*\s|[。！？]|\n\s*\n|\n\s*[-*+#>|]")
@@ -39,7 +39,7 @@ _MARKUP = frozenset("*_`~")
 
 
 class MatchKind(StrEnum):
-    """How a quote was found: from the source's very characters to all its words but one."""
+    """How a quote matched: from equal characters to all words but one."""
 
     EXACT = "exact"
     NORMALISED = "normalised"
@@ -86,7 +86,7 @@ class Rejection:
 
 @dataclass(frozen=True, slots=True)
 class _Quote:
-    """A model's quote, taken apart: its words, and the marks before and after them."""
+    """A model's quote, parsed: its words, and the marks before and after them."""
 
     text: str
     spans: list[tuple[int, int]]
@@ -94,7 +94,7 @@ class _Quote:
 
     @property
     def head(self) -> str:
-        """The marks before the first word, read away from it."""
+        """The marks before the first word, in order of distance from it."""
         return self.text[: self.spans[0][0]][::-1]
 
     @property
@@ -119,11 +119,12 @@ class SourceText:
         bounds: tuple[int, int] | None = None,
         hint: tuple[int, int] | None = None,
     ) -> Alignment | Rejection:
-        """The source's own text for a quote, at most 25 words of it, or why there is none.
+        """The source's own text for a quote, at most 25 words of it, or the reason why there is
+        none.
 
-        `bounds` and `hint` (a chunk's span and the model's own offsets) only decide between
-        equally good occurrences: inside the bounds before outside, then nearest to the hint,
-        then the first.
+        `bounds` and `hint` (a chunk's span and the model's own offsets) only decide between equally
+        good occurrences: inside the bounds before outside, then nearest to the hint, then the
+        first.
         """
         wanted = _take_apart(quote)
         if wanted is None:
@@ -138,12 +139,11 @@ class SourceText:
             return normalised
         if stands:
             return self._cut_inside_words(wanted, preference)
-        # What leaves words out on purpose is not excused for differing in another one.
+        # A quote with an ellipsis must match exactly otherwise: it may not also differ in a word.
         return self._ellipsis(wanted, folded_preference) or self._fuzzy(wanted, folded_preference)
 
     def find(self, words: str) -> Alignment | None:
-        """The first place where these very words stand: nothing is completed, left out or
-        excused."""
+        """The first place with exactly these words: no word is completed, skipped or replaced."""
         wanted = _take_apart(words)
         if wanted is None:
             return None
@@ -166,12 +166,14 @@ class SourceText:
         if place < 0:
             return None
         span = self._with_marks((place + 1, place + 1 + len(wanted.folded)), wanted)
-        # Beyond the occurrences inside words that `_exact` has patience for.
+        # `_exact` gives up after a number of occurrences inside words, so this may be an exact
+        # match.
         identical = self.text[slice(*span)] == wanted.text
         return self._alignment(span, MatchKind.EXACT if identical else MatchKind.NORMALISED)
 
     def _cut_inside_words(self, wanted: _Quote, preference: Preference) -> Alignment | Rejection:
-        """A quote that begins or ends inside a word: completed, where that is harmless."""
+        """A quote that begins or ends inside a word. The word is completed where that cannot change
+        the meaning."""
         start = find_preferred(self.text, wanted.text, preference)
         end = start + len(wanted.text)
         if len(wanted.text) < MIN_CUT_QUOTE_CHARS:
@@ -221,7 +223,7 @@ class SourceText:
         return self._alignment(self._with_marks((best.start, best.end), wanted), MatchKind.FUZZY)
 
     def _stands_as_one_word(self, edit: Edit) -> bool:
-        """Whether no blank parts what the source has in place of the quote's word."""
+        """Whether the source's words in place of the quote's word contain no blank."""
         if len(edit.standing) < 2:
             return True
         end = edit.place + len(" ".join(edit.standing))
@@ -229,10 +231,10 @@ class SourceText:
         return len(word.split()) == 1 and not UNSPACED_CHARACTER.search(word)
 
     def _strain(self, edit: Edit, phrase: Phrase) -> int:
-        """How far-fetched it is that this edit was made, rather than another at the same place.
+        """How unlikely this edit is, compared with another edit at the same place.
 
-        An edited first or last word may stand for its neighbour in the source, or for nothing;
-        the neighbour is more likely, unless it belongs to another sentence.
+        An edited first or last word may replace its neighbour in the source, or be an addition. The
+        neighbour is more likely, unless it belongs to another sentence.
         """
         standing = self._index.folded[edit.start : edit.end].split(" ")
         if (standing[0], standing[-1]) == (phrase.words[0], phrase.words[-1]):
@@ -243,7 +245,7 @@ class SourceText:
             inner_edge = edit.place + len(" ".join(edit.standing))
         else:
             inner_edge = edit.place - 1
-        # Both are the blank between the edited word and its neighbour.
+        # Both positions are the blank between the edited word and its neighbour.
         gap_start = self._index.source_span(edit.start, inner_edge)[1]
         gap_end = self._index.source_span(inner_edge + 1, edit.end)[0]
         return 3 if _SENTENCE_BREAK.search(self.text, gap_start, gap_end) else 1
@@ -262,7 +264,7 @@ class SourceText:
         )
 
     def _with_marks(self, folded_span: tuple[int, int], wanted: _Quote) -> tuple[int, int]:
-        """The source's span, with those marks around it that the quote has around its words."""
+        """The source's span, extended by the marks around it that the quote also has."""
         start, end = self._index.source_span(*folded_span)
         head, tail = wanted.head, wanted.tail
         wrapped = is_quotation_mark(head[-1:]) and is_quotation_mark(tail[-1:])
@@ -272,21 +274,21 @@ class SourceText:
             start -= _shared_marks(self.text[max(0, start - _MAX_EDGE_CHARS) : start][::-1], head)
         if tail:
             end += _shared_marks(self.text[end : end + _MAX_EDGE_CHARS], tail)
-        # A pair around the whole quote is the model's own, unless the source has both.
+        # Quotation marks around the whole quote are the model's own, unless the source has both.
         before, after = self.text[max(0, start - 1) : start], self.text[end : end + 1]
         if wrapped and is_quotation_mark(before) and is_quotation_mark(after):
             return start - 1, end + 1
         return start, end
 
     def _word_around(self, offset: int) -> tuple[int, int] | None:
-        """The word that a cut at this offset would part, if any."""
+        """The word that a cut at this offset would split, if any."""
         text = self.text
         if offset <= 0 or offset >= len(text):
             return None
         if text[offset - 1].isspace() or text[offset].isspace():
             return None
         low = max(0, offset - _MAX_WORD_CHARS)
-        # From a blank on, words are found as in the whole text.
+        # After a blank, words are split as in the whole text.
         low = max(low, *(text.rfind(blank, low, offset) + 1 for blank in " \n"))
         for word in word_pattern().finditer(text, low, offset + _MAX_WORD_CHARS):
             if word.end() > offset:
@@ -319,7 +321,8 @@ def _phrase(wanted: _Quote) -> Phrase:
 
 
 def _shared_marks(standing: str, quoted: str) -> int:
-    """How many of the marks next to a word the quote has, too, both read away from the word."""
+    """How many marks next to a word the quote has as well, both in order of distance from the
+    word."""
     marks = [edge_mark(c) for c in quoted[:_MAX_EDGE_CHARS] if not c.isspace()]
     shared = 0
     for count, character in enumerate(standing, start=1):

@@ -1,10 +1,10 @@
-"""Prompts: files `name.N.md`, where N is raised with every change.
+"""Prompts: files `name.N.md`, where N grows with every change.
 
-A prompt's version is its number and a hash of its text, so that two deployments can tell which of
-them is newer and no text can change under the same number unnoticed (`checksums.json`).
+A prompt's version is its number and a hash of its text. So two deployments can tell which of them
+is newer, and no text can change under the same number unnoticed (`checksums.json`).
 
-Who runs the product may keep prompts of their own in PROMPTS_DIR: the highest number counts, and a
-number that is shipped keeps the shipped text.
+An operator may add prompts in PROMPTS_DIR. The highest number counts, and a shipped number keeps
+the shipped text.
 """
 
 import hashlib
@@ -39,23 +39,23 @@ class Prompt:
 
 @cache
 def load(name: str, folder: Path | None = None) -> Prompt:
-    """The newest version of that prompt. Raises ConfigurationFault about a file of the folder."""
+    """The newest version of a prompt. Raises ConfigurationFault for a bad file in the folder."""
     return max(versions(name, folder).values(), key=lambda prompt: prompt.number)
 
 
 def versions(name: str, folder: Path | None = None) -> dict[int, Prompt]:
-    """Every version there is, by number."""
-    known = {prompt.number: prompt for prompt in _shipped() if prompt.name == name}
+    """All versions of a prompt, by number."""
+    prompts = {prompt.number: prompt for prompt in _shipped() if prompt.name == name}
     for prompt in _own(folder) if folder is not None else ():
         if prompt.name != name:
             continue
-        if known.get(prompt.number, prompt).text != prompt.text:
+        if prompts.get(prompt.number, prompt).text != prompt.text:
             raise ConfigurationFault(
                 f"{name}.{prompt.number}.md in PROMPTS_DIR is not the text that is shipped under "
-                f"this number. Give yours the next number: {name}.{max(known) + 1}.md."
+                f"this number. Give yours the next number: {name}.{max(prompts) + 1}.md."
             )
-        known[prompt.number] = prompt
-    return known
+        prompts[prompt.number] = prompt
+    return prompts
 
 
 def checksums() -> dict[str, str]:

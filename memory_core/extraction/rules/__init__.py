@@ -1,4 +1,4 @@
-"""Rules: events from cues, sections and turns, for everybody who has no model."""
+"""Rules: an extractor without a model. It recognises events by phrases, sections and turns."""
 
 from memory_core.extraction.rules.extractor import VERSION, RulesExtractor, propose
 

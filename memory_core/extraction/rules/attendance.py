@@ -1,4 +1,4 @@
-"""Attendance: a list of participants is one meeting, and each stated role one stakeholder."""
+"""Attendance: a list of participants is one meeting, and each stated role is one stakeholder."""
 
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
@@ -12,7 +12,7 @@ from memory_core.extraction.rules.sections import Kind, Section
 from memory_core.text import timed_patterns as re
 
 MIN_ATTENDEES = 2
-# Two turns that fit into one quote, in characters.
+# Two turns within this many characters fit into one quote.
 _CLOSELY = 120
 _MOST_SPEAKERS = 20
 
@@ -35,12 +35,13 @@ def find(text: str, blocks: list[Block], roster: Roster) -> Iterator[Draft]:
 
 
 def of_speakers(text: str, blocks: list[Block], given: Iterable[str]) -> Iterator[Draft]:
-    """A transcript is a meeting of those who speak; quoted where one follows another closely.
-    `given`: who is known to take part."""
+    """A transcript is a meeting of its speakers. The quote is a place where two speakers follow
+    each other closely. `given`: the known participants."""
     said = [block for block in blocks if block.spoken and block.speaker]
     names = list(dict.fromkeys(block.speaker or "" for block in said))
     names = [name for name in names if not name.lower().endswith("bot")]
-    # "Hon. Ann Lee" among those who are given is Ann Lee. Beside nicknames a name tells nothing.
+    # "Hon. Ann Lee" in the given list is Ann Lee. If the given names are mostly nicknames, they
+    # prove nothing.
     others = [tidy(name) for name in given]
     if 2 * sum(name.endswith(tuple(names)) for name in others) >= len(others):
         names += [name for name in others if name and not name.endswith(tuple(names))]
@@ -71,7 +72,7 @@ def _list_start(text: str, block: Block) -> int | None:
 def _meeting(
     text: str, present: list[tuple[Listed, Block, int]], roster: Roster
 ) -> Iterator[Draft]:
-    # Lists of handles write the same one with and without its capital.
+    # Lists of handles write the same handle with and without a capital.
     resolved = (roster.resolve(person.name) for person, _, _ in present)
     names = list({name.lower(): name for name in resolved}.values())
     if len(names) < MIN_ATTENDEES:

@@ -51,7 +51,7 @@ class Block:
     anchor: Anchor
     bullet: bool = False
     box: str | None = None
-    # Whose words these are, and whether a turn says so (else a mail header or the context).
+    # Who speaks, and whether a turn says so (otherwise a mail header or the context does).
     speaker: str | None = None
     spoken: bool = False
     # The first prose below its heading.
@@ -60,7 +60,7 @@ class Block:
     nested: bool = False
     # A list item after prose that does not announce a list: it explains the prose.
     explains: bool = False
-    # The item that a nested one stands below.
+    # The parent of a nested item.
     parent: tuple[int, int] | None = None
 
 
@@ -84,7 +84,7 @@ class Layout:
 
 @dataclass(slots=True)
 class _Open:
-    """A heading whose scope is not over."""
+    """A heading whose scope has not ended."""
 
     heading: Heading
     anchor: Anchor | None
@@ -129,7 +129,7 @@ class _Reader:
         # The calendar day where the document was written, not the day in UTC.
         self.document_day = context.date.date() if context.date is not None else None
         self.anchor = Anchor(self.document_day, stated=False)
-        # Days of headings that have their year: what a heading without one stands near.
+        # Days of headings with a year. They supply the year of nearby headings without one.
         self.dated = [d for h in self.headings.values() if (d := dates.leading_day(h.title))]
         if len(set(self.dated)) > 1:
             self.anchor = Anchor()  # a text that grew over time has no day of its own
@@ -144,7 +144,7 @@ class _Reader:
         self.lead = True
         self.top_indent: int | None = None
         self.explained = False
-        # The list items that are open: their indents and words.
+        # The open list items: their indents and spans.
         self.items: list[tuple[int, tuple[int, int]]] = []
         self.current: Block | None = None
         self.after_blank = True
@@ -167,7 +167,7 @@ class _Reader:
         return self.layout
 
     def _enlist(self) -> None:
-        """Put the listed participants on the roster before turns are looked for."""
+        """Put the listed participants on the roster before turns are recognised."""
         listing = False
         for i, line in enumerate(self.lines):
             if i in self.headings:
@@ -211,9 +211,9 @@ class _Reader:
         self.after_blank = False
 
     def _next_field(self, line: Line) -> bool:
-        """ "Author: …" below "Title: …": the fields of a head are lines of their own."""
+        """ "Author: …" below "Title: …": each field of a head is a separate line."""
         if self.current is not None and self.text[self.current.end - 1] == "\\":
-            return True  # a line break that the writer marked
+            return True  # the writer marked a line break
         return (
             self.current is not None
             and _FIELD.match(self.text, line.start, line.end) is not None
@@ -225,7 +225,8 @@ class _Reader:
         return line.box is not None or (line.bullet and self._section().kind is Kind.ACTION)
 
     def _titled(self, line: Line) -> bool:
-        """ "3. Finance" above a line that is not indented is a title, not the line's beginning."""
+        """ "3. Finance" above a line that is not indented is a title, not the beginning of that
+        line."""
         current = self.current
         if current is None or not current.bullet or line.indent > 0:
             return False
@@ -270,7 +271,7 @@ class _Reader:
             self.top_indent = line.indent
         return line.indent > self.top_indent
 
-    # -- what changes the surroundings ---------------------------------------------------------
+    # -- changes of the surroundings ------------------------------------------------------------
 
     def _heading(self, heading: Heading) -> None:
         self._flush()
@@ -297,7 +298,7 @@ class _Reader:
             return Anchor()  # an older release than the document
         near = self.dated[0] if self.dated else None
         partial, day = dates.leading_partial(title, self.document_day, near)
-        # A dated passage must not be read against the date of the whole document.
+        # A dated passage must not be resolved against the date of the whole document.
         return Anchor(day, stated=day is not None) if partial else None
 
     def _close_label(self, line: Line) -> None:
@@ -322,7 +323,8 @@ class _Reader:
         self._begin(line, turn.body)
 
     def _day_line(self, line: Line) -> bool:
-        """A line that is a date sets the day for what follows: minutes and chat logs."""
+        """A line that is only a date sets the day for the following lines: minutes and chat
+        logs."""
         if line.end - line.body > _MAX_DATE_LINE:
             return False
         match = _DATE_LINE.match(self.text, line.body, line.end)

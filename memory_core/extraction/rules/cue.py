@@ -1,4 +1,4 @@
-"""A cue, and the pieces that cues of several categories share."""
+"""A cue (a phrase that marks an event), and the patterns that cues of several categories share."""
 
 from dataclasses import dataclass
 from functools import cache
@@ -40,25 +40,25 @@ class Cue:
     category: Category
     confidence: float
     source: str
-    # What stands behind the subject. Looked for first, because subjects are everywhere.
+    # The pattern after the subject. It is matched first, because subjects are everywhere.
     tail: re.Pattern
     # The named subject must be a person: "Ann will send", not "Cache will send".
     person: bool = False
-    # Only from somebody's mouth or pen: meaningless without a speaker or author.
+    # Only with a known speaker or author; without one the phrase has no meaning.
     voiced: bool = False
     # In specifications the phrase describes, it does not report.
     talk_only: bool = False
-    # Also sure enough in free speech, where most phrases only pass by.
+    # Also certain enough in free speech, where most phrases are incidental.
     speech: bool = False
-    # "We fear that X may fail" is no less a fear for its "may".
+    # "We fear that X may fail" is still a fear, although it says "may".
     modal: bool = False
-    # The cue carries its own negation ("does not work").
+    # The cue contains its own negation ("does not work").
     negative: bool = False
     # The sentence must also state a date.
     dated: bool = False
-    # A first-person promise, of which speech is full: it needs a real object.
+    # A first-person promise. Speech is full of them, so it needs a real object.
     promise: bool = False
-    # Only in a list, or of somebody on the roster: "Ann to send" has the shape of any words.
+    # Only in a list, or for a person on the roster: "Ann to send" could be any words.
     listed: bool = False
     # "I" and "we" may be the subject.
     first_person: bool = False
@@ -73,7 +73,7 @@ _compiled = cache(re.compile)
 
 
 def build(category: Category, confidence: float, flags: str, pattern: str) -> Cue:
-    """`flags`: the names of those fields of a cue that are true."""
+    """`flags`: the names of the cue's fields that are true."""
     first = any(part in pattern for part in (GROUP, "(?i:we", "I\\b", "who>I"))
     tail = re.compile(_tail(pattern))
     true = dict.fromkeys(flags.split(), True)

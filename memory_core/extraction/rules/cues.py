@@ -1,6 +1,6 @@
-"""Phrases: the cues of each category, in the order in which they win.
+"""The cues of each category, in order of precedence.
 
-The order settles ties: what was decided or promised matters more than that it was talked about.
+The order settles ties: what was decided or promised matters more than that it was discussed.
 """
 
 from functools import partial
@@ -87,7 +87,7 @@ CUES: tuple[Cue, ...] = (
         r"(?i:the|our|my|that)(?: [\w\-]+){0,2} (?i:decision)\b"),
     decision(STRONG, "",
         r"(?i:\bthis (?:reverses|overturns|replaces) (?:the|our)(?: \w+)? decision\b)"),
-    # "Agreed, existing customers keep their price": what was agreed stands behind the comma.
+    # "Agreed, existing customers keep their price": the agreement follows the comma.
     decision(CLEAR, "voiced talk_only speech", r"^(?i:agreed|decided)[,:] (?=(?:\S+ ){3})"),
     decision(EXPLICIT, "person speech",
         rf"{ANYONE}{AUX} (?i:decided (?!by\b|how\b|what\b|when\b|where\b|which\b|who\b)|"
@@ -140,7 +140,7 @@ CUES: tuple[Cue, ...] = (
         r"due (?:by|on|at|in|before)\b)"),
     commitment(CLEAR, "voiced talk_only speech modal",
         rf"\bwhat I(?:'d| would)? (?:like|want) you(?: guys| all)? to do is {PROMISE}\b"),
-    # What a chair hands out, to a person the transcript does not name.
+    # Tasks that a chair gives to a person whom the transcript does not name.
     commitment(LIKELY, "voiced talk_only",
         r"(?P<who>(?i:you))(?:'ll|'re (?i:going to|gonna)| (?i:will|are (?:going to|gonna)))"
         rf"{SOON} "

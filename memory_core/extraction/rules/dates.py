@@ -1,9 +1,9 @@
-"""Dates in text, resolved against the date that the text itself or its document carries.
+"""Dates in text, resolved against an anchor: the date that the text itself or its document has.
 
-A relative date without such an anchor stays unresolved. Conventions, where English has several:
-"Friday" is the first one after the anchor, "next Friday" the one in the following calendar week,
-a period ("next week", "Q1", "March") given as a deadline means its last day, weeks end on Friday
-for work. Numeric dates are read only when day and month cannot be confused.
+A relative date without an anchor stays unresolved. Conventions, where English has several: "Friday"
+is the first one after the anchor, "next Friday" the one in the following calendar week. A period
+("next week", "Q1", "March") given as a deadline means its last day, and work weeks end on Friday.
+Numeric dates are read only if day and month cannot be confused.
 """
 
 import calendar
@@ -51,14 +51,14 @@ _DATE = re.compile(
 _VAGUE = re.compile(
     r"\b(?:early|beginning of|start of|since|every|each|most|not|of|from)\s+$", re.IGNORECASE
 )
-# Happened before the day of the text, on an unknown day.
+# It happened before the day of the text, on an unknown day.
 _LONG_AGO = re.compile(
     r"\b(?:last (?:week|month|year|quarter|time|night)|ago|earlier|previously|originally|formerly|"
     r"initially|historically|used to|in the past|back (?:in|then)|once|since|already|had been|"
     r"the other day|a while back|recently|over the (?:last|past))\b",
     re.IGNORECASE,
 )
-# "Outage on 3 October": what a heading is about, unless people met on that day.
+# "Outage on 3 October": the heading tells of a past day, unless people met on that day.
 _TELLS_OF = re.compile(
     r"(?<!meeting )(?<!call )(?<!held )(?<!session )(?<!changed )(?<!decided )"
     r"(?<!updated )\b(?:on|until|by|before|after)\s$",
@@ -68,7 +68,7 @@ _HALF_A_YEAR = 6
 _IN_A_MONTH = re.compile(
     rf"\b(?:in|of|during) (?:(?P<year>(?:19|20)\d\d)|(?P<month>{_MONTH})(?! \d))\b", re.IGNORECASE
 )
-# "i sat", "the sun": short lower-case days are words unless something says when.
+# "i sat", "the sun": short lower-case days are words, unless a preposition of time precedes them.
 _SHORT_DAY = re.compile(r"(?:sun|sat|wed|mon|fri|thu|tue)")
 _SAYS_WHEN = re.compile(r"\b(?:by|on|until|before|due|next|this|last|till)\s+$", re.IGNORECASE)
 _AHEAD = re.compile(r"\b(?:by|before|until|till|due|on|this) (?:the )?$", re.IGNORECASE)
@@ -80,7 +80,7 @@ _DEADLINE = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Anchor:
-    """The day a passage was said. `stated` when the text says it, not only the document."""
+    """The day a passage was said. `stated`: the text says it, not only the document."""
 
     day: date | None = None
     stated: bool = False
@@ -91,14 +91,15 @@ class FoundDate:
     start: int
     end: int
     when: datetime
-    # A year, or an anchor that supplied it: false for bare periods such as "this month".
+    # True if the date has a year, or the anchor supplied it; false for bare periods such as "this
+    # month".
     exact: bool = True
 
 
 def find(text: str, anchor: Anchor, future: bool = True) -> FoundDate | None:
     """The date of a sentence: the one after "by" or "due", else the first that resolves.
 
-    `future` for deadlines.
+    `future`: the date is a deadline.
     """
     first: FoundDate | None = None
     for match in _DATE.finditer(text):
@@ -109,10 +110,10 @@ def find(text: str, anchor: Anchor, future: bool = True) -> FoundDate | None:
             continue  # "before next week": some day until then
         if resolved is not None:
             when, exact = resolved
-            found = FoundDate(match.start(), match.end(), when, exact)
+            date = FoundDate(match.start(), match.end(), when, exact)
             if _DEADLINE.search(text, max(0, match.start() - 20), match.start()):
-                return found
-            first = first or found
+                return date
+            first = first or date
     return first
 
 
@@ -122,7 +123,7 @@ def mentions(text: str) -> bool:
 
 
 def is_ahead(text: str) -> bool:
-    """Whether a day to come is stated: "by Friday", "tomorrow", "in two weeks"."""
+    """Whether a future day is stated: "by Friday", "tomorrow", "in two weeks"."""
     return not is_long_ago(text) and any(
         (match["simple"] and match["simple"].lower() != "yesterday")
         or (match["count"] and match["unit"])
@@ -138,8 +139,8 @@ def is_long_ago(text: str) -> bool:
 
 
 def names_a_month(text: str, day: date | None, *, past: bool = False) -> bool:
-    """Or a year: it may be when something happened, on no day that is known. `past`: only one
-    before that day; a month is the nearest of its name."""
+    """Whether a month or a year is named: something may have happened then, on an unknown day.
+    `past`: only one before `day`; a month means the nearest of its name."""
     for match in _IN_A_MONTH.finditer(text):
         if not past or day is None:
             return True
@@ -160,11 +161,11 @@ def _is_word(match: re.Match[str]) -> bool:
 
 
 def leading_day(text: str) -> date | None:
-    """The full date that a short line or a heading carries; None when its year is not there."""
-    found = find(text, Anchor())
-    if found is None or not found.exact or _TELLS_OF.search(text, 0, found.start):
+    """The full date of a short line or a heading; None without a year."""
+    stated = find(text, Anchor())
+    if stated is None or not stated.exact or _TELLS_OF.search(text, 0, stated.start):
         return None
-    return found.when.date()
+    return stated.when.date()
 
 
 def leading_partial(
@@ -213,7 +214,7 @@ def _iso(match: re.Match[str]) -> datetime:
 
 
 def _absolute(match: re.Match[str], anchor: date | None, future: bool) -> date | None:
-    """Dates that name their day; the year may come from the anchor."""
+    """Dates that name their day; the anchor may supply the year."""
     if match["slashed"]:
         return date(*map(int, match["slashed"].split("/")))
     if match["n1"]:
@@ -223,10 +224,10 @@ def _absolute(match: re.Match[str], anchor: date | None, future: bool) -> date |
             return _with_year(int(match[day]), _month(match[month]), match[year], anchor, future)
     if match["m3"]:
         day_of_month = 15 if match["mid"].lower() == "mid" else 1
-        found = _with_year(day_of_month, _month(match["m3"]), match["y3"], anchor, future)
-        return found if found is None or day_of_month > 1 else _month_end(found.year, found.month)
+        start = _with_year(day_of_month, _month(match["m3"]), match["y3"], anchor, future)
+        return start if start is None or day_of_month > 1 else _month_end(start.year, start.month)
     if match["month_only"]:
-        # A whole month is a deadline, but not the day of something that has happened.
+        # A whole month can be a deadline, but not the day on which something happened.
         return _month_end(int(match["y4"]), _month(match["month_only"])) if future else None
     if match["q"] and (match["yq"] or anchor) and future:
         return _quarter_end(int(match["q"]), match["yq"], anchor)
@@ -256,9 +257,11 @@ def _with_year(
         date(anchor.year + n, month, day) for n in (-1, 0, 1) if _exists(anchor, n, month, day)
     ]
     if not future:
-        return min(candidates, key=lambda found: abs((found - anchor).days), default=None)
-    # A deadline a little in the past is a missed one, not one of next year.
-    return next((found for found in candidates if found >= anchor - timedelta(days=30)), None)
+        return min(candidates, key=lambda candidate: abs((candidate - anchor).days), default=None)
+    # A deadline a little in the past was missed; it does not mean next year.
+    return next(
+        (candidate for candidate in candidates if candidate >= anchor - timedelta(days=30)), None
+    )
 
 
 def _exists(anchor: date, years: int, month: int, day: int) -> bool:
@@ -313,15 +316,15 @@ def _weekday(name: str, relation: str, anchor: date, future: bool) -> date:
 
 
 def _nth(day: int, anchor: date, future: bool) -> date | None:
-    """ "The 16th": the nearest such day after the anchor, or before it for what has happened."""
+    """ "The 16th": the nearest such day after the anchor, or before it for past events."""
     step = 1 if future else -1
     for months in (0, step):
         month = anchor.month - 1 + months
         year, month = anchor.year + month // 12, month % 12 + 1
         if day <= calendar.monthrange(year, month)[1]:
-            found = date(year, month, day)
-            if (found >= anchor) if future else (found <= anchor):
-                return found
+            candidate = date(year, month, day)
+            if (candidate >= anchor) if future else (candidate <= anchor):
+                return candidate
     return None
 
 

@@ -1,4 +1,4 @@
-"""Drafts: what a passage says, before it is worded as an event."""
+"""Drafts: the content of an event, before it is worded."""
 
 from dataclasses import dataclass, field
 
@@ -16,12 +16,12 @@ _STAKES = re.compile(
 class Draft:
     category: Category
     confidence: float
-    # What is quoted, and the part of it that tells the event; source offsets.
+    # The quoted span, and the part of it that tells the event; source offsets.
     start: int
     end: int
     key: tuple[int, int]
     actors: tuple[tuple[str, ActorRole], ...] = ()
-    # The words that the narrative is made of, and how.
+    # The words of the narrative, and its style.
     style: str = "sentence"
     body: str = ""
     about: str = ""
@@ -30,7 +30,7 @@ class Draft:
 
 
 def role_of(description: str) -> ActorRole:
-    """The actor role that a description of a person's part comes closest to."""
+    """The actor role that is closest to a description of a person's part."""
     if _REVIEWS.search(description):
         return ActorRole.REVIEWER
     if _OWNS.search(description):

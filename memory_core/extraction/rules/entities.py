@@ -20,23 +20,23 @@ _GROUP = re.compile(
 def find(
     text: str, masked: str, roster: Roster, events: tuple[ProposedEvent, ...]
 ) -> tuple[Entity, ...]:
-    found: dict[tuple[str, EntityType], Entity] = {}
+    entities: dict[tuple[str, EntityType], Entity] = {}
     for name, aliases in roster.names.items():
         if _is_named(name) and (name in text or any(alias in text for alias in aliases)):
-            _keep(found, name, EntityType.PERSON, tuple(a for a in aliases if a in text))
+            _keep(entities, name, EntityType.PERSON, tuple(a for a in aliases if a in text))
     for event in events:
         for actor in event.actors:
             if not _GROUP.search(actor.ref):
-                _keep(found, actor.ref, EntityType.PERSON)
+                _keep(entities, actor.ref, EntityType.PERSON)
             elif actor.ref[0].isupper():
-                _keep(found, actor.ref, EntityType.ORG)
+                _keep(entities, actor.ref, EntityType.ORG)
     for match in _ORG.finditer(masked):
-        _keep(found, match.group(), EntityType.ORG)
+        _keep(entities, match.group(), EntityType.ORG)
     for match in _PROJECT.finditer(masked):
         name = match["name"] or match["before"]
         if name not in _NOT_PROJECTS:
-            _keep(found, name, EntityType.PROJECT)
-    return tuple(found.values())
+            _keep(entities, name, EntityType.PROJECT)
+    return tuple(entities.values())
 
 
 def _is_named(name: str) -> bool:
@@ -44,9 +44,9 @@ def _is_named(name: str) -> bool:
 
 
 def _keep(
-    found: dict[tuple[str, EntityType], Entity],
+    entities: dict[tuple[str, EntityType], Entity],
     name: str,
     kind: EntityType,
     aliases: tuple[str, ...] = (),
 ) -> None:
-    found.setdefault((name.lower(), kind), Entity(name, kind, aliases))
+    entities.setdefault((name.lower(), kind), Entity(name, kind, aliases))

@@ -21,12 +21,12 @@ from memory_core.extraction.rules.sentences import Sentence
 from memory_core.text import timed_patterns as re
 
 MIN_ITEM_WORDS = 2
-# How far into an entry its owner is looked for.
+# How far into an entry its owner is searched.
 MAX_ENTRY = 600
 # "Bugs: Peter" names a host, not a bug.
 MIN_RISK_WORDS = 3
 MIN_TASK_WORDS = 6
-# A longer label says whose decision it is.
+# A longer label says who decided.
 _LABEL = 20
 
 _EMPTY_ITEM = re.compile(
@@ -60,7 +60,8 @@ _ACCEPTED = re.compile(
     r"\W*(?:accepted|approved|adopted|rejected|withdrawn|declined)\b(?! by default)",
     re.IGNORECASE,
 )
-# What the status of a proposal means; a report or a plan is final or active in another sense.
+# Statuses with a meaning for proposals only; a report or a plan is final or active in another
+# sense.
 _IN_FORCE = re.compile(r"\W*(?:active|final|implemented)\b", re.IGNORECASE)
 _PROPOSAL = re.compile(r"(?:PEP|RFC|KEP|ADR)\b")
 _SUPERSEDED = re.compile(
@@ -116,7 +117,7 @@ class Entries:
         said = sentence.words
         role = labels.role_label(said)
         if role is not None and not self.manner.speech:
-            # "Send it. Owner: Ann" assigns the entry in front of it, which knows.
+            # "Send it. Owner: Ann" assigns the entry before it, which already has the owner.
             listed_here = block.bullet and block.section.kind in (Kind.ACTION, Kind.RISK)
             assigns = listed_here and sentence.start > block.start
             return [] if assigns else list(self._role(sentence, *role))
@@ -143,7 +144,7 @@ class Entries:
         return [self._weighed(draft, body)]
 
     def _weighed(self, draft: Draft, said: str) -> Draft:
-        """A task without an owner is no promise yet; one that points at the text above says
+        """A task without an owner is no promise yet; a task that refers to the text above says
         little."""
         sure = draft.confidence
         if draft.category is Category.COMMITMENT and not draft.actors:
@@ -158,8 +159,8 @@ class Entries:
         people = listed(self.text[begin:end])
         line = self.text.rfind("\n", 0, sentence.start)
         if self.text.startswith("commit ", self.text.rfind("\n", 0, max(line, 0)) + 1):
-            return  # of one change among those of a log
-        # "Maintainers: adding myself" tells of something.
+            return  # a label of one change in a changelog
+        # "Maintainers: adding myself" tells of an action, not of a role.
         if not people or people[0].name not in self.text[begin:end].partition(" and ")[0]:
             return
         for person in people:
@@ -183,7 +184,7 @@ class Entries:
         return Draft(category, confidence.SECTION, *span, span, style="status", body=body)
 
     def entry(self, sentence: Sentence, block: Block, first: bool) -> Draft | None:
-        """What a sentence is because of where it stands."""
+        """The event that a sentence is because of its section."""
         said = sentence.words
         if not first:
             return self._prose_decision(sentence, block)
@@ -207,12 +208,12 @@ class Entries:
         return self._listed_event(sentence, block)
 
     def _boxed(self, sentence: Sentence, block: Block) -> Draft | None:
-        """A ticked box is done. An open one is a promise where it has an owner."""
+        """A ticked box is done. An open one is a promise if it has an owner."""
         said = sentence.words
         if not _is_worded(said):
             return None
         if block.box and block.box.strip():
-            # The ticks of a specification are its template.
+            # The ticks of a specification belong to its template.
             done = _TASK.match(said) and not self.manner.describes
             sure = confidence.SECTION if done else confidence.LIKELY
             return self._item(sentence, block, Category.EXECUTION, sure, 0, None)
@@ -247,7 +248,7 @@ class Entries:
         return self._prose_decision(sentence, block)
 
     def _prose_decision(self, sentence: Sentence, block: Block) -> Draft | None:
-        """Below a "Decision" heading, later sentences count when they resolve something."""
+        """Below a "Decision" heading, later sentences count if they resolve something."""
         said = sentence.words
         if block.section.kind is not Kind.DECISION or block.bullet or _UNDECIDED.search(said):
             return None
@@ -303,7 +304,7 @@ class Entries:
         self, sentence: Sentence, block: Block, category: Category, sure: float, begin: int,
         who: str | None,
     ) -> Draft:  # fmt: skip
-        """A labelled or listed entry; for tasks with the owners that the entry names."""
+        """A labelled or listed entry; a task gets the owners that the entry names."""
         start, end = sentence.span(begin, len(sentence.words))
         raw = self.text[start:end]
         style = {Category.DECISION: "decision", Category.COMMITMENT: "promise"}.get(
@@ -326,7 +327,7 @@ class Entries:
             owners = named_owner(self.text[start : block.end][:MAX_ENTRY], self.roster)
             actors = tuple((name, ActorRole.OWNER) for name in owners)
         elif category is Category.DECISION and block.spoken and block.speaker:
-            # Of the lines below a turn, scribes write some; others pass on what a board decided.
+            # Lines below a turn may be a scribe's, or may repeat what a board decided.
             own = sentence.start == block.start and len(self.text[sentence.start : start]) < _LABEL
             actors = ((block.speaker, ActorRole.OWNER),) if own else ()
         elif category is Category.FEEDBACK and block.spoken and block.speaker:
@@ -343,14 +344,14 @@ class Entries:
             return Assignment(owners, given.body)
         if block.section.owner:
             return Assignment((self.roster.resolve(block.section.owner),), given.body)
-        # What a chair writes down is another person's, unless it says "I".
+        # A task that a chair records is another person's, unless it says "I".
         if block.spoken and block.speaker and _OWN.match(raw):
             return Assignment((block.speaker,), given.body)
         return given
 
 
 def status_category(status: str, text: str) -> Category | None:
-    """What the status of a document tells: one that is only proposed tells nothing."""
+    """The category of a document's status; a document that is only proposed has none."""
     if _ACCEPTED.match(status) or (_IN_FORCE.match(status) and _PROPOSAL.match(text)):
         return Category.DECISION
     return Category.CHANGE if _SUPERSEDED.match(status) else None
@@ -364,5 +365,5 @@ def _partition(raw: str) -> tuple[str, str, str]:
 
 
 def _is_worded(said: str) -> bool:
-    """More than a link or a single word."""
+    """Whether it is more than a link or a single word."""
     return len(_LETTERS.findall(said)) >= MIN_ITEM_WORDS

@@ -1,4 +1,4 @@
-"""Events: drafts worded, dated, quoted and rid of duplicates."""
+"""Writing events: drafts are worded, dated and quoted, and duplicates are removed."""
 
 from collections.abc import Iterable
 from datetime import datetime
@@ -27,18 +27,18 @@ _TITLE_FIELD = re.compile(
 )
 # Headings of changes that are not those of a release.
 _PLAIN = ("change", "changes", "changed", "what changed", "scope changes", "plan changes")
-_UNTOLD = ("change", "what", "notable", "full", "release", "new in")
+_SELF_EVIDENT = ("change", "what", "notable", "full", "release", "new in")
 _ORNAMENT = re.compile(r"^[^\w]+")
-# A role or a status is told as it stands; a day is not said of it.
+# A role or a status is worded as written, and has no day.
 _TIMELESS = ("role", "listed_role")
 # Role labels that cannot follow "is the".
 _NOT_NOUNS = phrases("labels", "not_nouns")
 _MAX_NAMED = 6
 _POINTS_BACK = re.compile(r"(?:this|that|these|those|it|they)\b", re.IGNORECASE)
 _STOP = re.compile(r"[.!?]\s+")
-# How far back, in characters, the sentence before may begin.
+# How far back, in characters, the previous sentence may begin.
 _REACH = 400
-# A task of fewer words is told with the item that it stands below.
+# A task of fewer words is worded together with its parent item.
 _SHORT = 8
 _SENTENCE = 4
 _UNFINISHED = re.compile(
@@ -47,7 +47,7 @@ _UNFINISHED = re.compile(
     re.IGNORECASE,
 )
 _UNOWNED = ("Will ", "Reminder", "Announcement", "[")
-# Behind the telling words of a decision or a change: "was approved on 3 May".
+# After the verb of a decision or a change: "was approved on 3 May".
 _DATED_BEHIND = 12
 
 
@@ -60,7 +60,7 @@ class Writer:
         self.text = text
         self.roster = roster
         self.manner = manner
-        # The document's own title, and the first heading of the text at hand.
+        # The document's own title, and the first heading of this text.
         field = _TITLE_FIELD.match(text)
         self.given = field["title"].strip() if field else clean_title(title) if title else None
         self.title = self.given or heading
@@ -69,31 +69,33 @@ class Writer:
         self, draft: Draft, section: Section, anchor: Anchor, block: Block | None
     ) -> ProposedEvent | None:
         quote = quotes.cut(self.text, draft.start, draft.end, draft.key)
-        told = self._narrative(draft, section, block)
-        if quote is None or not told or not any(c.isalnum() for c in quote.quote):
+        wording = self._narrative(draft, section, block)
+        if quote is None or not wording or not any(c.isalnum() for c in quote.quote):
             return None
         promised = draft.category is Category.COMMITMENT and not draft.actors
-        if _UNFINISHED.search(told) or (promised and told.startswith(_UNOWNED)):
+        if _UNFINISHED.search(wording) or (promised and wording.startswith(_UNOWNED)):
             return None
         sure = draft.confidence
         below = block is not None and block.parent is not None and not block.spoken
         most = {Category.COMMITMENT: _SHORT, Category.DECISION: _SHORT + 8}.get(draft.category, 0)
-        if draft.style in ("sentence", "entry", "decision") and narrative.says_little(told):
-            told = narrative.finish(told.removeprefix("Done: ").removeprefix("Change: "))
-            told, joined = self._in_context(told, section, block, draft.start)
-            if not joined and narrative.says_too_little(told):
+        if draft.style in ("sentence", "entry", "decision") and narrative.says_little(wording):
+            wording = narrative.finish(wording.removeprefix("Done: ").removeprefix("Change: "))
+            wording, joined = self._in_context(wording, section, block, draft.start)
+            if not joined and narrative.says_too_little(wording):
                 sure = max(sure - confidence.STEP, confidence.WEAK)
-        elif below and len(told.split()) < most:
-            told, _ = self._in_context(told, section, block, draft.start)
-        elif block is not None and block.bullet and self._answers(draft, told):
+        elif below and len(wording.split()) < most:
+            wording, _ = self._in_context(wording, section, block, draft.start)
+        elif block is not None and block.bullet and self._answers(draft, wording):
             before = self.text[block.start : draft.start].strip()
-            told = (
-                narrative.followed(_STOP.split(before.rstrip(".!?"))[-1], told) if before else told
+            wording = (
+                narrative.followed(_STOP.split(before.rstrip(".!?"))[-1], wording)
+                if before
+                else wording
             )
         return ProposedEvent(
             category=draft.category,
             subject=self._subject(draft, section),
-            narrative=told,
+            narrative=wording,
             quote=quote,
             confidence=round(sure, 2),
             actors=tuple(Actor(ref, role) for ref, role in dict(draft.actors).items()),
@@ -101,35 +103,35 @@ class Writer:
             due=self._due(draft, anchor),
         )
 
-    def _answers(self, draft: Draft, told: str) -> bool:
+    def _answers(self, draft: Draft, wording: str) -> bool:
         """ "Nobody deletes the files. Ann to ask Legal": it needs the sentence before it."""
         decided = draft.style == "decision" and draft.key[0] > draft.start
         asked = draft.category is Category.COMMITMENT and draft.style == "promise"
-        return decided or (asked and len(told.split()) < _SHORT)
+        return decided or (asked and len(wording.split()) < _SHORT)
 
     def _in_context(
-        self, told: str, section: Section, block: Block | None, start: int
+        self, wording: str, section: Section, block: Block | None, start: int
     ) -> tuple[str, bool]:
-        """A line that says little alone, with the sentence, item or heading it belongs to."""
-        if block is not None and _POINTS_BACK.match(told):
+        """A line that says little alone, joined with its sentence, item or heading."""
+        if block is not None and _POINTS_BACK.match(wording):
             before = self.text[max(block.start, start - _REACH) : start].strip()
             if before and not block.spoken:
-                return narrative.followed(_STOP.split(before.rstrip(".!?"))[-1], told), True
-        if block and not block.spoken and block.start < start and len(told.split()) < _SENTENCE:
+                return narrative.followed(_STOP.split(before.rstrip(".!?"))[-1], wording), True
+        if block and not block.spoken and block.start < start and len(wording.split()) < _SENTENCE:
             stop = _STOP.search(self.text, block.start, min(start, block.start + _REACH))
             opening = self.text[block.start : stop.start() if stop else block.start].rstrip(".!?")
-            return narrative.followed(opening, told) if opening else told, bool(opening)
+            return narrative.followed(opening, wording) if opening else wording, bool(opening)
         if block is not None and block.parent is not None:
             above = self.text[slice(*block.parent)]
             return (
-                (told, False)
+                (wording, False)
                 if _POINTS_BACK.match(above)
-                else (narrative.joined(above, told), True)
+                else (narrative.joined(above, wording), True)
             )
         about = section.topic or self.title
         if about and not (block and block.spoken) and not dates.mentions(about):
-            return narrative.joined(about, told), True
-        return told, False
+            return narrative.joined(about, wording), True
+        return wording, False
 
     def _about(self, section: Section, block: Block | None = None) -> str:
         """What a role, a status or a meeting belongs to: the passage within the document."""
@@ -150,8 +152,8 @@ class Writer:
                 return narrative.finish(f'{draft.person} is named in {about} under "{draft.body}"')
             return narrative.finish(f"{draft.person} is the {draft.body} of {about}", self.roster)
         if draft.style == "listed_role":
-            told = f"{draft.person} takes part in {about} as {plain(draft.body)}"
-            return narrative.finish(told, self.roster)
+            wording = f"{draft.person} takes part in {about} as {plain(draft.body)}"
+            return narrative.finish(wording, self.roster)
         if draft.style == "status":
             return narrative.finish(f"{about} has the status: {plain(draft.body)}")
         if draft.style == "meeting":
@@ -170,12 +172,12 @@ class Writer:
         return narrative.sentence(body, speaker, spoken, self.roster)
 
     def _prefix(self, draft: Draft, section: Section) -> str:
-        """An entry of a release or of a document's history is told with what it belongs to."""
+        """The release or document that an entry belongs to, as a prefix of its narrative."""
         name = self.given or self.title
         if section.kind is Kind.CHANGE and (section.release or section.title.lower() not in _PLAIN):
             of = [name, section.release if section.release not in (name or "") else ""]
             kind = _ORNAMENT.sub("", section.title)
-            said = kind.lower().startswith((*_UNTOLD, draft.body.lower().lstrip("*_- ")[:3]))
+            said = kind.lower().startswith((*_SELF_EVIDENT, draft.body.lower().lstrip("*_- ")[:3]))
             kind = "" if said or release_of(section.title) else kind
             return ", ".join(part for part in (*of, kind) if part)
         if name and draft.category is Category.EXECUTION and self.manner.describes:
@@ -193,9 +195,9 @@ class Writer:
         return subjects.of_object(draft.about, fallback)
 
     def _time(self, draft: Draft, anchor: Anchor) -> datetime | None:
-        """When it happened: the day that the sentence says, else the day of the text, unless it was
-        before that. A commitment is made on the day of the text. No day is better than a wrong one.
-        """
+        """When it happened: the day that the sentence states, else the day of the text, unless it
+        happened before that. A commitment is made on the day of the text. No day is better than a
+        wrong one."""
         said = self._said(draft)
         trusted = anchor.stated or self.manner.reports
         if draft.category is Category.COMMITMENT:
@@ -205,10 +207,10 @@ class Writer:
             draft.style == "status" and draft.category is Category.CHANGE
         ):
             return None  # a document is superseded after its own day
-        found = dates.find(said, anchor, future=False) if draft.style != "meeting" else None
-        past = found is not None and (anchor.day is None or found.when.date() <= anchor.day)
-        if found is not None and past and self._is_its_day(draft, found, said):
-            return found.when
+        stated = dates.find(said, anchor, future=False) if draft.style != "meeting" else None
+        past = stated is not None and (anchor.day is None or stated.when.date() <= anchor.day)
+        if stated is not None and past and self._is_its_day(draft, stated, said):
+            return stated.when
         # "We decided in March to launch in May" was not decided in May.
         past = draft.category is Category.DECISION
         earlier = dates.is_long_ago(said) or dates.names_a_month(said, anchor.day, past=past)
@@ -220,35 +222,35 @@ class Writer:
         if draft.category is not Category.COMMITMENT:
             return None
         said = self._said(draft)
-        found = dates.find(said, anchor, future=True)
-        return Due(found.when, said[found.start : found.end], draft.start) if found else None
+        stated = dates.find(said, anchor, future=True)
+        return Due(stated.when, said[stated.start : stated.end], draft.start) if stated else None
 
     def _said(self, draft: Draft) -> str:
         return " ".join(mask(draft.extra.get("when") or self.text[draft.start : draft.end]).split())
 
-    def _is_its_day(self, draft: Draft, found: dates.FoundDate, said: str) -> bool:
-        """A day in a decision is mostly what was decided, unless it stands before or right behind
-        the words that tell it."""
+    def _is_its_day(self, draft: Draft, stated: dates.FoundDate, said: str) -> bool:
+        """A day in a decision is usually part of what was decided, unless it stands before the verb
+        or directly after it."""
         if draft.category in (Category.EXECUTION, Category.COLLABORATION):
             return True
         if draft.style == "entry":
-            return found.start <= 1
+            return stated.start <= 1
         telling = " ".join(mask(self.text[slice(*draft.key)]).split())
         at = said.find(telling)
         behind = _DATED_BEHIND if draft.category is Category.DECISION else 0
-        return at >= 0 and found.start <= at + len(telling) + behind
+        return at >= 0 and stated.start <= at + len(telling) + behind
 
 
 def distinct(events: Iterable[ProposedEvent]) -> tuple[ProposedEvent, ...]:
-    """In reading order, without repeats of the same place or of the same words."""
+    """In reading order, without repetitions of the same span or of the same words."""
     kept: dict[tuple[Category, object], ProposedEvent] = {}
-    told: set[tuple[Category, str]] = set()
+    seen_words: set[tuple[Category, str]] = set()
     for event in sorted(events, key=lambda e: (e.quote.start_char or 0, e.category)):
         subject = event.subject.ref if event.category is Category.STAKEHOLDER else None
         place = (event.category, (event.quote.start_char, subject))
         words = (event.category, event.narrative.lower())
-        if place in kept or words in told:
+        if place in kept or words in seen_words:
             continue
         kept[place] = event
-        told.add(words)
+        seen_words.add(words)
     return tuple(kept.values())

@@ -23,13 +23,13 @@ from memory_core.text.chunk import Chunk
 # Raise the number with every change that can alter a proposal: extractions are cached under it.
 VERSION = "6-rules"
 _MAX_LINK = 300
-# With more sentences that took too long than this, the text is given up.
+# After this many timed-out sentences, the rest of the text is skipped.
 _PATIENCE = 5
 _SHOWN = 120
 
 
 class RulesExtractor:
-    """The extractor that everybody has: the same text always gives the same proposal."""
+    """The default extractor: the same text always gives the same proposal."""
 
     name = "rules"
     model = "rules"
@@ -43,28 +43,28 @@ class RulesExtractor:
         answers_since: datetime | None = None,
         ledger: Ledger,
     ) -> Proposal:
-        await asyncio.sleep(0)  # the work is all CPU: let others have their turn in between
+        await asyncio.sleep(0)  # the work is all CPU: let other tasks run in between
         return propose(chunk.text, context, opens=chunk.index == 0)
 
     async def recall(
         self, chunk: Chunk, context: DocumentContext, *, version: str, model: str
     ) -> Proposal | None:
-        """Nothing is kept: finding it again costs nothing."""
+        """There is no cache: extracting again costs nothing."""
         return None
 
 
 def propose(text: str, context: DocumentContext, *, opens: bool = True) -> Proposal:
-    """Events and entities of one text; offsets are code points of `text`. `opens`: the document
-    begins with it. What took too long to read is left out and reported."""
+    """Events and entities of one text; offsets are code points of `text`. `opens`: the text is the
+    beginning of the document. Sentences that time out are skipped and reported."""
     skipped: list[Rejected] = []
     try:
         layout = blocks.read(text, context)
         masked = mask(text)
-        found = distinct(_events(text, masked, layout, context, opens, skipped))
-        named = entities.find(text, masked, layout.roster, found)
+        events = distinct(_events(text, masked, layout, context, opens, skipped))
+        named = entities.find(text, masked, layout.roster, events)
     except TimeoutError:
         return Proposal(rejections=(_skipped(text),))
-    return Proposal(found, named, tuple(skipped))
+    return Proposal(events, named, tuple(skipped))
 
 
 def _skipped(passage: str) -> Rejected:
@@ -75,9 +75,9 @@ def _events(
     text: str, masked: str, layout: Layout, context: DocumentContext, opens: bool,
     skipped: list[Rejected],
 ) -> list[ProposedEvent]:  # fmt: skip
-    told = manner.of(context, layout.headings)
-    writer = Writer(text, layout.roster, told, context.title, layout.title)
-    finder = Finder(text, layout.roster, told)
+    style = manner.of(context, layout.headings)
+    writer = Writer(text, layout.roster, style, context.title, layout.title)
+    finder = Finder(text, layout.roster, style)
     lines_end = context.artifact_type in manner.TALK
     events: list[ProposedEvent | None] = []
     for block in layout.blocks:
@@ -113,7 +113,7 @@ def _sentences(text: str, masked: str, block: Block, lines_end: bool) -> list[se
 
 
 def _whole_links(text: str, start: int, end: int, block: Block) -> tuple[int, int]:
-    """A sentence that opens or closes with a link is quoted with all of it."""
+    """A sentence that begins or ends with a link is quoted with the whole link."""
     if start > block.start and text[start - 1] == "[":
         start -= 1
     if text.startswith(("](", "]["), end, block.end):

@@ -1,7 +1,7 @@
 """The finder: the drafts of a sentence, from its label, its section and its phrases.
 
-What wins, in this order: a label before the sentence, the section that the sentence stands in, the
-phrases that it holds. Of several phrases the surest wins, and of those the first in `cues.CUES`.
+The order of precedence is: a label before the sentence, the section of the sentence, the phrases in
+it. Of several phrases the most certain wins, and of equally certain ones the first in `cues.CUES`.
 """
 
 from memory_core.extraction.model import Category
@@ -22,7 +22,7 @@ class Finder:
         self.hits = Hits(text, roster, manner)
 
     def find(self, sentence: Sentence, block: Block, first: bool) -> list[Draft]:
-        """The drafts of a sentence; `first` when it opens its block."""
+        """The drafts of a sentence; `first` if it opens its block."""
         if guards.is_question(sentence.words) or guards.gives_orders(sentence.words):
             return []
         labelled = self.entries.labelled(sentence, block)
@@ -33,10 +33,10 @@ class Finder:
         entry = self.entries.entry(sentence, block, first)
         if entry is not None and entry.category is not Category.DECISION:
             return [entry]
-        found = [d for clause in sentence.clauses() for d in self.hits.find(clause, block)]
+        drafts = [d for clause in sentence.clauses() for d in self.hits.find(clause, block)]
         if entry is None:
-            return found
-        if any(d.category is entry.category and d.confidence > entry.confidence for d in found):
-            return found
-        # A decision about who does what is also who is involved.
-        return [entry, *(d for d in found if d.category is Category.STAKEHOLDER)]
+            return drafts
+        if any(d.category is entry.category and d.confidence > entry.confidence for d in drafts):
+            return drafts
+        # A decision about who does what also says who is involved.
+        return [entry, *(d for d in drafts if d.category is Category.STAKEHOLDER)]

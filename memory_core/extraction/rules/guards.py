@@ -1,9 +1,10 @@
-"""What must not become an event: questions, negations, hypotheses, instructions to a model."""
+"""Guards: sentences that must not become events. Questions, negations, hypotheses, instructions to
+a model."""
 
 from memory_core.text import timed_patterns as re
 
 _QUESTION = re.compile(r"\?[\s\"'”’)\]*_🙂😀🙏]{0,6}$")
-# Chats often leave the question mark out.
+# Chats often omit the question mark.
 _ASKS = re.compile(
     r"\s*(?:(?:so|and|but|or|ok|okay|hey|hi|@\w+),?\s+){0,2}"
     r"(?:(?:should|shall|can|could|would|will|do|does|did|is|are|was|were|has|have|may|might)\s+"
@@ -14,8 +15,7 @@ _ASKS = re.compile(
     re.IGNORECASE,
 )
 
-# Conditions and conjectures. Those of the first kind colour the whole sentence, those of the
-# second only the clause they stand in.
+# Conditions and conjectures. A condition affects the whole sentence, a conjecture only its clause.
 _CONDITION = re.compile(
     r"\b(?:if|unless|whether|suppose|supposing|assuming|imagine|hypothetically|in case|"
     r"had we|wish|were to|provided that|once (?:we|it|they|the|this|these|all|a|that)|what if|"
@@ -52,8 +52,8 @@ _NO_RISK = re.compile(
     re.IGNORECASE,
 )
 
-# Text that gives orders to a model. The paragraph around it is left alone as well, since the
-# order and what it wants reported are seldom one sentence.
+# Text that gives orders to a model. The paragraph around it is skipped as well, since the order and
+# what it wants reported are seldom one sentence.
 _INJECTION = re.compile(
     r"\b(?:ignore|disregard|forget|override|bypass)\b.{0,40}"
     r"\b(?:previous|prior|above|earlier|preceding|all|any|your|these|the)\b.{0,25}"
@@ -102,7 +102,7 @@ def is_question(sentence: str) -> bool:
 
 
 def asks(sentence: str) -> bool:
-    """A question or a request, with or without its mark."""
+    """A question or a request, with or without a question mark."""
     colon = sentence.find(": ", 0, _MAX_LEAD_IN)
     return is_question(sentence) or _ASKS.match(sentence, colon + 1) is not None
 
@@ -116,7 +116,7 @@ def gives_orders(sentence: str) -> bool:
 
 
 def clause_start(sentence: str, position: int) -> int:
-    """Where the clause that holds `position` begins."""
+    """The start of the clause that contains `position`."""
     start = 0
     for match in _CLAUSE.finditer(sentence, 0, position):
         start = match.end()
@@ -136,7 +136,7 @@ def hypothetical(sentence: str, start: int, end: int) -> bool:
 
 
 def conditional(sentence: str) -> bool:
-    """A promise that hangs on a condition is an offer."""
+    """A promise that depends on a condition is only an offer."""
     return _CONDITION.search(sentence) is not None
 
 
@@ -145,5 +145,5 @@ def denies_risk(sentence: str) -> bool:
 
 
 def taken_back(sentence: str, end: int) -> bool:
-    """ "I will personally won't": a negation right behind the verb."""
+    """ "I will personally won't": a negation directly after the verb."""
     return _TAKEN_BACK.match(sentence, end, end + 40) is not None

@@ -1,4 +1,4 @@
-"""Where headings are: Markdown, setext, RST, plain labels and labels that are list items."""
+"""Finding headings: Markdown, setext, RST, plain labels and labels that are list items."""
 
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
@@ -25,14 +25,14 @@ class Heading:
     title: str
     kind: Kind
     level: int
-    # A label such as "Action items:" holds for the list that follows, not for the whole rest.
+    # A label such as "Action items:" applies to the list that follows, not to the rest of the text.
     label: bool = False
     indent: int = -1
 
 
 def find(text: str, lines: list[Line], skip: set[int]) -> tuple[dict[int, Heading], set[int]]:
     """Headings by line, and the underlines and rules that belong to them."""
-    found: dict[int, Heading] = {}
+    headings: dict[int, Heading] = {}
     rules: set[int] = set()
     for i, line in enumerate(lines):
         if i in skip or i in rules or line.blank:
@@ -47,8 +47,8 @@ def find(text: str, lines: list[Line], skip: set[int]) -> tuple[dict[int, Headin
             or _label(text, lines, i)
         )
         if heading is not None:
-            found[i] = heading
-    return found, rules
+            headings[i] = heading
+    return headings, rules
 
 
 def _atx(text: str, line: Line) -> Heading | None:
@@ -98,7 +98,7 @@ def _underlined(text: str, lines: list[Line], i: int, skip: set[int]) -> Heading
 
 
 def _label(text: str, lines: list[Line], i: int) -> Heading | None:
-    """A short line that is nothing but a known section name, in any dress."""
+    """A short line that is only a known section name, in any markup."""
     line = lines[i]
     if line.end - line.body > 70:
         return None

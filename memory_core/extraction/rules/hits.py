@@ -1,4 +1,4 @@
-"""Hits: sentences that are events because of the phrases they hold."""
+"""Events that a cue marks: sentences with a phrase such as "we decided to"."""
 
 from itertools import islice
 
@@ -14,9 +14,9 @@ from memory_core.extraction.rules.people import Roster, names_in
 from memory_core.extraction.rules.sentences import Sentence
 from memory_core.text import timed_patterns as re
 
-# Two events of one sentence must both be this sure.
+# Two events of one sentence must each have this confidence.
 SECOND_EVENT = confidence.CLEAR
-# A sentence that says the same thing more often than this is not language.
+# A sentence that repeats a phrase more often than this is not natural language.
 MAX_TRIES = 4
 
 # The join between two clauses that may each be an event.
@@ -51,9 +51,9 @@ _TAKES_ON = re.compile(
     r"dig (?:up|out)|type (?:it|this|up)|let (?:you|[A-Z]\w+) know (?:when|whether|what|how|by|if)|"
     r"give (?:you|[A-Z]\w+) (?:a call|an update|the)|have (?:\w+ ){1,4}(?:done|ready|sent))\b"
 )
-# Words of a speaker who is still looking for them: what is said so is not told again.
+# A clause of a speaker who is searching for words ends here.
 _CLAUSE_END = re.compile(r"(?:[,;:)-]|\b(?:but|and|so|that|then)) $")
-# What was decided or promised elsewhere.
+# The decision or promise was made elsewhere.
 _REMINDS = re.compile(
     r"(?:\[[^\]]{1,30}\])?\W*(?:reminder|announcement|psa|heads[- ]up)\b", re.IGNORECASE
 )
@@ -69,7 +69,7 @@ _OBJECT = re.compile(
     r"(?: (?:up|out|into|on|with|to))?(?: you)? (?!(?:it|that|this|them|you|him|her|some)\b)"
     r"[\w'\-]+ \w+"
 )
-# Words that say what an event is about: not pronouns, not the small words between them.
+# Words that say what an event is about: not pronouns, not function words.
 _CONTENT = re.compile(
     r"\b(?!(?:that|this|these|those|them|they|their|there|then|than|the|and|but|for|from|with|into|"
     r"you|your|him|her|his|its|our|does|did|has|have|had|was|were|are|will|would|can|not|yet|too|all|any|"
@@ -79,7 +79,7 @@ _CONTENT = re.compile(
     r"[^\W\d_][\w\-]{2,}|\d{2,}",
     re.IGNORECASE,
 )
-# A subject or object that only the text before explains.
+# A subject or object that only the previous text explains.
 _POINTS_BACK = re.compile(
     r"\W*(?:(?:yes|yeah|ok|okay|well|no|and|but|at|into|on|with|to|after|for)\W+)?"
     r"(?:it|that|this|these|those|them|they|so|there)\b",
@@ -88,7 +88,7 @@ _POINTS_BACK = re.compile(
 _POINTS_WITHIN = re.compile(
     r" (?:it|this|that|them|these|those) \w+$|\bthe other (?:one|two)\b", re.IGNORECASE
 )
-_TOLD = 3
+_CLEAR_WORDS = 3
 _UNSAID = re.compile(
     r"\b(?:the (?:other|old|new|same) ones?|(?:for|about|on|with|of) (?:this|that))\W*$|"
     r"^(?: \w+){1,2} (?:it|them)\b",
@@ -102,11 +102,11 @@ _EXPLETIVE = re.compile(
 )
 _PRONOUNS = ("she", "he")
 _NAMED = re.compile(NAME)
-# How far back, in characters, a pronoun may point.
+# How far back, in characters, a pronoun may refer.
 _REACH = 1000
 
 
-# Who acts in an event of a category, unless the text gives the role itself.
+# The role of the actor in an event of a category, unless the text gives the role itself.
 _CUE_ROLES = {
     Category.COLLABORATION: ActorRole.CONTRIBUTOR,
     Category.FEEDBACK: ActorRole.CONTRIBUTOR,
@@ -115,7 +115,7 @@ _CUE_ROLES = {
 
 
 class Hits:
-    """Finds the events of one text that a cue tells."""
+    """Finds the events of one text that a cue marks."""
 
     def __init__(self, text: str, roster: Roster, manner: Manner) -> None:
         self.text = text
@@ -202,18 +202,18 @@ class Hits:
             return self._antecedent(block, sentence.start) is not None
         if _GROUP_WORD.fullmatch(who):
             return True
-        found = names_in(who)
-        if not found or _DETERMINED.search(sentence.words, 0, match.start("who")):
+        names = names_in(who)
+        if not names or _DETERMINED.search(sentence.words, 0, match.start("who")):
             return False
         named = self.manner.speech and cue.category is Category.COMMITMENT
         return all(
             self.roster.is_person(name) or (named and name in self.roster.spoken_of)
-            for name in found
+            for name in names
         )
 
     def _is_assigned(self, who: str, block: Block, dated: bool) -> bool:
-        known = self.roster.knows(who) or who.startswith("@")
-        return known or (block.bullet and (dated or self.roster.is_person(who)))
+        is_known = self.roster.knows(who) or who.startswith("@")
+        return is_known or (block.bullet and (dated or self.roster.is_person(who)))
 
     def _cued(
         self, cue: Cue, match: re.Match[str], sentence: Sentence, block: Block,
@@ -232,7 +232,7 @@ class Hits:
         promised = cue.category is Category.COMMITMENT
         leads_up = block.spoken or _CLAUSE_END.search(match.string, 0, _clause_of(match))
         if who and (promised or block.spoken) and leads_up:
-            # What leads up to a promise, or to a point in speech, is not a part of it.
+            # The words before a promise, or before a point in speech, do not belong to it.
             start, _ = sentence.span(max(begin, _clause_of(match)), stop)
         if cue.listed:
             task = self.text[sentence.span(match.end("who"), stop)[0] : end].strip()
@@ -247,25 +247,27 @@ class Hits:
         )  # fmt: skip
 
     def _sure(self, cue: Cue, match: re.Match[str], sentence: Sentence, block: Block) -> float:
-        """The cue's own confidence, less where the sentence does not say who or what."""
+        """The cue's own confidence, lowered where the sentence does not say who or what."""
         said = sentence.words
         sure = cue.confidence
         who = match.groupdict().get("who")
         after = said[match.end() :]
-        told = len(_CONTENT.findall(after))
+        content_words = len(_CONTENT.findall(after))
         if who is None:
-            told += len(_CONTENT.findall(said, 0, match.start()))
+            content_words += len(_CONTENT.findall(said, 0, match.start()))
         points_back = (
             (_POINTS_BACK.match(after if who else said) and not _EXPLETIVE.match(said))
             or _POINTS_WITHIN.search(match.group())
             or said.endswith(("the other one.", "the other one"))
             or said.startswith("(")
         )
-        if told == 0 or (points_back and told < 3):
-            sure = min(sure, confidence.WEAK if told < 2 else confidence.LIKELY)
+        if content_words == 0 or (points_back and content_words < 3):
+            sure = min(sure, confidence.WEAK if content_words < 2 else confidence.LIKELY)
         elif points_back:
             sure = min(sure, confidence.LIKELY) if who else sure - confidence.STEP
-        unsaid = _UNSAID.search(after) or (told < _TOLD and _PRONOUN_LAST.search(after))
+        unsaid = _UNSAID.search(after) or (
+            content_words < _CLEAR_WORDS and _PRONOUN_LAST.search(after)
+        )
         if said.endswith(":") or (unsaid and not _CONTENT.search(said[: match.start()])):
             sure = min(sure, confidence.LIKELY)
         if who in ("I", "i") and block.speaker is None:
@@ -273,9 +275,11 @@ class Hits:
         if cue.promise and not dates.mentions(said) and not _OBJECT.match(said, match.end()):
             sure = min(sure, confidence.LIKELY)
         if self.manner.speech:
-            # In speech people tell of themselves; what others did is often an example.
+            # In speech people report their own acts; what others did is often an example.
             own = cue.category is not Category.EXECUTION or (who or "").lower() in ("i", "we")
-            whole = told > 1 and (cue.category is not Category.EXECUTION or said[-1] in ".!?")
+            whole = content_words > 1 and (
+                cue.category is not Category.EXECUTION or said[-1] in ".!?"
+            )
             clear = cue.speech and own and whole and not _FUMBLED.search(said)
             most = confidence.CLEAR if cue.category is Category.EXECUTION else sure
             sure = min(sure, most if clear else confidence.LIKELY)
@@ -284,7 +288,8 @@ class Hits:
         return max(sure, confidence.WEAK)
 
     def _assigns(self, sentence: Sentence, match: re.Match[str], block: Block) -> bool:
-        """Whether "you will …" hands out work: to a person who is called, or from the chair."""
+        """Whether "you will …" assigns work: the person is addressed by name, or the chair
+        speaks."""
         if self._addressed(sentence, match):
             return True
         chair = _CHAIR.search(block.speaker or "") is not None
@@ -293,13 +298,14 @@ class Hits:
         return chair and work and not _FUMBLED.search(sentence.words)
 
     def _addressed(self, sentence: Sentence, match: re.Match[str]) -> str | None:
-        """Whom "you" means: who is called right before it ("Ann, you'll look at the logs")."""
+        """The person that "you" means: the one addressed just before it ("Ann, you'll look at the
+        logs")."""
         before = sentence.words[max(0, match.start() - _ADDRESSEE) : match.start()].lower()
         called = [name for name in self.roster.names if len(name) > 2 and name.lower() in before]
         return max(called, key=lambda name: before.rfind(name.lower()), default=None)
 
     def _antecedent(self, block: Block, before: int) -> str | None:
-        """Whom "she" or "he" means: the only person named earlier in the paragraph."""
+        """The person that "she" or "he" means: the only person named earlier in the paragraph."""
         earlier = self.text[max(block.start, before - _REACH) : before]
         named = {
             self.roster.resolve(match.group())
@@ -326,15 +332,15 @@ class Hits:
             return ((addressed, role),) if addressed else ()
         if departments := _departments(who):
             return tuple((name, role) for name in departments)
-        found = names_in(who)
-        if not found or _GROUP_WORD.fullmatch(who):
+        names = names_in(who)
+        if not names or _GROUP_WORD.fullmatch(who):
             spoken = ((block.speaker, role),) if block.speaker and block.spoken else ()
             return ((who[0].upper() + who[1:], role), *spoken) if who[0].isupper() else spoken
-        return tuple((self.roster.resolve(name), role) for name in dict.fromkeys(found))
+        return tuple((self.roster.resolve(name), role) for name in dict.fromkeys(names))
 
 
 def _departments(who: str) -> list[str]:
-    """ "Engineering and design": each by its name; none if these are no departments."""
+    """ "Engineering and design": each by its name; empty if these are no departments."""
     if not _DEPARTMENTS.fullmatch(who):
         return []
     names = [match.group() for match in _DEPARTMENT.finditer(who)]
@@ -356,7 +362,7 @@ def _is_bare(cue: Cue, match: re.Match[str]) -> bool:
 
 def _is_speakers(cue: Cue, match: re.Match[str], spoken: bool) -> bool:
     """Whether a sentence without a person as its subject is the speaker's own: "deployed it at
-    nine" leaves "I" out, and a speaker who says that the build fails reports it."""
+    nine" omits "I", and a speaker who says that the build fails reports it."""
     if cue.category is Category.FEEDBACK:
         return cue.voiced
     elided = match.start() <= 1 and not match.group().lower().startswith(("the ", "our ", "this "))
@@ -364,14 +370,14 @@ def _is_speakers(cue: Cue, match: re.Match[str], spoken: bool) -> bool:
 
 
 def _clause_of(match: re.Match[str]) -> int:
-    """Where the clause of a promise begins: at its subject."""
+    """The start of a promise's clause: its subject."""
     start: int = match.start("who") if match.groupdict().get("who") else match.start()
     return start
 
 
 def _is_work(match: re.Match[str], spoken: bool) -> bool:
-    """ "I'll show you", "I'll repeat my question" are moves in a conversation. A thing to be done
-    later ("I'll take care of the", "I'll find out whether") or a day makes it a promise."""
+    """ "I'll show you", "I'll repeat my question" are moves in a conversation. A later task ("I'll
+    take care of the", "I'll find out whether") or a day makes it a promise."""
     verb = _bare_verb(match["verb"].lower())
     if _TURN_TAKING.match(match.string, match.start("verb")):
         return False

@@ -1,4 +1,4 @@
-"""Labels in front of a sentence: "Decision: ...", "AI(@bob): ...", "Owner: ..."."""
+"""Labels before a sentence: "Decision: ...", "AI(@bob): ...", "Owner: ..."."""
 
 from dataclasses import dataclass
 
@@ -22,7 +22,7 @@ _PLAIN_LABELS = word_set(words("labels", "plain"))
 _EVENTS = {label: category for category in _EVENT_LABELS for label in phrases("labels", category)}
 _ALL = {*_EVENTS, *ROLE_LABELS, *ATTENDEE_LABELS, *_PLAIN_LABELS, "status", "action items"}
 
-# "Decision 7: …", "Risk #12: …". Of more figures it is a year, or a ticket.
+# "Decision 7: …", "Risk #12: …". A longer number is a year, or a ticket.
 _NUMBER = r"(?:#|(?:no|nr)\.?\s?)?[0-9]{1,3}(?:\.[0-9]{1,2})?"
 _NUMBERED = re.compile(rf"(?P<label>.+?)\s{{0,2}}{_NUMBER}", re.IGNORECASE)
 _EVENT_PREFIX = re.compile(
@@ -67,8 +67,8 @@ def is_label(word: str) -> bool:
 
 
 def event_label(sentence: str) -> Label | None:
-    """The label a (masked) sentence starts with. A dash marks one only after capitals, so that
-    "risk - benefit" stays prose."""
+    """The label that a (masked) sentence starts with. A dash ends a label only after capitals, so
+    that "risk - benefit" stays prose."""
     match = _EVENT_PREFIX.match(sentence)
     if match is None or (match["mark"] == "-" and not match["label"].isupper()):
         return None

@@ -1,4 +1,4 @@
-"""Lines with exact offsets: the first look at a text."""
+"""Lines with exact offsets: the first step of parsing a text."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""Mail: header blocks, and what a writer only quotes."""
+"""Mail: header blocks, and quoted text."""
 
 from dataclasses import dataclass
 
@@ -13,7 +13,7 @@ _HEADER = re.compile(
     r"\*{0,2}:\*{0,2}[ \t]*(?P<value>.{0,1000})",
     re.IGNORECASE,
 )
-# Once a block of headers has begun, every field belongs to it.
+# After a header block has begun, every field belongs to it.
 _ANY_HEADER = re.compile(
     r"[ \t]{0,4}\*{0,2}(?P<key>[A-Za-z][\w-]{1,40})\*{0,2}:\*{0,2}(?:[ \t]+|$)(?P<value>.{0,1000})"
 )
@@ -24,7 +24,7 @@ _MIN_HEADERS = 2
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """Where a message begins, as its header block says. Lines before `body` are its header."""
+    """The start of a message, given by its header block. Lines before `body` are its header."""
 
     first: int
     body: int
@@ -32,7 +32,7 @@ class Message:
 
 
 def is_quoted(text: str, line: Line) -> bool:
-    """'>' at the start, also when nested or after initials ("AC> ...")."""
+    """'>' at the start, also nested or after initials ("AC> ...")."""
     start = line.start
     while start < line.end and text[start] in " \t":
         start += 1
@@ -40,9 +40,9 @@ def is_quoted(text: str, line: Line) -> bool:
 
 
 def messages(text: str, lines: list[Line]) -> list[Message]:
-    """Header blocks of at least two fields, one of them From. Within a text they have to be what an
-    import takes for one and marks: nobody can write a message in another's name."""
-    found = []
+    """Header blocks of at least two fields, one of them From. Inside a text, only blocks that the
+    import marks as headers count, so that a writer cannot forge a message of another person."""
+    letters = []
     i = 0
     while i < len(lines):
         headers: dict[str, str] = {}
@@ -63,14 +63,14 @@ def messages(text: str, lines: list[Line]) -> list[Message]:
         if "from" in headers and len(headers) >= _MIN_HEADERS:
             block = [text[line.start : line.end] for line in lines[i:stop]]
             if i == 0 or quotation.header_block(block, 0)[1]:
-                found.append(Message(i, stop, headers))
+                letters.append(Message(i, stop, headers))
         i = max(stop, i + 1)
-    return found
+    return letters
 
 
 def quoted(text: str, lines: list[Line], letters: list[Message], is_mail: bool) -> set[int]:
-    """Lines that repeat somebody else's words: '>' lines everywhere, and in mail what follows an
-    "On ... wrote:", an "Original Message" mark or an Outlook header."""
+    """Lines that repeat another person's words: '>' lines everywhere, and in mail the lines after
+    an "On ... wrote:", an "Original Message" mark or an Outlook header."""
     skip = {i for i, line in enumerate(lines) if is_quoted(text, line)}
     if not is_mail:
         return skip
@@ -88,7 +88,7 @@ def quoted(text: str, lines: list[Line], letters: list[Message], is_mail: bool) 
             quoting = until_end = True
         elif size := quotation.attribution(plain, i):
             skip.update(range(i, i + size))
-            # With '>' marks only the marked lines are quoted: answers may stand between them.
+            # With '>' marks only the marked lines are quoted: answers may be between them.
             quoting = quoting or not _next_is_quoted(text, lines, i + size)
         elif _SIGNATURE.match(line) and line != "---":
             signed = True
@@ -98,15 +98,16 @@ def quoted(text: str, lines: list[Line], letters: list[Message], is_mail: bool) 
 
 
 def _foreign_headers(plain: list[str]) -> set[int]:
-    """Where Outlook's header begins in another language than English, whose `messages` knows."""
-    found = set()
+    """The first lines of Outlook headers in languages other than English; `messages` finds the
+    English ones."""
+    starts = set()
     i = 0
     while i < len(plain):
         size, is_header = quotation.header_block(plain, i)
         if is_header and not _HEADER.match(plain[i]):
-            found.add(i)
+            starts.add(i)
         i += max(size, 1)
-    return found
+    return starts
 
 
 def _next_is_quoted(text: str, lines: list[Line], i: int) -> bool:

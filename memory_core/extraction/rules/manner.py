@@ -8,10 +8,10 @@ from memory_core.extraction.rules.vocabulary import phrases
 from memory_core.text import timed_patterns as re
 
 TALK = ("chat", "transcript")
-# A first-person sentence in these is the author's own unless a turn says otherwise.
+# In these, a first-person sentence is the author's own unless a turn says otherwise.
 AUTHORED = ("email", "note")
 
-# What specifications, proposals and decision records have as headings, and minutes do not.
+# Headings of specifications, proposals and decision records that minutes do not have.
 _SPECIFICATION = frozenset(phrases("manners", "specification"))
 _TITLE = re.compile(r"\b(?:rfc|pep|kep|adr)\b|\bproposal\b|\bspecification\b", re.IGNORECASE)
 
@@ -20,11 +20,11 @@ _TITLE = re.compile(r"\b(?:rfc|pep|kep|adr)\b|\bproposal\b|\bspecification\b", r
 class Manner:
     # Phrases describe more often than they report, and capitalised words are things.
     describes: bool
-    # It has an author, so "I" is a person even where nothing says who.
+    # It has an author, so "I" is a person even if the name is unknown.
     authored: bool
-    # Free speech: what is said passes by unless it is said clearly.
+    # Free speech: a statement counts only if it is clear.
     speech: bool
-    # What it tells of happened on the day it was written.
+    # Its events happened on the day it was written.
     reports: bool
 
 

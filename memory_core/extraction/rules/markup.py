@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 from memory_core.text import timed_patterns as re
 
-# Nothing that a cue may rest on lies inside these. Repeats are bounded, so a line of opening
-# brackets costs linear time.
+# A cue never depends on text inside these. Repeats are bounded, so that a line of opening brackets
+# costs linear time.
 _LINK = re.compile(r"\[([^\[\]\n]{1,300})\](?:\([^()\s]{0,500}\)|\[[^\[\]\n]{0,100}\])")
 _CODE = re.compile(r"(`{1,3})[^`\n]{1,200}\1(?!`)")
 _URL = re.compile(r"(?:https?|ftp|mailto)://?[^\s<>()\[\]]{1,1000}")
@@ -14,7 +14,7 @@ _TAG = re.compile(r"</?[a-zA-Z][^<>\n]{0,80}>")
 _ROLE = re.compile(r":[a-z]{2,20}:(?=`)")
 _EMPHASIS = re.compile(r"\*{1,3}|(?<!\w)_{1,3}(?=\w)|(?<=[\w.!?])_{1,3}(?!\w)|\\")
 _MARKS = re.compile(r"(?<!\w)_{1,3}(?=\w)|(?<=[\w.!?])_{1,3}(?!\w)|\*{1,3}|`{1,3}|\\")
-# Quoted speech of three words or more. A single quoted word is a term, not somebody's sentence.
+# Quoted speech of three words or more. A single quoted word is a term, not a sentence.
 _SPEECH = re.compile(r'"[^"\n]{0,40} [^"\n]{0,40} [^"\n]{0,400}"|“[^“”\n]{0,400}”')
 
 _SAME_LENGTH = str.maketrans({"’": "'", "‘": "'", "\u00a0": " ", "\t": " ", "–": "-", "—": "-"})

@@ -1,7 +1,7 @@
 """Lines that are not prose: code, front matter, licences, tables of contents, comments.
 
-Each function returns the indices of the lines it hides. A line is hidden for good: nothing in
-it is a sentence somebody wrote about what happened.
+Each function returns the indices of the lines that it hides. A hidden line is never read again: it
+contains no sentence about what happened.
 """
 
 from collections.abc import Iterable
@@ -26,7 +26,7 @@ _LINK_DEFINITION = re.compile(
     r"(?:\[[^\]\n]{1,80}\]:[ \t]|\.\. (?:\[[^\]\n]{1,40}\]|_[^:\n]{1,80}:))"
 )
 _DIRECTIVE = re.compile(r"[ \t]*\.\. [\w\-]{1,40}::")
-# A line that reads like a shell prompt, a diff, a log or a traceback.
+# A line that looks like a shell prompt, a diff, a log or a traceback.
 _MACHINE = re.compile(
     r"(?:\$ |>>> |\.\.\. |@@ |\+\+\+ |--- a/|diff --git|"
     r"From \S{3,80}@\S{3,80} \w{3} \w{3} |Traceback \(|[ \t]+at [\w.$]{3,80}\(|"
@@ -65,13 +65,13 @@ def front_matter(text: str, lines: list[Line]) -> set[int]:
 
 
 def fences(text: str, lines: list[Line]) -> set[int]:
-    """Fenced code. A chunk may start inside a block: then a fence that names a language, which
-    can only open one, stands where a closing one is expected, and everything before the first
+    """Fenced code. A chunk may start inside a block. Then a fence that names a language, which can
+    only open a block, stands where a closing fence is expected, and everything before the first
     fence is code."""
     marks = [
-        (i, found["mark"], found["info"].strip())
+        (i, fence["mark"], fence["info"].strip())
         for i, line in enumerate(lines)
-        if (found := _FENCE.match(text, line.start, line.end))
+        if (fence := _FENCE.match(text, line.start, line.end))
     ]
     if not marks:
         return set()
@@ -105,7 +105,7 @@ def comments(text: str, lines: list[Line]) -> set[int]:
 
 
 def literal_blocks(text: str, lines: list[Line]) -> set[int]:
-    """RST: what is indented below a line that ends in '::', and below a directive."""
+    """RST: the lines indented below a line that ends in '::', or below a directive."""
     skip: set[int] = set()
     base: int | None = None
     for i, line in enumerate(lines):
@@ -126,7 +126,7 @@ def literal_blocks(text: str, lines: list[Line]) -> set[int]:
 def indented_code(lines: list[Line], skip: Iterable[int]) -> set[int]:
     """Markdown: a paragraph indented by four, after a blank line and outside of any list."""
     hidden_already = set(skip)
-    found: set[int] = set()
+    code_lines: set[int] = set()
     in_list = False
     after_blank = True
     in_code = False
@@ -144,9 +144,9 @@ def indented_code(lines: list[Line], skip: Iterable[int]) -> set[int]:
         deep = line.indent >= _CODE_INDENT and not line.bullet and not in_list
         in_code = deep and (after_blank or in_code)
         if in_code:
-            found.add(i)
+            code_lines.add(i)
         after_blank = False
-    return found
+    return code_lines
 
 
 def licences(text: str, lines: list[Line]) -> set[int]:

@@ -1,4 +1,4 @@
-"""Narratives: one sentence in the third person that stands on its own."""
+"""Narratives: one sentence in the third person that can be understood alone."""
 
 from memory_core.extraction.rules import speech, verbs
 from memory_core.extraction.rules.markup import plain
@@ -7,10 +7,10 @@ from memory_core.extraction.rules.people import Roster
 from memory_core.text import timed_patterns as re
 
 MAX_NARRATIVE = 300
-# As much of a heading or of the item above as is put before a line that says little alone.
+# The maximum length of the heading or parent item that precedes a line that says little alone.
 _MAX_CONTEXT = 110
 
-# Openers that carry nothing once the sentence stands alone.
+# Openers that have no meaning once the sentence stands alone.
 _OPENER = re.compile(
     r"^(?:(?:no|yes)[,.!]\s+|(?:so|and|but|ok|okay|yeah|yep|well|um|uh|right|alright|anyway|also|then|sure|"
     r"i think|i guess|i believe|actually|basically|fyi|btw|now|oh|hi|thanks|note that|you know|"
@@ -18,9 +18,9 @@ _OPENER = re.compile(
     r"i mean)(?:[,.!:]|\s-)?\s+)+(?=\S)",
     re.IGNORECASE,
 )
-# "Incarus: try that": whom a chat line speaks to.
+# "Incarus: try that": the addressee of a chat line.
 _ADDRESSED = re.compile(r"^@?[A-Za-z_][\w\-|^`\[\]]{1,30}[:,]\s+(?=\S)")
-# Emoji, flags and bullets in front of the words.
+# Emoji, flags and bullets before the words.
 _ORNAMENT = re.compile(r"^[^\w\"'“‘(\[#@$€£~+-]+")
 _IMPERATIVE = re.compile(rf"^{words(verbs.IMPERATIVE)}(?= (?!of )\S)", re.IGNORECASE)
 _TRAILING_MARK = re.compile(r"[\s,;:\-–—|]+$")
@@ -35,7 +35,7 @@ _PRESENT = words(
 
 
 def _table(*pairs: tuple[str, str]) -> tuple[tuple[re.Pattern, str], ...]:
-    return tuple((re.compile(rf"\b{pattern}\b"), told) for pattern, told in pairs)
+    return tuple((re.compile(rf"\b{pattern}\b"), replacement) for pattern, replacement in pairs)
 
 
 # First person to third, in order: contractions first. {n} is the speaker's name.
@@ -61,16 +61,16 @@ _PLURAL = _table(
     (r"[Ww]e", "the team"), (r"[Oo]urs", "the team's"), (r"[Oo]ur", "the team's"),
     (r"(?<!\w)us", "the team"),
 )  # fmt: skip
-# Chats leave the subject out: "will look at it".
+# Chats omit the subject: "will look at it".
 _ELIDED = re.compile(r"^(?:will|can|going with) \w", re.IGNORECASE)
 _SECOND_PERSON = re.compile(r"\byour?\b", re.IGNORECASE)
-# Whom a promise is made to, told by another.
+# The addressee of a promise, in the third person.
 _WILL = re.compile(r"[Ii](?: ?['’]ll| will)\b")
 _YOU = re.compile(r"\byou(?: guys| all)?\b(?!['’])(?! (?:will|can|have|are|know|need|want|would))")
 _YOU_WILL = re.compile(r"\b[Yy]ou(?: ?['’]re| are) (?:gonna|going to)|\b[Yy]ou(?: ?['’]ll| will)")
 _DECIDES = re.compile(r"\b(?:decided|agreed|decision|resolved|approved|chose)\b", re.IGNORECASE)
 _SUBJECT_I = re.compile(r"^[Ii]\b")
-# Lines that say nothing without what stands above them.
+# Lines that say nothing without the text above them.
 _SAYS_LITTLE = re.compile(
     rf"(?:{words(verbs.DONE)}|{words(verbs.CHANGED)}|approved|accepted|rejected|decided|agreed|"
     r"this|that|these|those|they|it|both|all|some|none|yes|no|done)\b(?! (?:was|is|has been) "
@@ -83,7 +83,7 @@ _FEW_WORDS = 4
 
 
 def sentence(raw: str, speaker: str | None, spoken: bool, roster: Roster) -> str:
-    """What was said, told by somebody else."""
+    """The sentence, reworded in the third person."""
     text, to = _opened(raw, spoken, roster)
     if speaker is None:
         return finish(_replace(_PLURAL, _first_person(text, "the author"), ""))
@@ -102,14 +102,15 @@ def sentence(raw: str, speaker: str | None, spoken: bool, roster: Roster) -> str
 
 
 def named(raw: str, pronoun: str, name: str) -> str:
-    """With the person's name in place of "she", or of "you" who is to do something."""
+    """The sentence with the person's name instead of "she", or of "you" for a person who gets a
+    task."""
     if pronoun.lower() == "you":
         return f"{name} will".join(_YOU_WILL.split(raw, 1))
     return name.join(re.compile(rf"\b{pronoun}\b").split(raw, 1))
 
 
 def _opened(raw: str, spoken: bool, roster: Roster) -> tuple[str, str]:
-    """The words without what opens or fills them, and whom they speak to."""
+    """The words without openers and fillers, and the addressee."""
     text, to = plain(raw), ""
     if spoken:
         text = speech.clean(text)
@@ -121,11 +122,11 @@ def _opened(raw: str, spoken: bool, roster: Roster) -> tuple[str, str]:
 
 
 def _first_person(text: str, name: str) -> str:
-    """The first "I" becomes the name, those behind it "they"."""
-    found = [m for pattern, _ in _FIRST_PERSON if (m := pattern.search(text))]
-    if not found:
+    """The first "I" becomes the name, later ones "they"."""
+    matches = [m for pattern, _ in _FIRST_PERSON if (m := pattern.search(text))]
+    if not matches:
         return _replace(_MINE, text, "")
-    end = max(m.end() for m in found if m.start() == min(m.start() for m in found))
+    end = max(m.end() for m in matches if m.start() == min(m.start() for m in matches))
     return _replace(_FIRST_PERSON, text[:end], name) + _replace(_MINE, text[end:], "")
 
 
@@ -161,33 +162,34 @@ def decision(raw: str, roster: Roster) -> str:
     return finish(f"Decision: {text}")
 
 
-def says_little(told: str) -> bool:
-    """Whether a line should be told with the heading or the item above it."""
-    label, _, rest = told.partition(": ")
-    body = rest if label in ("Decision", "Done", "Change") else told
+def says_little(wording: str) -> bool:
+    """Whether a line should be joined with the heading or the item above it."""
+    label, _, rest = wording.partition(": ")
+    body = rest if label in ("Decision", "Done", "Change") else wording
     return _SAYS_LITTLE.match(body) is not None or len(body.split()) < _FEW_WORDS
 
 
-def says_too_little(told: str) -> bool:
-    """Whether it cannot be understood without."""
-    return _POINTS_BACK.match(told) is not None or len(told.split()) <= _FEW_WORDS
+def says_too_little(wording: str) -> bool:
+    """Whether a line cannot be understood without the text above it."""
+    return _POINTS_BACK.match(wording) is not None or len(wording.split()) <= _FEW_WORDS
 
 
-def joined(context: str, told: str) -> str:
-    """ "Search service: approved by the board": the line with what it is about."""
+def joined(context: str, wording: str) -> str:
+    """ "Search service: approved by the board": the line with its topic."""
     context = _TRAILING_MARK.sub("", plain(context))
     if len(context) > _MAX_CONTEXT:
         context = context[: context.rfind(" ", 0, _MAX_CONTEXT)] + "…"
-    return finish(f"{context}: {told}") if context else told
+    return finish(f"{context}: {wording}") if context else wording
 
 
-def followed(before: str, told: str) -> str:
-    """A sentence that points back, behind the one it points at."""
-    return finish(f"{_TRAILING_MARK.sub('', plain(before))}. {told}")
+def followed(before: str, wording: str) -> str:
+    """A sentence that refers to the previous one, after that one."""
+    return finish(f"{_TRAILING_MARK.sub('', plain(before))}. {wording}")
 
 
 def finish(text: str, roster: Roster | None = None) -> str:
-    """Capital first, unless a handle stands there; a full stop last; never above the limit."""
+    """A capital first, unless a handle stands there; a full stop last; at most the maximum
+    length."""
     text = _EMPTY_PARENS.sub("", " ".join(text.split()))
     text = _TRAILING_MARK.sub("", text)
     if len(text) > MAX_NARRATIVE:
@@ -221,7 +223,7 @@ def _replace(table: tuple[tuple[re.Pattern, str], ...], text: str, name: str) ->
 
 
 def _expand(text: str, roster: Roster) -> str:
-    """Initials that the document explains become the name they stand for."""
+    """Replace initials that the document explains by the full name."""
     for alias, name in roster.aliases.items():
         if alias.isupper() and alias in text:
             text = name.join(re.compile(rf"(?<![\w(]){re.escape(alias)}(?![\w)])").split(text))

@@ -1,4 +1,4 @@
-"""Owners of a task, from the ways in which lists assign them."""
+"""Owners of a task, from the notations in which lists assign them."""
 
 from dataclasses import dataclass
 
@@ -14,7 +14,7 @@ from memory_core.extraction.rules.people import (
 )
 from memory_core.text import timed_patterns as re
 
-# A word in lower case, or one with digits or low lines: "OBI1", "Dr_Willis".
+# A lower-case word, or one with digits or underscores: "OBI1", "Dr_Willis".
 _LOWER = r"(?:[a-z][\w\-]{2,30}|(?=[A-Za-z]\w{0,30}[\d_])[A-Za-z][\w\-]{1,30})"
 _TASK = words(verbs.IMPERATIVE)
 
@@ -66,7 +66,7 @@ class Assignment:
 
 
 def assignment(raw: str, roster: Roster) -> Assignment:
-    """Who a task is given to and what it is; no owners when it does not say."""
+    """The owners of a task, and the task; no owners if the text names none."""
     item = " ".join(raw.replace("*", "").split())[:_MAX_ITEM]
     for pattern in _LEADING:
         match = pattern.match(item)
@@ -82,7 +82,7 @@ def assignment(raw: str, roster: Roster) -> Assignment:
 
 
 def named_owner(raw: str, roster: Roster) -> tuple[str, ...]:
-    """The owner that an entry names in so many words: "... (Owner: Ann)"."""
+    """The owner that an entry states explicitly: "... (Owner: Ann)"."""
     match = _OWNED.search(" ".join(raw.replace("*", "").split())[:_MAX_ITEM])
     return _people(match["who"], roster) if match else ()
 
@@ -99,14 +99,14 @@ _DATED = re.compile(rf"\((?P<who>{NAME}|{HANDLE}),? (?:by|due|before|until) [^()
 def _people(phrase: str, roster: Roster) -> tuple[str, ...]:
     handles = [tidy(part) for part in _SEPARATOR.split(phrase)]
     if all(_HANDLE.fullmatch(handle) for handle in handles):
-        known = all(_handle(h, roster) for h in handles)
-        return tuple(roster.resolve(h) for h in handles) if known else ()
-    found = [name for name in names_in(phrase) if len(name) > 1]
-    if any(_is_word(name, roster) for name in found):
+        all_handles = all(_handle(h, roster) for h in handles)
+        return tuple(roster.resolve(h) for h in handles) if all_handles else ()
+    names = [name for name in names_in(phrase) if len(name) > 1]
+    if any(_is_word(name, roster) for name in names):
         return ()
-    if not all(roster.knows(name) or is_name(name) for name in found):
+    if not all(roster.knows(name) or is_name(name) for name in names):
         return ()
-    return tuple(dict.fromkeys(roster.resolve(name) for name in found))
+    return tuple(dict.fromkeys(roster.resolve(name) for name in names))
 
 
 _HANDLE = re.compile(_LOWER)
@@ -118,12 +118,12 @@ _COMMON = word_set(verbs.IMPERATIVE, vocabulary.words("people", "not_handles")) 
 
 
 def _is_word(name: str, roster: Roster) -> bool:
-    """ "Convert to labels": a capital at the start of an item makes no name."""
+    """ "Convert to labels": a capital at the start of an item does not make it a name."""
     if roster.knows(name) or name.startswith("@"):
         return False
     return name.lower() in _COMMON or labels.is_label(name) or not may_be_person(name)
 
 
 def _handle(word: str, roster: Roster) -> bool:
-    known = is_name(word) and word not in _COMMON and not labels.is_label(word)
-    return roster.knows(word) or known
+    is_handle = is_name(word) and word not in _COMMON and not labels.is_label(word)
+    return roster.knows(word) or is_handle

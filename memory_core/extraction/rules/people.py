@@ -1,7 +1,7 @@
 """People: who a text names, under which names, and whether a word can be a person at all.
 
-Two names are the same person only where the document says so ("Alice Chen (AC)", a mail
-address beside a name). A shared first name never merges anybody.
+Two names are the same person only if the document says so ("Alice Chen (AC)", a mail address next
+to a name). A shared first name never merges two people.
 """
 
 from collections.abc import Iterable
@@ -14,19 +14,19 @@ from memory_core.text import timed_patterns as re
 
 _FULL_NAME = rf"{NAME_WORD}(?: (?:(?:van|von|de|da|del|der|la|bin|al) )?{NAME_WORD}){{1,2}}"
 _ADDRESS = re.compile(r"<(?P<mail>[\w.+\-]{1,64}@[\w.\-]{1,100})>")
-# The name stands before the address, up to the last mark that separates people.
+# The name before an address starts after the last mark that separates people.
 _BEFORE_ADDRESS = re.compile(r"[^\"<>@,;:\n]{1,60}\"?\s{0,3}$")
 _INITIALS = re.compile(rf"(?P<name>{_FULL_NAME}) \((?P<alias>{UPPER}{{2,4}}|{HANDLE})\)")
 _MAX_NAME = 70
 _LIST_SEPARATOR = re.compile(r"\s*(?:[,;/]|\band\b|&|\+)\s*")
 _ASIDE = re.compile(r"\([^()]{0,80}\)|\[[^\[\]]{0,80}\]|<[^<>]{0,120}>")
 _NAME_ONLY = re.compile(rf"{NAME}")
-# A lower-case word, or one that no language has: with digits or low lines.
+# A lower-case word, or one that no language has: with digits or underscores.
 _HANDLE_ONLY = re.compile(r"@?(?:[a-z][\w\-]{1,30}|(?=\w{0,30}[\d_])[A-Za-z][\w\-.]{1,30})")
 
 _CAMEL = ("Mc", "Mac", "O'", "De", "Di", "La", "Le", "Van")
 NOT_NAMES = word_set(words("people", "not_names"))
-# What makes a capitalised word at the start of a sentence a person.
+# These make a capitalised word at the start of a sentence a person.
 _FIRST_NAMES = word_set(words("people", "first_names"))
 
 
@@ -37,7 +37,7 @@ class Roster:
     names: dict[str, list[str]] = field(default_factory=dict)
     aliases: dict[str, str] = field(default_factory=dict)
     tokens: set[str] = field(default_factory=set)
-    # In speech: capitalised words within sentences, which are mostly people.
+    # In speech: capitalised words inside sentences, which are usually people.
     spoken_of: set[str] = field(default_factory=set)
 
     def add(self, name: str, *aliases: str) -> None:
@@ -45,28 +45,29 @@ class Roster:
         if not name:
             return
         name = self.resolve(name)
-        known = self.names.setdefault(name, [])
+        aliases_of_name = self.names.setdefault(name, [])
         parts = name.lower().split()
         self.tokens.update(p for p in parts if len(p) > 1 and p.strip(".") not in NOT_NAMES)
         for alias in aliases:
             if alias and alias != name and self.aliases.setdefault(_key(alias), name) == name:
-                if alias not in known:
-                    known.append(alias)
+                if alias not in aliases_of_name:
+                    aliases_of_name.append(alias)
                 self.tokens.add(_key(alias).lstrip("@"))
 
     def resolve(self, ref: str) -> str:
         return self.aliases.get(_key(ref), ref)
 
     def knows(self, ref: str) -> bool:
-        """Whether a name, or each of its words, belongs to somebody on the roster."""
+        """Whether a name, or each of its words, belongs to a person on the roster."""
         if ref in self.names or _key(ref) in self.aliases:
             return True
         parts = ref.lower().lstrip("@").rstrip(".").split()
         return bool(parts) and parts[0] in self.tokens and all(p not in NOT_NAMES for p in parts)
 
     def is_person(self, ref: str) -> bool:
-        """A name needs a reason: it is a handle, the roster has it, or it begins with a first
-        name. A capital alone is none, since every sentence begins with one."""
+        """Whether there is a reason to take a name for a person: it is a handle, the roster has it,
+        or it begins with a first name. A capital alone is no reason, since every sentence begins
+        with one."""
         if ref.startswith("@") or self.knows(ref):
             return True
         first, *_ = ref.lower().split() or [""]
@@ -74,7 +75,7 @@ class Roster:
 
 
 def _key(alias: str) -> str:
-    # Initials are told from words by their case; handles and addresses have none.
+    # Initials differ from words by their case; handles and addresses ignore case.
     return alias if alias.isupper() else alias.lower()
 
 
@@ -86,17 +87,17 @@ def _name_shaped(ref: str) -> bool:
     parts = ref.split()
     if any(_bare(part) in NOT_NAMES for part in parts):
         return False
-    # Acronyms and CamelCase words are things unless a roster says otherwise.
+    # Acronyms and CamelCase words are things, unless the roster has them.
     return all(part[0].isupper() and not _looks_technical(part) for part in parts)
 
 
 def may_be_person(ref: str) -> bool:
-    """Where the syntax already says that a person stands: "Ann: send it"."""
+    """For places where the syntax already requires a person: "Ann: send it"."""
     return _name_shaped(ref) or (is_name(ref) and not _looks_technical(ref))
 
 
 def _bare(part: str) -> str:
-    """The word in lower case, without what is tied to it ("He's", "Ann's")."""
+    """The word in lower case, without its clitic ("He's", "Ann's")."""
     return part.lower().rstrip(".").partition("'")[0]
 
 
@@ -110,17 +111,17 @@ def _looks_technical(part: str) -> bool:
 
 
 def names_in(phrase: str) -> list[str]:
-    """The names of a phrase such as "Alice, Bob and @carol", or "Yesterday Alice"."""
-    found = []
+    """The names in a phrase such as "Alice, Bob and @carol", or "Yesterday Alice"."""
+    names = []
     for part in _LIST_SEPARATOR.split(_ASIDE.sub("", phrase)):
         part = _without_opener(part.strip(" .:;-*"))
         if part and (_NAME_ONLY.fullmatch(part) or part.startswith("@")):
-            found.append(part)
-    return found
+            names.append(part)
+    return names
 
 
 def _without_opener(part: str) -> str:
-    """Capitalised words that open a sentence are taken for a part of the name behind them."""
+    """The name without a capitalised opener of its sentence."""
     tokens = part.split()
     while len(tokens) > 1 and _bare(tokens[0]) in NOT_NAMES:
         tokens = tokens[1:]
@@ -128,7 +129,7 @@ def _without_opener(part: str) -> str:
 
 
 def is_name(phrase: str) -> bool:
-    """A name as it stands in a list of people: a person's, or a lower-case handle."""
+    """Whether it can be a name in a list of people: a person's name, or a lower-case handle."""
     phrase = tidy(phrase)
     if not phrase or len(phrase) > 50:
         return False
@@ -138,24 +139,24 @@ def is_name(phrase: str) -> bool:
 
 
 def _listed_person(phrase: str) -> bool:
-    # Of "Joseph A Davis" the initial is no article.
+    # In "Joseph A Davis" the initial is no article.
     parts = [part for part in phrase.split() if len(part) > 1] or [phrase]
     return not any(_bare(part) in NOT_NAMES for part in parts)
 
 
 def mailboxes(value: str) -> list[tuple[str, str]]:
     """(name, address) pairs of a header field or a participants entry."""
-    found = []
+    pairs = []
     for match in _ADDRESS.finditer(value):
         lead = value[max(0, match.start() - _MAX_NAME) : match.start()]
         name = _BEFORE_ADDRESS.search(lead)
         if name and name.group().strip(" '\""):
-            found.append((name.group().strip(" '\""), match["mail"]))
-    return found
+            pairs.append((name.group().strip(" '\""), match["mail"]))
+    return pairs
 
 
 def collect(roster: Roster, text: str, given: Iterable[str]) -> None:
-    """Fill the roster from the document's context and from what its text states."""
+    """Fill the roster from the document's context and from statements in its text."""
     for entry in given:
         pairs = mailboxes(entry)
         if pairs:
@@ -169,24 +170,25 @@ def collect(roster: Roster, text: str, given: Iterable[str]) -> None:
     explain(roster, text)
 
 
-# A capital behind a lower-case word; plurals and acronyms are things.
+# A capital after a lower-case word; plurals and acronyms are things.
 _MENTIONED = re.compile(rf"(?<=[a-z,] )(?P<name>{UPPER}[a-z]{{2,12}})(?<!s)(?=[ ,.?])")
 
 
 def overhear(roster: Roster, text: str) -> None:
-    """The names that speech mentions: they make a capitalised word at its start a person."""
+    """The names that speech mentions. They make the same word at the start of a sentence a
+    person."""
     for match in _MENTIONED.finditer(text):
         if _name_shaped(match["name"]):
             roster.spoken_of.add(match["name"])
 
 
 def explain(roster: Roster, text: str, listing: bool = False) -> None:
-    """Take over the initials and handles that stand behind names. Products have initials as well:
-    outside of a list of people the name must be a person's."""
+    """Add the initials and handles that follow names. Products have initials as well, so outside of
+    a list of people the name must be a person's."""
     for match in _INITIALS.finditer(text):
         name, alias = match["name"], match["alias"]
-        known = listing or roster.is_person(name)
-        if known and (alias.startswith("@") or _are_initials(alias, name)):
+        is_person = listing or roster.is_person(name)
+        if is_person and (alias.startswith("@") or _are_initials(alias, name)):
             roster.add(name, alias)
 
 
@@ -216,24 +218,24 @@ class Listed:
 
 
 def listed(entry: str) -> list[Listed]:
-    """The people of one entry of a participants list, with the roles that stand beside them."""
+    """The people in one entry of a participants list, each with the role next to the name."""
     prefix = _GROUP_PREFIX.match(entry)
     if prefix and not is_name(entry[: prefix.end()].strip(" :")):
         entry = entry[prefix.end() :]
-    found: list[Listed] = []
+    people: list[Listed] = []
     for part in _ENTRY.split(_protect(entry)[:4000]):
         name, _, aside = part.partition("(")
         name, aside = tidy(name), aside.rstrip(") .")
-        if found and _ROLE_WORD.search(name):
-            if found[-1].role is None:
-                found[-1] = Listed(found[-1].name, part.strip(" ."))
+        if people and _ROLE_WORD.search(name):
+            if people[-1].role is None:
+                people[-1] = Listed(people[-1].name, part.strip(" ."))
         elif is_name(name.rstrip(".")) or _is_lower_name(name):
             role = aside if _ROLE_WORD.search(aside) else None
-            found.append(Listed(name.rstrip("."), role))
-    return found
+            people.append(Listed(name.rstrip("."), role))
+    return people
 
 
-# "damien grisonnet", "Yu yi": in a list of people names need no capitals.
+# "damien grisonnet", "Yu yi": in a list of people, names need no capitals.
 _LOWER_NAME = re.compile(r"[^\W\d_][\w\-'.]{1,20}(?: [^\W\d_][\w\-'.]{0,20}){1,2}")
 _LONGEST_ENTRY = 4
 _APART = str.maketrans(",/", "  ")
@@ -244,7 +246,7 @@ def _is_lower_name(name: str) -> bool:
 
 
 def is_listing(entry: str) -> bool:
-    """Whether a line of a participants list names people, and does not tell of anything."""
+    """Whether a line of a participants list only names people."""
     parts = _ENTRY.split(_ASIDE.sub("", entry.partition(": ")[2] or entry))
     return all(len(part.split()) <= _LONGEST_ENTRY for part in parts)
 

@@ -4,10 +4,10 @@ from memory_core.extraction.model import MAX_QUOTE_WORDS, ProposedQuote
 from memory_core.text import timed_patterns as re
 
 _WORD = re.compile(r"\S+")
-# Marks that belong to the markup or the clause before, not to what is quoted.
+# Marks that belong to the markup or the previous clause, not to the quote.
 _LEADING = re.compile(r"[\s*_~>|,;:\-–—•]+")
 _TRAILING = " \t\r\n|,;:*_~"
-# A clause may be cut here without breaking its sense.
+# A clause may be cut here without changing its meaning.
 _BREAK = re.compile(r"[,;:)]$|[.!?]$")
 # A "word" of this length is data, not language.
 _MAX_CHARS = 400
@@ -36,8 +36,8 @@ def _trim(text: str, start: int, end: int) -> tuple[int, int]:
 
 
 def _window(text: str, spans: list[tuple[int, int]], key: tuple[int, int]) -> list[tuple[int, int]]:
-    """25 words that hold the key: from the start of the sentence if it is near, else from the
-    last break before it, ending at the last break that leaves most of the window."""
+    """25 words that contain the key: from the start of the sentence if it is near, else from the
+    last break before the key, up to the last break that keeps most of the window."""
     first = next((i for i, (_, end) in enumerate(spans) if end > key[0]), 0)
     last = max((i for i, (start, _) in enumerate(spans) if start < key[1]), default=first)
     begin = 0

@@ -1,4 +1,4 @@
-"""Headings and what they promise about the lines below them."""
+"""Sections: headings, and what they say about the lines below them."""
 
 from dataclasses import dataclass
 from enum import Enum, auto
@@ -19,7 +19,7 @@ class Kind(Enum):
     CHANGE = auto()
     ATTENDEES = auto()
     ROLES = auto()
-    # Content that is about what was not chosen, not known, or not ours: cues there mislead.
+    # Content about what was not chosen, is not known, or is not ours: cues there mislead.
     ASIDE = auto()
 
 
@@ -27,17 +27,17 @@ class Kind(Enum):
 class Section:
     kind: Kind = Kind.PLAIN
     title: str = ""
-    # "Action items" / "Alice": the sub-heading names who owns what stands below it.
+    # "Action items" / "Alice": the sub-heading names the owner of the items below it.
     owner: str | None = None
     # The kind comes from an outer heading: the section is a part of, say, the decision.
     inherited: bool = False
-    # The nearest heading around it that is a name, not a kind: a meeting, a project.
+    # The nearest enclosing heading that is a name, not a kind: a meeting, a project.
     topic: str = ""
-    # The version whose notes these are.
+    # The version that these notes are for.
     release: str = ""
 
 
-# Whole headings, lower case, after numbering and filler ("key", "main", ...) are taken away.
+# Whole headings in lower case, without numbering and filler words ("key", "main", ...).
 _KINDS = {
     title: kind
     for kind in Kind
@@ -68,10 +68,10 @@ def clean_title(raw: str) -> str:
     return _NUMBERING.sub("", title, count=1) if _NUMBERING.match(title) else title
 
 
-# Lists of what would have to be done: it is neither promised nor done.
+# Lists of what would have to be done: these items are neither promised nor done.
 _CRITERIA = re.compile(r"\b(?:checklist|criteria|questionnaire|template|sign-?off)\b")
 _DATED = r"\s?[-–—:(,]?\s?[\[(]?\d{4}-\d{2}-\d{2}[)\]]?|\s?[-–—(,]\s?\w+ \d{1,2},? \d{4}\)?"
-# "1.4.0 (2024-03-05)", "Version 2", "[0.9.1] - 2024-03-05": what is listed below was released.
+# "1.4.0 (2024-03-05)", "Version 2", "[0.9.1] - 2024-03-05": the items below were released.
 _RELEASE = re.compile(
     r"(?:version |release |v\.? ?)?\[?v?\d{1,4}\.\d{1,4}(?:\.\d{1,4}){0,2}[\w.\-]{0,12}\]?"
     rf"(?:{_DATED})?|(?:version|release) \d{{1,4}}|"
@@ -84,11 +84,11 @@ _VERSION = re.compile(r"(?:[A-Za-z][\w+.\-]+ )?v?\d[\w.\-+~:]*")
 
 
 def release_of(title: str) -> str | None:
-    """The version that a heading names; None if it is no heading of a release."""
+    """The version that a heading names; None if it is no release heading."""
     if _RELEASE.fullmatch(title.lower().strip()) is None:
         return None
-    found = _VERSION.search(title)
-    return found.group().removeprefix("Version ").removeprefix("Release ") if found else None
+    version = _VERSION.search(title)
+    return version.group().removeprefix("Version ").removeprefix("Release ") if version else None
 
 
 def kind_of(title: str) -> Kind:

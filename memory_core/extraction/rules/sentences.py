@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from memory_core.extraction.rules import speech
 from memory_core.text import timed_patterns as re
 
-# Every cue looks at one sentence, so this bounds the cost of any match.
+# Every cue is matched against one sentence, so this bounds the cost of any match.
 MAX_SENTENCE = 600
 # Shorter pieces between semicolons are items of a list.
 _MIN_CLAUSE = 15
@@ -24,9 +24,9 @@ _WORDS = re.compile(r"\S+")
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """A span of the text, and its words as cues read them: runs of white space are one space.
+    """A span of the text, and its words as cues read them: runs of white space become one space.
 
-    `offsets[i]` is where character `i` of `words` stands in the text.
+    `offsets[i]` is the position of character `i` of `words` in the text.
     """
 
     start: int
@@ -43,7 +43,7 @@ class Sentence:
         return start, max(stop, start)
 
     def clauses(self) -> list["Sentence"]:
-        """The parts between semicolons, which are sentences of their own."""
+        """The parts between semicolons, which count as separate sentences."""
         cuts = [i + 1 for i, c in enumerate(self.words) if c == ";"]
         if not cuts:
             return [self]
@@ -69,7 +69,7 @@ def read(masked: str, start: int, end: int, spoken: bool = False) -> Sentence:
         if spoken and (speech.is_filler(token) or _is_repeated(token, pieces)):
             filled = True
             continue
-        # "with , uh , Ann": the marks around a filler go with it.
+        # "with , uh , Ann": the commas around a filler are removed with it.
         if filled and token == ",":
             continue
         if filled and pieces and pieces[-1] == ",":
@@ -93,8 +93,8 @@ def split(
 ) -> Iterator[tuple[int, int]]:
     """Spans of the sentences in `masked[start:end]`, trimmed.
 
-    `loose`: a full stop ends a sentence also before a lower-case letter, as in chats.
-    `lines_end`: a line break ends a sentence, as in chats and transcripts.
+    `loose`: a full stop ends a sentence even before a lower-case letter, as in chats. `lines_end`:
+    a line break ends a sentence, as in chats and transcripts.
     """
     begin = start
     for match in _STOP.finditer(masked, start, end):
@@ -118,7 +118,7 @@ def _ends(
     following = match.end()
     while following < end and masked[following].isspace():
         following += 1
-    # What begins with code is a run of x.
+    # A following sentence that begins with code appears as a run of x.
     muted = masked.startswith("xxx", following)
     return following >= end or loose or muted or not masked[following].islower()
 

@@ -35,7 +35,7 @@ _DECIDED = re.compile(
     rf"(?:decided|agreed|resolved|chose|approved|decision|{words(verbs.CHANGED)})\s+(?=\w)",
     re.IGNORECASE,
 )
-# A date or a number is when or how many, not what.
+# A date or a number says when or how many, not what.
 _HAS_WORD = re.compile(
     r"(?i)(?!(?:today|yesterday|tomorrow|\w+day|january|february|march|april|june|july|august|"
     r"september|october|november|december)\b)\b[^\W\d_]{3,}"
@@ -44,7 +44,7 @@ _PROJECT = re.compile(r"\b[Pp]roject\b")
 
 
 def of_object(object_words: str, fallback: Subject) -> Subject:
-    """The noun phrase at the head of `object_words`, which follow the cue."""
+    """The noun phrase at the start of `object_words`, which follow the cue."""
     phrase = _LEAD.sub("", plain(object_words[:200]).lstrip(" ([\"'“,;:-"))
     phrase = _LEAD.sub("", _DECIDED.sub("", phrase))
     phrase = _LEAD.sub("", _VERB_FIRST.sub("", phrase))
@@ -64,7 +64,7 @@ def of_person(name: str) -> Subject:
 
 
 def of_document(section_title: str, title: str | None) -> Subject:
-    """The section, unless its title says only what kind of section it is; else the document."""
+    """The section, unless its title only names a kind of section; else the document."""
     named = section_title and sections.kind_of(section_title) is Kind.PLAIN
     ref = section_title if named and len(section_title) <= _MAX_CHARS else title or section_title
     ref = " ".join((ref or "document").split())[:_MAX_CHARS].strip() or "document"

@@ -13,7 +13,7 @@ from memory_core.extraction.rules.vocabulary import phrases
 from memory_core.text import timed_patterns as re
 
 _RULE = re.compile(r":?-{1,}:?$")
-# What the head of a column says about its cells.
+# The kinds of columns, by their headings.
 _KINDS = ("person", "owner", "role", "task", "when", "status", "risk", "decision")
 _COLUMNS = {head: kind for kind in _KINDS for head in phrases("columns", kind)}
 _MAX_ROWS = 500
@@ -66,10 +66,10 @@ def _row(text: str, head: list[str | None], row: Cells, roster: Roster) -> Itera
         )
     elif "task" in cells and (owners or when):
         body = text[slice(*cells["task"])]
-        told = f"{body}, by {when}" if when else body
+        wording = f"{body}, by {when}" if when else body
         yield Draft(
-            Category.COMMITMENT, confidence.SECTION, *span, cells["task"], actors, "promise", told,
-            body, extra={"when": when},
+            Category.COMMITMENT, confidence.SECTION, *span, cells["task"], actors, "promise",
+            wording, body, extra={"when": when},
         )  # fmt: skip
     elif "risk" in cells or "decision" in cells:
         kind, style = (Category.QUALITY_RISK, "entry")
@@ -88,7 +88,7 @@ def _row(text: str, head: list[str | None], row: Cells, roster: Roster) -> Itera
 
 
 def _field(text: str, row: Cells, roster: Roster) -> Iterator[Draft]:
-    """A row of a table without head: "| Approver | Dana |" reads like "Approver: Dana"."""
+    """A row of a table without a head: "| Approver | Dana |" reads like "Approver: Dana"."""
     if len(row) < 2 or row[1][0] >= row[1][1]:
         return
     label, value = plain(text[slice(*row[0])]), text[slice(*row[1])]

@@ -18,7 +18,7 @@ _WHO = (
     rf"{LETTER}[\w'\-]{{1,30}}, {LETTER}[\w'\-]{{1,30}})"
 )
 
-# In order of certainty; all are anchored at the words of a line.
+# In order of certainty; all are anchored at the first word of a line.
 _CLOCKED = rf"[\[(]?{_STAMP}[\])]?(?:\s?-)?\s{{1,3}}"
 _STAMPED_IRC = re.compile(rf"{_CLOCKED}<[ @+%~&]?(?P<who>{_NICK})>(?:\s|$)")
 _STAMPED = re.compile(rf"{_CLOCKED}\*{{0,2}}{_WHO}\*{{0,2}}:\*{{0,2}}(?:\s|$)")
@@ -28,12 +28,12 @@ _ALONE = re.compile(
 )
 _IRC = re.compile(rf"<[ @+%~&]?(?P<who>{_NICK})>\s")
 _BOLD = re.compile(rf"\*\*{_WHO}(?::\*\*|\*\*\s?:)(?:\s|$)")
-# "[ann] I'd be happy to review": minutes that say who brought something up.
+# "[ann] I'd be happy to review": minutes that say who raised a point.
 _BRACKETED = re.compile(r"\\?\[(?P<who>@?[^\W\d_][\w .\-]{1,30})\\?\]:?\s")
 _PLAIN = re.compile(rf"{_WHO}(?:\s?\([^()\n]{{1,60}}\))?:(?:\s|$)")
-# What a chat program says itself: "=== ann is now known as bob", "* ann waves".
+# Notices of the chat program: "=== ann is now known as bob", "* ann waves".
 _NOISE = re.compile(rf"(?:{_CLOCKED})?(?:===|\*\*\*|-!-|-->|<--|[*•])\s")
-# "12.05.23, 18:02 - Ann created the group", in a log whose messages have a clock.
+# "12.05.23, 18:02 - Ann created the group", in a log whose messages have a clock time.
 _CLOCK_ONLY = re.compile(rf"{_CLOCKED}\S")
 
 _CERTAIN = (_STAMPED_IRC, _STAMPED, _TIMED, _ALONE)
@@ -41,14 +41,14 @@ _HONORIFIC = re.compile(
     r"(?:(?:right |rt\.? )?hon|mr|mrs|ms|mme|dr)(?:\.\s?|\s)(?=\S+\s\S)", re.IGNORECASE
 )
 _MAX_WORDS = 5
-# A prefix that returns is a speaker; one that stands once may be any word with a colon.
+# A prefix that recurs is a speaker; one that occurs once may be any word with a colon.
 _MIN_RETURNS = 2
 
 
 @dataclass(frozen=True, slots=True)
 class Turn:
     speaker: str
-    # Where the words begin, after the mark.
+    # Where the words begin, after the speaker.
     body: int
     day: str | None = None
 
@@ -56,7 +56,7 @@ class Turn:
 def find(
     text: str, lines: list[Line], skip: set[int], roster: Roster, kind: str
 ) -> tuple[dict[int, Turn], set[int]]:
-    """Turns by line, and the lines of the chat program. A bare "X:" counts in chats and
+    """Turns by line, and the notices of the chat program. A bare "X:" counts in chats and
     transcripts, for people on the roster, and where at least two such prefixes take turns."""
     talk = kind in ("chat", "transcript")
     margin: int | None = None
@@ -67,7 +67,7 @@ def find(
         if i in skip or line.blank:
             continue
         if talk and margin is not None and line.indent > margin:
-            continue  # further words of a turn, whatever they look like
+            continue  # a continuation of a turn, whatever it looks like
         turn, logged = _certain(text, line, talk)
         if turn is not None:
             certain[i] = turn
@@ -91,7 +91,7 @@ def _takes_turns(who: str, talk: bool, recurs: bool, roster: Roster) -> bool:
     if labels.is_event_label(who):
         return False
     if labels.is_label(who):
-        # Transcripts name their speakers by what they are: "Project Manager: …".
+        # Transcripts may name their speakers by role: "Project Manager: …".
         return talk and (recurs or who in roster.names)
     # A participant may be given with a title: "Hon. Ann Lee".
     if talk and (is_name(who) or len(who) == 1 or any(n.endswith(who) for n in roster.names)):
@@ -101,7 +101,7 @@ def _takes_turns(who: str, talk: bool, recurs: bool, roster: Roster) -> bool:
 
 
 def _certain(text: str, line: Line, talk: bool) -> tuple[Turn | None, bool]:
-    """The turn of a line with a clock, and whether the line is from a chat log."""
+    """The turn of a line with a clock time, and whether the line is from a chat log."""
     for pattern in _CERTAIN:
         match = pattern.match(text, line.body, line.end)
         if match is None:

@@ -1,7 +1,7 @@
 """Verbs by what they say about an event.
 
-Cues need to tell "Alice will send" (a promise) from "The cache will send" (a description). No
-word list can do that for every subject, so the lists hold verbs that are mostly said of people.
+Cues must distinguish "Alice will send" (a promise) from "The cache will send" (a description). No
+word list can do that for every subject, so these lists have verbs that are usually said of people.
 """
 
 from memory_core.extraction.rules.vocabulary import words

@@ -1,4 +1,4 @@
-"""Vocabulary: the word lists of the rules, which vocabulary.toml holds as data."""
+"""The word lists of the rules, read from vocabulary.toml."""
 
 import tomllib
 from importlib import resources

@@ -1,4 +1,4 @@
-"""One round trip for many callers: those that come during a trip share the next one."""
+"""Batched round trips: calls that arrive during a trip share the next one."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -11,12 +11,12 @@ R = TypeVar("R")
 _AT_ONCE = 100
 
 
-class Together(Generic[T, R]):
-    """Hundreds of documents in work at once would else queue for a store until its answer, late
-    by then, looks like an outage.
+class BatchedCalls(Generic[T, R]):
+    """Without batching, hundreds of concurrent documents would queue for a store, and the late
+    answers would look like an outage.
 
-    A trip that fails since the other side is away fails for all that were on it. Any other failure
-    may be the fault of one: then each goes alone, and only who is at fault fails.
+    If the other side is away, the trip fails for all callers. Any other failure may be the fault of
+    one caller: then each call is repeated alone, and only the faulty one fails.
     """
 
     def __init__(self, trip: Callable[[Sequence[T]], Awaitable[list[R]]]) -> None:

@@ -90,7 +90,7 @@ def generated_document(rng: random.Random) -> str:
 
 def true_quotes(number: int, text: str, rng: random.Random) -> list[Quote]:
     folded = fold_words(word_pattern().findall(text))
-    found = [
+    quotes = [
         Quote(number, match.start(), match.group())
         for match in _SENTENCE.finditer(text)
         if MIN_WORDS <= len(match.group().split()) <= MAX_WORDS
@@ -98,7 +98,7 @@ def true_quotes(number: int, text: str, rng: random.Random) -> list[Quote]:
         and len(match.group()) <= MAX_QUOTE_CHARS
         and folded.count(fold_words(word_pattern().findall(match.group()))) == 1
     ]
-    return rng.sample(found, min(len(found), QUOTES_PER_DOCUMENT))
+    return rng.sample(quotes, min(len(quotes), QUOTES_PER_DOCUMENT))
 
 
 # --- noise that leaves a quote true -----------------------------------------------------------
@@ -264,12 +264,12 @@ def measure_true(noise: Noise, quotes: list[Quote], sources: list[SourceText]) -
         if spoilt is None:
             continue
         text, start, end = spoilt
-        found = sources[quote.document].locate(text)
+        aligned = sources[quote.document].locate(text)
         score.tried += 1
         score.hit += (
-            isinstance(found, Alignment)
-            and found.start_char == quote.start + start
-            and found.end_char == quote.start + end
+            isinstance(aligned, Alignment)
+            and aligned.start_char == quote.start + start
+            and aligned.end_char == quote.start + end
         )
     return score
 

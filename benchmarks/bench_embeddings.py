@@ -38,14 +38,14 @@ def settings_of(name: Name) -> Settings:
 
 
 def installed() -> dict[Name, Embedder]:
-    found: dict[Name, Embedder] = {}
+    embedders: dict[Name, Embedder] = {}
     names: tuple[Name, ...] = ("local", "minilm")
     for name in names:
         try:
-            found[name] = build_embedder(settings_of(name))
+            embedders[name] = build_embedder(settings_of(name))
         except ConfigurationFault as fault:
             print(f"{name} is left out: {fault.message}")
-    return found
+    return embedders
 
 
 async def cpu_ms(embedders: dict[Name, Embedder]) -> dict[Name, float]:

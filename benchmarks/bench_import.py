@@ -93,8 +93,8 @@ class Bench:
         begun = time.perf_counter()
         registry = Registry(self._runtime.settings.data_dir)
         places = await admit(self._runtime, registry, [folder])
-        found = survey(places, registry, self._runtime.settings.data_dir)
-        report = await Import(self._runtime, Options(**options), asyncio.Event()).run(found)
+        surveyed = survey(places, registry, self._runtime.settings.data_dir)
+        report = await Import(self._runtime, Options(**options), asyncio.Event()).run(surveyed)
         assert not report.failed, report.failed[:3]
         return time.perf_counter() - begun
 

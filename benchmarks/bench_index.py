@@ -76,8 +76,11 @@ class Bench:
             task.cancel()
         await asyncio.gather(*others, return_exceptions=True)
         await self._catch_up()
-        found = await compare(self._runtime)
-        measured.wrong, measured.entries = list(found.told()), sum(found.chroma.values())
+        comparison = await compare(self._runtime)
+        measured.wrong, measured.entries = (
+            list(comparison.differences()),
+            sum(comparison.chroma.values()),
+        )
         return measured
 
     async def _store(self, entries: int) -> None:

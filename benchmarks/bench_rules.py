@@ -55,11 +55,11 @@ def main() -> None:
 
 def reliability() -> None:
     judged = {verdict.place: verdict.right for verdict in verdicts()}
-    found = [(e.confidence, judged.get(place_of(name, e))) for name, e in proposed()]
-    print(f"Reliability of {len(found)} judged events")
-    for sure in sorted({sure for sure, _ in found}, reverse=True):
-        right = [verdict for confidence, verdict in found if confidence == sure]
-        above = [verdict for confidence, verdict in found if confidence >= sure]
+    judged_events = [(e.confidence, judged.get(place_of(name, e))) for name, e in proposed()]
+    print(f"Reliability of {len(judged_events)} judged events")
+    for sure in sorted({sure for sure, _ in judged_events}, reverse=True):
+        right = [verdict for confidence, verdict in judged_events if confidence == sure]
+        above = [verdict for confidence, verdict in judged_events if confidence >= sure]
         print(
             f"  {sure:.2f}: {ratio(right.count(True), len(right)):>14} right;"
             f"  {ratio(above.count(True), len(above))} of these and surer ones"
@@ -91,11 +91,11 @@ def ami(meetings: list[dict[str, Any]]) -> None:
             score(counts, category, events, meeting, section)
     for category in SECTIONS:
         row = {name: counts[category, name] for name in ("events", "right", "near", "gold")}
-        found, found_near = counts[category, "found"], counts[category, "found near"]
+        matched, matched_near = counts[category, "found"], counts[category, "found near"]
         print(
             f"  {category:12} precision {ratio(row['right'], row['events'])}"
             f" (near {ratio(row['near'], row['events'])})"
-            f"  recall {ratio(found, row['gold'])} (near {ratio(found_near, row['gold'])})"
+            f"  recall {ratio(matched, row['gold'])} (near {ratio(matched_near, row['gold'])})"
         )
     print(
         f"  relevant: {ratio(relevant, events_total)} of all events,"

@@ -17,9 +17,9 @@ async def own_generation(runtime: Runtime) -> Generation:
     """The one that serves, made if need be."""
     await settle_now(runtime, [])
     async with runtime.database.session() as session:
-        found = await serving(session)
-    assert found is not None
-    return found
+        generation = await serving(session)
+    assert generation is not None
+    return generation
 
 
 @asynccontextmanager

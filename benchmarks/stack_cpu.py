@@ -40,14 +40,14 @@ def cpu_seconds(data_dir: Path, supervisor: int) -> Counter[str]:
 
 def _processes(data_dir: Path, supervisor: int) -> list[psutil.Process]:
     root = psutil.Process(supervisor)
-    found = {root.pid: root} | {child.pid: child for child in root.children(recursive=True)}
+    processes = {root.pid: root} | {child.pid: child for child in root.children(recursive=True)}
     for process in psutil.process_iter():
         try:
             if process.environ().get(MARKER) == str(data_dir):
-                found[process.pid] = process
+                processes[process.pid] = process
         except psutil.Error:
             continue
-    return list(found.values())
+    return list(processes.values())
 
 
 def _name(command: list[str]) -> str:

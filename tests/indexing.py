@@ -71,7 +71,7 @@ async def assert_exact(runtime: Runtime) -> None:
     with principal.system("a test looks at the whole index"):
         await caught_up(runtime)
         found = await comparing.compare(runtime)
-        wrong = list(found.told())
+        wrong = list(found.differences())
         assert not wrong, wrong[:10]
         assert found.postgres == found.chroma
         await _assert_vectors(runtime)

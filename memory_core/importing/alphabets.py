@@ -1,5 +1,5 @@
-"""The letters beside a to z of languages in Latin script: which of several readings of the same
-bytes is a real language, and which is only possible."""
+"""The accented letters of languages in Latin script. They show which of several decodings of the
+same bytes is a real language."""
 
 _ALPHABETS = tuple(
     frozenset(letters + letters.upper())
@@ -14,8 +14,8 @@ _PUNCTUATION = frozenset("“”„‚‘’–—…€£«»‹›°§·•©�
 
 
 def plausibility(text: str) -> float:
-    """Of the characters that are not ASCII, the share that one language, or its punctuation,
-    explains."""
+    """The share of the non-ASCII characters that the letters of one language, or its punctuation,
+    explain."""
     foreign = [character for character in text if ord(character) > 127]
     letters = [character for character in foreign if character not in _PUNCTUATION]
     if not letters:

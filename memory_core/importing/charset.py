@@ -1,6 +1,6 @@
-"""Bytes become text: a byte order mark first, then UTF-8, then what was declared, then a guess.
+"""Decoding bytes: by a byte order mark, then as UTF-8, then as declared, then by a guess.
 
-Only an encoding that looks like ASCII comes before UTF-8, which would take it for that.
+Encodings that look like ASCII are tried before UTF-8, which would accept them as ASCII.
 """
 
 import codecs
@@ -19,26 +19,26 @@ _MARKS = (
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
 _SAMPLE = 20_000
-# Of less, a guess is a lottery among the alphabets of the world.
+# With fewer bytes, a guess would be random.
 _MIN_GUESS = 64
 _MIN_FOREIGN = 20
-# Not encodings of text, though Python lists them beside.
+# Python lists these among the encodings, but they do not encode text.
 _CODECS_OF_OTHER_THINGS = {
     "base64", "bz2", "hex", "idna", "mbcs", "oem", "punycode", "quopri", "raw_unicode_escape",
     "rot13", "undefined", "unicode_escape", "uu", "zlib",
 }  # fmt: skip
 _ALIASES = {"iso-8859-1": "cp1252", "latin-1": "cp1252", "us-ascii": "cp1252", "ascii": "cp1252"}
-# What only the label, or an escape, tells from ASCII; and the sign of each that it is really used.
+# Encodings whose bytes look like ASCII, each with the sequence that shows it is really used.
 _STATEFUL = {
     "utf_7": b"", "hz": b"~{", "iso2022_jp": b"\x1b$", "iso2022_jp_1": b"\x1b$",
     "iso2022_jp_2": b"\x1b$", "iso2022_jp_2004": b"\x1b$", "iso2022_jp_3": b"\x1b$",
     "iso2022_jp_ext": b"\x1b$", "iso2022_kr": b"\x1b$",
 }  # fmt: skip
-# One wrong byte does not make another encoding.
+# One wrong byte does not mean another encoding.
 _WRONG_SHARE = 0.02
 _KOREAN = b"\x1b$)C"
 _ESCAPED = ("iso2022_jp", "iso2022_jp_2", "iso2022_jp_ext")
-# What people write files in. Among all that exist, rare ones win by chance.
+# Encodings that people use for files. Among all that exist, rare ones would win by chance.
 _USUAL = [
     "cp1252", "cp1251", "koi8_r", "cp1250", "iso8859_2", "cp1253", "cp1254", "cp1255", "cp1256",
     "cp1257", "cp932", "euc_jp", "cp949", "gb18030", "big5", "cp866", "mac_roman", "cp874",
@@ -47,7 +47,8 @@ _LATIN = {"cp1252", "cp1250", "iso8859_2", "cp1254", "cp1257", "mac_roman"}
 _ASCII = bytes(range(128))
 _FOREIGN = re.compile(rb"[\x80-\xff]")
 _AROUND = 500
-# The upper bytes of the alphabets from Latin to Arabic. None is a control that text has.
+# The high bytes of the alphabets from Latin to Arabic in UTF-16. None is a control character that
+# text contains.
 _ALPHABETS = bytes(range(9))
 _SOME_WORDS = 200
 _LONGEST_WORDS = 50
@@ -56,7 +57,7 @@ _TEXT_CONTROLS = frozenset(b"\t\n\r\f\b\x1b\x00")
 
 
 def decode(data: bytes, declared: str | None = None) -> str:
-    """Every byte finds its way into the text; what no encoding explains stands as U+FFFD.
+    """Decode every byte; bytes that no encoding explains become U+FFFD.
 
     A label of Latin-1 or ASCII is read as its superset Windows-1252, as mail programs do.
     """
@@ -73,10 +74,10 @@ def decode(data: bytes, declared: str | None = None) -> str:
     except UnicodeDecodeError:
         pass
     if name is not None and (name.startswith("utf_8") or name in _STATEFUL):
-        name = None  # a label that the bytes contradict
+        name = None  # the bytes contradict the label
     as_declared = data.decode(name, errors="replace") if name is not None else None
     if as_declared is not None and "\ufffd" not in as_declared and len(as_declared) < len(data):
-        return as_declared  # of several bytes a letter: it would not come out whole by chance
+        return as_declared  # a multi-byte encoding does not decode by chance
     if _mostly_utf8(data):
         return data.decode("utf-8", errors="replace")
     if as_declared is not None and "\ufffd" not in as_declared:
@@ -85,18 +86,18 @@ def decode(data: bytes, declared: str | None = None) -> str:
 
 
 def in_bytes_of_ascii(data: bytes) -> bytes:
-    """UTF-16 and UTF-32 as UTF-8, for parsers that look for ASCII in bytes."""
+    """UTF-16 and UTF-32 as UTF-8, for parsers that search for ASCII bytes."""
     if any(data.startswith(mark) for mark, _ in _MARKS[1:]) or _wide(data[:_SAMPLE]):
         return decode(data).encode()
     return data
 
 
 def refuse_binary(data: bytes) -> None:
-    """Text may hold a stray control character; a file full of them is something else."""
+    """Refuse binary data. Text may contain a stray control character, but not many."""
     sample = data[:_SAMPLE]
     if not sample or any(sample.startswith(mark) for mark, _ in _MARKS) or _wide(sample):
         return
-    if _KOREAN in sample:  # shifts between alphabets with controls
+    if _KOREAN in sample:  # it switches alphabets with control characters
         sample = sample.translate(None, b"\x0e\x0f")
     controls = sum(byte < 32 and byte not in _TEXT_CONTROLS for byte in sample)
     if (controls + sample.count(0)) / len(sample) > _MAX_CONTROL_SHARE:
@@ -117,7 +118,7 @@ def _usable(label: str | None) -> str | None:
 
 
 def _stateful(data: bytes, name: str | None) -> str | None:
-    """Encodings that are pure ASCII to the eye: trying UTF-8 first would never find out."""
+    """Encodings that look like pure ASCII: decoding as UTF-8 first would never detect them."""
     if name in _STATEFUL:
         sign = _STATEFUL[name]
         if data.isascii() or (sign and sign in data):
@@ -132,14 +133,15 @@ def _stateful(data: bytes, name: str | None) -> str | None:
 
 
 def _mostly_utf8(data: bytes) -> bool:
-    """One wrong byte, or a letter cut in two, does not make another encoding."""
+    """Whether it is UTF-8 except for a few wrong bytes, or a letter cut in two."""
     foreign = len(data.translate(None, _ASCII))
     wrong = len(data) - len(data.decode("utf-8", errors="ignore").encode())
     return foreign - wrong > wrong
 
 
 def _wide(sample: bytes) -> str | None:
-    """UTF-16 without a mark: every other byte tells the alphabet, in small numbers."""
+    """Detect UTF-16 without a mark: every other byte is the number of the alphabet, which is
+    small."""
     half = len(sample) // 2
     if half < 2:
         return None
@@ -150,7 +152,7 @@ def _wide(sample: bytes) -> str | None:
         name = "utf-16-be"
     else:
         return None
-    # Small numbers are also what measurements and sounds consist of: those have no words.
+    # Measurements and sounds have small numbers too, but no words.
     text = sample[: 2 * half].decode(name, errors="replace")
     spaces = sum(map(str.isspace, text))
     return name if half < _SOME_WORDS or spaces * _LONGEST_WORDS >= half else None
@@ -169,14 +171,14 @@ def _guess(data: bytes) -> str | None:
         return None
     if best.encoding not in _LATIN:
         return best.encoding
-    # It tells alphabets apart, but not the encodings of one: among these the letters decide, and
-    # where they cannot, the encoding of most files.
+    # The detector distinguishes alphabets, but not the encodings of one alphabet. Among these the
+    # letters decide, or else the most common encoding.
     rivals = [one for one in matches if one.encoding in _LATIN and one.chaos <= best.chaos + 0.05]
     return max(rivals, key=lambda one: (plausibility(str(one)), one.encoding == "cp1252")).encoding
 
 
 def _telling(data: bytes) -> bytes:
-    """The lines that hold more than ASCII, wherever they stand: the others tell nothing."""
+    """The lines with non-ASCII bytes, wherever they are: only those show the encoding."""
     parts: list[bytes] = []
     size = end = 0
     while size < _SAMPLE and (match := _FOREIGN.search(data, end)):

@@ -1,7 +1,7 @@
-"""What is remembered of files, so that unchanged ones are neither read nor parsed again.
+"""A cache of file contents, so that unchanged files are neither read nor parsed again.
 
-Only a cache: Postgres says what is stored. Losing it costs time. It holds hashes alone,
-also of paths: what is deleted from the memory is not named here, on any machine that imported it.
+Postgres says what is stored; losing this cache only costs time. It contains only hashes, even of
+paths, so that a deleted document is not named here.
 """
 
 import hashlib
@@ -24,7 +24,8 @@ _LOCK_SECONDS = 10.0
 
 @dataclass(frozen=True, slots=True)
 class KnownItem:
-    """An item by what identifies it and its content. `source_id`: None when it was not read now."""
+    """An item, identified by its id and its content. `source_id` is None if the file was not read
+    now."""
 
     uid: str
     content_hash: str
@@ -33,9 +34,9 @@ class KnownItem:
 
 class _Entry(NamedTuple):
     digest: str  # "" for a mailbox
-    # None: other options, or another version, made something else of it. Its bytes stay known.
+    # None: other options, or another version, parsed it differently. Its bytes are still known.
     items: Sequence[tuple[str, str]] | None
-    # How the file looked when it was read (`files.Content`).
+    # The state of the file when it was read (`files.Content`).
     stamp: str = ""
 
     @property
@@ -45,7 +46,7 @@ class _Entry(NamedTuple):
 
 class FileCache:
     def __init__(self, data_dir: Path, root: str, options: str) -> None:
-        """`options`: whatever else decides what a file becomes."""
+        """`options`: all other settings that decide how a file is parsed."""
         self._file = _file(data_dir, root)
         _named_file(data_dir, root).unlink(missing_ok=True)
         self._label = f"{formats.VERSION} {options}"
@@ -53,12 +54,12 @@ class FileCache:
         self._noted: dict[str, _Entry] = {}
 
     def recall(self, relative: str, digest: str) -> list[KnownItem] | None:
-        """What a file of these bytes holds."""
+        """The items of a file with these bytes."""
         entry = self._files.get(key_of(relative))
         return entry.cached if entry is not None and entry.digest == digest else None
 
     def recall_unread(self, relative: str, stamp: str) -> list[KnownItem] | None:
-        """What a file holds that looks as it did when it was read."""
+        """The items of a file whose state has not changed since it was read."""
         entry = self._files.get(key_of(relative))
         return entry.cached if entry is not None and stamp and entry.stamp == stamp else None
 
@@ -70,7 +71,7 @@ class FileCache:
         self._files[key] = self._noted[key] = _Entry(digest, hashes, stamp)
 
     def save(self) -> None:
-        """Beside what another import has noted meanwhile."""
+        """Write the cache, and keep the entries that another import has added meanwhile."""
         if not self._noted:
             return
         temporary = self._file.with_suffix(f".{os.getpid()}")
@@ -82,7 +83,7 @@ class FileCache:
                 content = {"label": self._label, "files": {**self._load(), **self._noted}}
                 temporary.write_text(json.dumps(content, ensure_ascii=False), encoding="utf-8")
                 temporary.replace(self._file)
-        except OSError as error:  # a full disk: the next import parses what it finds
+        except OSError as error:  # for example a full disk: the next import parses the files again
             log.warning("what was read is not remembered in %s: %s", self._file, error)
         self._noted = {}
 
@@ -94,13 +95,13 @@ class FileCache:
 
 
 def digests(data_dir: Path, root: str) -> dict[str, str]:
-    """By `key_of` the files of a root, the hashes of their bytes, whatever they became."""
+    """The hashes of a root's files, by `key_of` their path."""
     _, files = _read(_file(data_dir, root))
     return {key: digest for key, (digest, *_) in files.items() if digest}
 
 
 def key_of(relative: str) -> str:
-    """A path as it is kept."""
+    """The hashed form of a path."""
     return hashlib.sha256(readable(relative).encode()).hexdigest()[:32]
 
 
@@ -109,7 +110,7 @@ def _file(data_dir: Path, root: str) -> Path:
 
 
 def _named_file(data_dir: Path, root: str) -> Path:
-    """What earlier versions wrote, with the paths as they are."""
+    """The file that earlier versions wrote, with paths in plain text."""
     name = hashlib.sha256(root.encode()).hexdigest()[:16]
     return data_dir / "imports" / f"{name}.json"
 
@@ -127,14 +128,14 @@ def _read(file: Path) -> tuple[str, dict[str, _Entry]]:
 
 
 def _items(listed: Any) -> list[tuple[str, str]] | None:
-    """None as well for what was damaged."""
+    """The items; None if they are damaged."""
     items = [(uid, content_hash) for uid, content_hash in listed or []]
     is_whole = all(isinstance(value, str) and _is_plain(value) for item in items for value in item)
     return items if items and is_whole else None
 
 
 def _is_plain(text: str) -> bool:
-    """As Postgres and a file of ours can hold it."""
+    """Whether Postgres and our own files can store it."""
     try:
         text.encode()
     except UnicodeEncodeError:

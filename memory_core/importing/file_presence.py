@@ -1,4 +1,4 @@
-"""Presence: whether a file is at an address now. Asked before anything is deleted or replaced."""
+"""Whether a file exists at an address now. Checked before anything is deleted or replaced."""
 
 import os
 from collections.abc import Mapping
@@ -13,8 +13,8 @@ class Presence:
         self._roots = roots
 
     def at(self, name: str) -> bool | None:
-        """`name`: "root/path". None where this machine cannot tell: a root that it does not know,
-        a disk that is missing, a folder that may not be looked into."""
+        """`name`: "root/path". None if this machine cannot tell: an unknown root, a missing disk,
+        or a folder without permission."""
         root, _, relative = name.partition("/")
         path = self._roots.get(root)
         if path is None:
@@ -29,7 +29,7 @@ class Presence:
 
 
 def _find(folder: str, parts: list[str]) -> bool:
-    """By names as ids hold them, which may be written otherwise on the disk."""
+    """Look up by the names in ids, which may be encoded differently on the disk."""
     if not parts:
         return True
     path = os.path.join(folder, parts[0])  # noqa: PTH118 (names may be no Unicode)

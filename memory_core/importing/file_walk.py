@@ -1,4 +1,4 @@
-"""Walking: the files below a place, in a fixed order, without ever leaving it."""
+"""Walking: the files below a place, in a fixed order, without leaving it."""
 
 import os
 import stat
@@ -22,13 +22,13 @@ _OWN = "our own data"
 
 @dataclass(frozen=True, slots=True)
 class FoundFile:
-    """A regular file. `relative` is relative to its root, as the file system writes it."""
+    """A regular file. `relative` is relative to its root, as the file system spells it."""
 
     root: Root
     relative: str
     size: int
     maildir: bool = False
-    # How it looks (`files.stamp_of`).
+    # Its state (`files.stamp_of`).
     stamp: str = ""
 
     @property
@@ -42,21 +42,21 @@ class FoundFile:
 
 @dataclass(frozen=True, slots=True)
 class Passed:
-    """Something that is not imported, and why."""
+    """A file or folder that is not imported, and why."""
 
     path: str
     reason: str
     kind: Literal["skipped", "failed"] = "skipped"
-    # As ids name it: what lies there is not gone.
+    # As ids name it, so that pruning does not take it for deleted.
     name: str = ""
 
 
 def walk(
     place: Place, registry: Registry, without: Path | None = None
 ) -> Iterator[FoundFile | Passed | Root]:
-    """`place` is in its own root. A root within it is named when its folder is entered.
+    """Walk a place of one root. A folder inside it that is a root itself switches the root.
 
-    `without`: our own data dir, should it lie inside.
+    `without`: our own data dir, in case it is inside.
     """
     path = place.root.path / place.relative
     if is_own(path, without):
@@ -69,7 +69,7 @@ def walk(
             reason = f"cannot be read: {error.strerror}"
             yield _passed(place.root, place.relative, reason, "failed")
             return
-        yield _found(place.root, place.relative, status, _holds_mail(path.parent))
+        yield _file(place.root, place.relative, status, _holds_mail(path.parent))
         return
     start = "" if place.relative == "." else place.relative
     in_maildir = _holds_mail(path)
@@ -92,7 +92,7 @@ class _Walker:
             reason = f"nested deeper than {LIMITS.folder_depth} folders"
             yield _passed(root, relative, reason, "failed")
             return
-        # A folder with a name of its own keeps it, also when one above it is imported.
+        # A folder that is a root keeps its name, even when a folder above it is imported.
         own = self._roots.get(path)
         if own is not None and own != root:
             root, relative = own, ""
@@ -133,7 +133,7 @@ class _Walker:
             except OSError as error:
                 yield _passed(root, relative, f"cannot be read: {error.strerror}", "failed")
                 return
-            yield _found(root, relative, status, in_maildir)
+            yield _file(root, relative, status, in_maildir)
         else:
             yield _passed(root, relative, _what(entry))
 
@@ -143,7 +143,7 @@ def is_maildir(folder: Path) -> bool:
 
 
 def _holds_mail(folder: Path) -> bool:
-    """The cur or new of a Maildir, where a walk may begin."""
+    """Whether it is the cur or new of a Maildir: a walk may begin there."""
     return folder.name in MAILDIR and is_maildir(folder.parent)
 
 
@@ -153,11 +153,11 @@ def is_own(path: Path, data_dir: Path | None) -> bool:
 
 
 def is_passed_over(name: str) -> bool:
-    """Hidden files, what programs keep for themselves, and backups that editors leave."""
+    """Hidden files, files that programs keep for themselves, and backups of editors."""
     return name.startswith(".") or name in _JUNK or name.endswith("~")
 
 
-def _found(root: Root, relative: str, status: os.stat_result, maildir: bool) -> FoundFile:
+def _file(root: Root, relative: str, status: os.stat_result, maildir: bool) -> FoundFile:
     return FoundFile(root, relative, status.st_size, maildir, stamp_of(status))
 
 
@@ -170,7 +170,7 @@ def _passed(
 
 
 def _has_mail(entry: "os.DirEntry[str]") -> bool:
-    """Maildir's subfolders begin with a dot."""
+    """Whether a folder is a Maildir's subfolder: their names begin with a dot."""
     return entry.is_dir(follow_symlinks=False) and Path(entry.path, "cur").is_dir()
 
 

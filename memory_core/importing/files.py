@@ -1,4 +1,4 @@
-"""Opening files so that nothing else is read: no links followed, no pipes, no devices."""
+"""Opening files safely: no links are followed, no pipes or devices opened."""
 
 import os
 import stat
@@ -12,38 +12,37 @@ from memory_core.importing.item import Skip, Unusable
 _NOFOLLOW = os.O_NOFOLLOW | os.O_CLOEXEC
 _ATTEMPTS = 3
 HEAD_BYTES = 4_096
-# So long after a change the times of a file may still be those of that change although it was
-# changed again: file systems count them in steps, of up to two seconds; and of what is written
-# through a mapping into memory they learn when its pages go to the disk, after half a minute.
+# For this long after a change, a second change may leave the same times. File systems round times
+# to up to two seconds, and notice writes through a memory mapping only when the pages go to disk,
+# after half a minute.
 SETTLED_NS = 60_000_000_000
 CHANGES = "changes while it is read: import it again when its writer has finished"
 
 
 class Content(NamedTuple):
-    """A file's bytes at one moment, and the stamp by which it is known to be as it was; "" when it
-    was written so shortly before that a later change might leave the same one."""
+    """A file's bytes at one moment, and a stamp that shows whether it has changed. The stamp is ""
+    if the file was written so recently that a later change might leave the same stamp."""
 
     data: bytes
     stamp: str
 
 
 def stamp_of(status: os.stat_result) -> str:
-    """Who changes a file's bytes changes this, sooner or later: no program can set the last of its
-    times."""
+    """A stamp that changes with the file's bytes: no program can set the ctime in it."""
     times = f"{status.st_mtime_ns}:{status.st_ctime_ns}"
     return f"{status.st_size}:{times}:{status.st_ino}"
 
 
 def lasting_stamp(status: os.stat_result, begun: int) -> str:
-    """Of a file that was read from then on; "" as in `Content`."""
+    """The stamp of a file that was read from `begun` on; "" as in `Content`."""
     youngest = max(status.st_mtime_ns, status.st_ctime_ns)
     return stamp_of(status) if youngest + SETTLED_NS < begun else ""
 
 
 @contextmanager
 def opened(root: str, relative: str) -> Iterator[int]:
-    """A descriptor of a regular file below `root`, found step by step: a folder on the way that
-    was exchanged for a link is noticed. O_NONBLOCK: opening a pipe must not wait for a writer."""
+    """A descriptor of a regular file below `root`, opened folder by folder, so that a folder that
+    was replaced by a link is noticed. O_NONBLOCK: opening a pipe must not wait for a writer."""
     folder = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         *folders, name = relative.split("/")
@@ -67,9 +66,9 @@ def opened(root: str, relative: str) -> Iterator[int]:
 
 
 def read(root: str, relative: str, limit: Callable[[bytes], int]) -> Content:
-    """The whole file, at one moment. One that changes while it is read is read again.
+    """The whole file at one moment. A file that changes while it is read is read again.
 
-    `limit` says from the first bytes how large it may be.
+    `limit` gives the allowed size from the first bytes.
     """
     for _ in range(_ATTEMPTS):
         begun = time.time_ns()

@@ -1,4 +1,4 @@
-"""git, asked so that a repository cannot make it run or fetch anything."""
+"""Calls git so that a repository cannot make it run or fetch anything."""
 
 import os
 import select
@@ -12,7 +12,7 @@ from typing import IO
 from memory_core.kernel.child_environment import minimal_environment
 from memory_core.kernel.errors import InvalidInput
 
-# A repository's own configuration may name programs: none of them is run.
+# A repository's own configuration may name programs; these options keep git from running them.
 _SAFE = (
     "--no-pager", "--no-replace-objects", "--no-optional-locks", "--literal-pathspecs",
     "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "core.pager=cat",
@@ -23,7 +23,7 @@ _SAFE = (
     "-c", "diff.orderFile=/dev/null",
 )  # fmt: skip
 _SECONDS = 600
-# How often a log that is silent for long is left for a look at whether to stop.
+# How often to check for a stop while git log is silent.
 _LOOK_SECONDS = 0.2
 _LAST_SECOND = int(datetime(9999, 12, 30, tzinfo=UTC).timestamp())
 _SYMLINK, _SUBMODULE = "120000", "160000"
@@ -38,7 +38,7 @@ class Commit:
 
 @dataclass(frozen=True, slots=True)
 class FileChange:
-    """One file in one commit. `before` is where the file was, if it was elsewhere."""
+    """One file in one commit. `before` is its earlier path, if it was renamed."""
 
     path: str
     blob: str
@@ -47,7 +47,7 @@ class FileChange:
 
 
 Step = tuple[Commit, list[FileChange]]
-# Asked now and then: whether to end before the end.
+# Called regularly; True ends the work early.
 Stopped = Callable[[], bool]
 
 
@@ -68,8 +68,8 @@ class Repository:
         return paths
 
     def log(self, below: str, *, follow: bool, stopped: Stopped) -> Iterator[Step]:
-        """Newest first, along the first parents: what the branch held, one state after the
-        other. A merge is one step."""
+        """Commits, newest first, along the first parents: one state of the branch after the other.
+        A merge is one step."""
         arguments = [
             "log", "--first-parent", "--diff-merges=first-parent", "--raw", "-z", "--no-abbrev",
             "--find-renames=50%", "--no-ext-diff", "--no-textconv", "--no-show-signature",
@@ -82,7 +82,7 @@ class Repository:
                 yield from _steps(_parts(process.stdout, stopped))
             finally:
                 if process.poll() is None and stopped():
-                    process.kill()  # it may have long to go until it writes again
+                    process.kill()  # it may take long until git writes again
         if process.returncode != 0 and not stopped():
             raise InvalidInput(f"git log failed in {self.top}: is the repository sound?")
 
@@ -107,7 +107,7 @@ class Repository:
     def _open(
         self, folder: Path, *arguments: str, stdin: int = subprocess.DEVNULL
     ) -> "subprocess.Popen[bytes]":
-        # In a group of its own: Ctrl-C is for us, who end it when we are done with it.
+        # In its own process group, so that Ctrl-C reaches only us, and we end git.
         return subprocess.Popen(
             ["git", *_SAFE, *arguments], cwd=folder, env=_environment(), stdin=stdin,
             stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, process_group=0,
@@ -115,13 +115,14 @@ class Repository:
 
 
 class Blobs:
-    """Contents by their ids, one after the other, through one process."""
+    """Reads blobs by id, one after the other, through one process."""
 
     def __init__(self, process: "subprocess.Popen[bytes]") -> None:
         self._process = process
 
     def read(self, blob: str, limit: int) -> bytes | None:
-        """None for one that is too large or missing. Never more than `limit` in memory."""
+        """None for a blob that is too large or missing. Never holds more than `limit` bytes in
+        memory."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.write(f"{blob}\n".encode())
@@ -150,9 +151,9 @@ class Blobs:
 def _environment() -> dict[str, str]:
     return {
         **minimal_environment(),
-        # Folders of other accounts that the user trusts stand in their configuration.
+        # The user's configuration lists folders of other accounts that the user trusts.
         **{name: os.environ[name] for name in ("XDG_CONFIG_HOME",) if name in os.environ},
-        # Above every configuration, also a repository's own `protocol.ext.allow`.
+        # This overrides every configuration, even a repository's own `protocol.ext.allow`.
         "GIT_ALLOW_PROTOCOL": "none",
         "GIT_TERMINAL_PROMPT": "0",
         "GIT_OPTIONAL_LOCKS": "0",
@@ -163,8 +164,8 @@ def _environment() -> dict[str, str]:
 
 
 def _parts(stream: IO[bytes], stopped: Stopped) -> Iterator[bytes]:
-    """What stands between NULs, which neither names nor paths can hold, without holding the
-    whole log."""
+    """The parts between NULs, which neither names nor paths can contain, without holding the whole
+    log in memory."""
     rest = b""
     while not stopped():
         if not select.select([stream], [], [], _LOOK_SECONDS)[0]:
@@ -177,7 +178,7 @@ def _parts(stream: IO[bytes], stopped: Stopped) -> Iterator[bytes]:
 
 
 def _steps(parts: Iterator[bytes]) -> Iterator[Step]:
-    """Fields are told apart by their place alone: whatever they say, they stay what they are."""
+    """Fields are identified by position alone, so that no content can pose as another field."""
     commit: Commit | None = None
     changes: list[FileChange] = []
     for part in parts:
@@ -195,13 +196,13 @@ def _steps(parts: Iterator[bytes]) -> Iterator[Step]:
 def _commit(commit_id: bytes, author: bytes, seconds: bytes) -> Commit:
     try:
         name = author.decode()
-    except UnicodeDecodeError:  # it claims to be UTF-8, and is of an age when nothing was
+    except UnicodeDecodeError:  # it claims to be UTF-8, but is from before that was common
         name = author.decode("latin-1")
     return Commit(commit_id.decode(), name, _time(seconds))
 
 
 def _time(text: bytes) -> datetime | None:
-    """A commit may claim any time at all, or none that can be read."""
+    """A commit may claim any time, even one that cannot be parsed."""
     try:
         seconds = int(text)
     except ValueError:

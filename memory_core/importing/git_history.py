@@ -1,6 +1,6 @@
 """A file's git history as revisions, in order, each with its commit's time and author.
 
-What is stored already is found by its content: an import that runs again adds only what is new.
+Stored revisions are recognised by their content, so an import that runs again adds only new ones.
 """
 
 import asyncio
@@ -27,13 +27,13 @@ from memory_core.runtime import Runtime
 
 _BATCH = 128
 _BATCH_CHARS = 4_000_000
-# Their messages know better when they were written, and by whom.
+# Messages have their own dates and authors, which are better than those of a commit.
 _DATED = {ArtifactType.EMAIL, ArtifactType.CHAT}
 
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """The content of a file, named as HEAD names it, from one commit on."""
+    """The content of a file from one commit on, under its name in HEAD."""
 
     file: FoundFile
     blob: str
@@ -47,10 +47,10 @@ def versions(
     without: Path | None = None,
     stopped: Stopped = lambda: False,
 ) -> list[Version]:
-    """Oldest first. Of the files that HEAD has; a renamed one brings its past along, and so does
-    one that was away for a while.
+    """Versions of the files in HEAD, oldest first. A renamed file includes its past, and so does a
+    file that was deleted for a while.
 
-    `without`: our own data dir, should it lie inside.
+    `without`: our own data dir, in case it is inside.
     """
     base = place.root.path / place.relative
     repository = Repository(base)
@@ -58,14 +58,14 @@ def versions(
         raise InvalidInput(f"The repository of {base} keeps its files elsewhere: {repository.top}.")
     below = base.relative_to(repository.top).as_posix()
     files = {
-        path: _found(repository.top / path, place, registry)
+        path: _file(repository.top / path, place, registry)
         for path in repository.files(below)
         if _wanted(path, below) and not is_own(repository.top / path, without)
     }
     names = {path: path for path in files}
     history: list[Version] = []
     for commit, changes in repository.log(below, follow=place.is_file, stopped=stopped):
-        # All names of this commit first: two files may have swapped theirs.
+        # Look up all names of this commit first: two files may have swapped theirs.
         current = {change.path: names.get(change.path) for change in changes}
         for change in changes:
             if change.kind == "R":
@@ -80,22 +80,22 @@ def versions(
     return history[::-1]
 
 
-def _found(path: Path, place: Place, registry: Registry) -> FoundFile:
-    """In the deepest root that holds it, as a walk has it."""
+def _file(path: Path, place: Place, registry: Registry) -> FoundFile:
+    """The file in the deepest root that contains it, as a walk gives it."""
     inner = registry.root_above(path.parent)
     root = inner if inner and inner.path.is_relative_to(place.root.path) else place.root
     return FoundFile(root, path.relative_to(root.path).as_posix(), 0)
 
 
 def _wanted(path: str, below: str) -> bool:
-    """As a walk through the folder would have it."""
+    """Whether a walk through the folder would include it."""
     inner = path if below == "." else path.removeprefix(below)
     return not any(is_passed_over(part) for part in inner.split("/"))
 
 
 @dataclass(frozen=True, slots=True)
 class _Hashed:
-    """A revision that is stored."""
+    """A stored revision."""
 
     artifact_uid: str
     source_id: str
@@ -120,7 +120,7 @@ class History:
     async def run(
         self, place: Place, listed: list[Version], advance: Advance = lambda _: None
     ) -> Report:
-        """`listed`: what `versions` gave."""
+        """`listed`: the result of `versions`."""
         repository = await asyncio.to_thread(Repository, place.root.path / place.relative)
         options = str(self._options.artifact_type or "")
         cache = FileCache(self._runtime.settings.data_dir, f"git:{place.root.name}", options)
@@ -160,7 +160,7 @@ class History:
                 continue  # only its mode or name changed
             self._last[item.uid] = (version, item)
             if item.content_hash in self._stored[item.uid] and item.uid not in self._begun:
-                continue  # of an earlier import
+                continue  # stored by an earlier import
             self._begun.add(item.uid)
             documents = documents or await self._parse(version, blobs)
             if documents is not None and number < len(documents):
@@ -170,7 +170,7 @@ class History:
         return self._last[uid][1].content_hash if uid in self._last else None
 
     async def _return_to_present(self, blobs: Blobs) -> None:
-        """A file whose states are all stored may have returned to an older one."""
+        """A file whose versions are all stored may have returned to an older one."""
         for uid, (version, item) in self._last.items():
             if uid not in self._begun and self._latest.get(uid) != item.content_hash:
                 for document in await self._parse(version, blobs) or []:
@@ -240,7 +240,7 @@ class History:
             await self._store(batch)
 
     async def _store(self, batch: list[tuple[Version, Document]]) -> None:
-        """In order. A document that cannot be stored fails alone."""
+        """Store in order. A document that cannot be stored fails alone."""
         try:
             documents = [document for _, document in batch]
             results = await ingest_many(self._runtime, documents, relabel=False)

@@ -1,4 +1,4 @@
-"""Places: from the paths that a person gives to roots with names, checked against the memory."""
+"""From the paths that a person gives to named roots, checked against the memory."""
 
 import logging
 from collections.abc import Callable
@@ -23,8 +23,8 @@ async def admit(
     remember: bool = True,
     tell: Callable[[str], None] = log.info,
 ) -> list[Place]:
-    """All of them, or a Conflict and nothing is imported. `tell` hears what was decided about
-    names that a person may see otherwise."""
+    """Admit all paths, or raise Conflict and import nothing. `tell` is called with decisions about
+    names that the person may want to change."""
     places: list[Place] = []
     for path in paths:
         place = locate(registry, path, source, within)
@@ -49,8 +49,8 @@ async def admit(
 async def _name(
     runtime: Runtime, registry: Registry, root: Root, tell: Callable[[str], None]
 ) -> Root:
-    """The name of a folder that is not known at this place: that of a vanished one which it is, or
-    its own, if that is free."""
+    """The name for a folder that is not registered at this path: the name of a vanished folder with
+    the same files, or its own name if that is free."""
     moved, proved = await moved_roots.recognise(runtime, registry, root.path) or (None, False)
     if moved is not None and (proved or moved.name == root.name):
         tell(f"{root.path} holds what {registry.paths[moved.name]} held: it is {moved.name!r}.")
@@ -76,8 +76,8 @@ async def _name(
 
 
 async def _refuse_forgotten(runtime: Runtime, root: Root) -> None:
-    """The memory has documents of that name, but this data dir does not know where they came
-    from: the same folder, or another one? Only a person can tell."""
+    """The memory has documents of that name, but this data dir does not know their folder. Only a
+    person can say whether it is the same folder."""
     name = root.name
     async with runtime.database.session() as session:
         prefix = identity.address(name, "") + "/"

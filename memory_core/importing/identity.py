@@ -1,4 +1,4 @@
-"""Identity: an item's source id and address, the same wherever its root lies on the disk."""
+"""The source id and address of an item. They do not depend on where its root is on the disk."""
 
 import os
 import unicodedata
@@ -11,8 +11,8 @@ SCHEME = "import:"
 
 
 def readable(relative: str) -> str:
-    """A path as an id holds it. macOS and Linux write accents differently; a name that is no
-    Unicode is percent-encoded."""
+    """A path in the form that ids have. macOS and Linux encode accents differently; a name that is
+    not Unicode is percent-encoded."""
     try:
         relative.encode()
     except UnicodeEncodeError:
@@ -21,12 +21,12 @@ def readable(relative: str) -> str:
 
 
 def address(root: str, relative: str) -> str:
-    """Where an artifact was imported from: what `--prune` goes by."""
+    """The address that an artifact was imported from. `--prune` uses it."""
     return SCHEME + quote(name_of(root, relative))
 
 
 def path_of(url: str) -> str:
-    """ "root/path" of such an address."""
+    """The "root/path" of such an address."""
     return unquote(url.removeprefix(SCHEME).partition("?")[0])
 
 
@@ -38,7 +38,7 @@ def name_of(root: str, relative: str) -> str:
 def document(
     item: Item, root: str, relative: str, override: ArtifactType | None, **origin: str
 ) -> Document:
-    """The item as a document. `origin` adds to its address, such as the commit it comes from."""
+    """The item as a document. `origin` is added to its address, such as the commit."""
     if item.thread:
         origin = {"thread": item.thread, **origin}
     query = "&".join(f"{name}={quote(value, safe='')}" for name, value in origin.items())

@@ -1,4 +1,4 @@
-"""What importing works with: files that were found, what they hold, and what cannot be used."""
+"""Items: what parsers return for a file, and the errors for files that cannot be used."""
 
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -13,21 +13,21 @@ _PARTICIPANTS = 200
 
 
 class Unusable(Exception):
-    """A file, or a part of one, that cannot be imported. The message says why, for people."""
+    """A file, or a part of one, cannot be imported. The message says why, for people."""
 
     kind: Literal["skipped", "failed"] = "failed"
 
 
 class Skip(Unusable):
-    """Not meant to be imported: nothing is wrong with it."""
+    """The file is not meant to be imported; nothing is wrong with it."""
 
     kind = "skipped"
 
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One artifact-to-be. `key` tells it from the other items of its file; where a source has
-    ids of its own (`global_id`), that one counts everywhere."""
+    """A future artifact. `key` identifies it within its file. If a source has its own ids
+    (`global_id`), that id is used everywhere."""
 
     artifact_type: ArtifactType
     source_system: str
@@ -41,7 +41,8 @@ class Item:
     thread: str | None = None
 
     def tidied(self) -> "Item":
-        """Names and titles on one line, without controls, of bounded length. The text stays."""
+        """With names and titles on one line, without control characters, of bounded length. The
+        text is unchanged."""
         people = (single_line(name, _NAME_CHARS) for name in self.participants[:_PARTICIPANTS])
         return replace(
             self,

@@ -1,7 +1,7 @@
-"""Moving: a folder is known again by what it holds, at another place and under another name.
+"""Moved folders: a folder is recognised by its files, under another path or name.
 
-Compared is a sample of what the memory has of a root whose folder has vanished: the same paths
-below it, with the same bytes where those are remembered.
+A sample of the documents of a vanished root is compared: the same paths below it, with the same
+bytes where the cache has their hashes.
 """
 
 import asyncio
@@ -23,15 +23,16 @@ from memory_core.importing.roots import Registry, Root
 from memory_core.runtime import Runtime
 
 _SAMPLE = 200
-# Of the sample, at least this share must be there.
+# The share of the sample that must match.
 _MOST = 0.5
-# A few files that many folders have, such as a licence, do not make a large folder a small one.
+# A few common files, such as a licence, must not make a large folder look like a small one.
 _LARGER = 4
 
 
 @dataclass(frozen=True, slots=True)
 class Likeness:
-    """How many of a root's documents have a file at their path, and how many the same bytes."""
+    """How many of a root's documents have a file at their path, and how many have the same
+    bytes."""
 
     documents: int = 0
     there: int = 0
@@ -44,12 +45,12 @@ class Likeness:
 
     @property
     def is_likely(self) -> bool:
-        """Nothing is remembered of the bytes of mailboxes and chats: their paths must do."""
+        """The cache has no hashes of mailboxes and chats, so their paths must be enough."""
         return self.documents > 0 and self.there - self.changed >= self.documents * _MOST
 
 
 async def likeness(runtime: Runtime, name: str, folder: Path) -> Likeness:
-    """What is stored under a root's name, beside what lies in a folder."""
+    """Compare the documents stored under a root's name with the files of a folder."""
     async with runtime.database.session() as session:
         prefix = identity.address(name, "") + "/"
         urls = await session.values(str, "sample_imported", prefix=prefix, limit=_SAMPLE)
@@ -58,7 +59,7 @@ async def likeness(runtime: Runtime, name: str, folder: Path) -> Likeness:
 
 
 async def recognise(runtime: Runtime, registry: Registry, folder: Path) -> tuple[Root, bool] | None:
-    """The vanished root that this folder is, and whether that is proved; None if it is none."""
+    """The vanished root that this folder is, and whether that is proved; None if there is none."""
     likely: Root | None = None
     best: tuple[int, Root] | None = None
     for name, path in sorted(registry.paths.items()):
@@ -91,7 +92,7 @@ def _compare(data_dir: Path, name: str, folder: Path, names: set[str]) -> Likene
 
 
 def _forms(relative: str) -> set[str]:
-    """macOS and Linux write accents differently."""
+    """The spellings of a path: macOS and Linux encode accents differently."""
     return {relative, unicodedata.normalize("NFD", relative)}
 
 
@@ -108,7 +109,7 @@ def _digest(folder: Path, relative: str) -> str | None:
 
 
 def _is_much_larger(folder: Path, like: Likeness) -> bool:
-    if like.documents == _SAMPLE:  # of how many is not known
+    if like.documents == _SAMPLE:  # the size of the whole root is unknown
         return False
     most = like.documents * _LARGER
     return sum(1 for _ in islice(_files(folder), most + 1)) > most

@@ -15,7 +15,7 @@ from memory_core.runtime import Runtime
 async def gone(
     runtime: Runtime, registry: Registry, survey: Survey, done: Import
 ) -> tuple[list[ReportEntry], list[str]]:
-    """What could be deleted, and warnings about what is left alone."""
+    """The artifacts that could be deleted, and warnings about those that stay."""
     entries: dict[str, ReportEntry] = {}
     warnings = []
     seen = done.seen
@@ -39,7 +39,7 @@ async def gone(
 
 
 class _Look:
-    """What one import saw, and the disk as it is now."""
+    """What one import saw, and the current state of the disk."""
 
     def __init__(self, registry: Registry, survey: Survey, done: Import) -> None:
         self._present = {identity.name_of(one.root.name, one.relative) for one in survey.files}
@@ -52,12 +52,12 @@ class _Look:
         return any(_within(name, scope) for name in self._present)
 
     def gone(self, name: str) -> str | None:
-        """Why a document that was not met is no longer there, or None if it may be."""
+        """Why a document that the import did not see is gone, or None if it may still exist."""
         if _at_or_above(name) & self._unknown:
             return None
         if name in self._present:
             return "no longer in its file" if name in self._sure else None
-        # The walk should have met it; the disk has the last word all the same.
+        # The walk should have seen the file, but the disk decides.
         return "its file is gone" if self._disk.at(name) is False else None
 
 

@@ -1,8 +1,7 @@
-"""Quoted replies: kept in the text, and marked so that an old promise is not taken for a new one.
+"""Quoted replies stay in the text, marked so that an old promise is not taken for a new one.
 
-Mail programs mark what they quote in many ways. Here each becomes the oldest one, "> " at the
-start of the line, which both extractors know, and which a passage cut out of the middle of a
-long quotation still carries.
+Mail programs mark quotations in many ways. Here each becomes the oldest form, "> " at the start of
+the line. Both extractors know it, and a chunk from the middle of a long quotation still has it.
 """
 
 from collections.abc import Iterator
@@ -14,7 +13,7 @@ _LOOK_AHEAD = 6
 
 
 def mark(text: str) -> str:
-    """The text with every quoted line marked. What is the writer's own stays as it is."""
+    """The text with every quoted line marked. The writer's own lines stay unchanged."""
     lines = text.split("\n")
     start = _quotation(lines)
     if start is None:
@@ -26,14 +25,14 @@ def mark(text: str) -> str:
 
 
 def quote(text: str) -> str:
-    """All of it quoted, one level deeper."""
+    """All lines quoted, one level deeper."""
     return "\n".join(f">{line}" if line.startswith(">") else f"> {line}".rstrip()
                      for line in text.split("\n"))  # fmt: skip
 
 
 def _quotation(lines: list[str]) -> int | None:
-    """Where a quotation begins that goes on to the end without marks of its own. A header of
-    mail is none of the writer's words, wherever it stands: it may name any person as the writer."""
+    """The start of a quotation that runs to the end without marks. A mail header is never the
+    writer's own text, wherever it is: it may name any person as the writer."""
     asked = 0
     for i in _candidates(lines):
         line = lines[i]
@@ -52,8 +51,8 @@ def _quotation(lines: list[str]) -> int | None:
 
 
 def _candidates(lines: list[str]) -> Iterator[int]:
-    """Every beginning has a colon, there or in one of the next lines, or is ruled. A message may
-    have millions of lines, and hardly any of them does."""
+    """Lines where a quotation may begin: they have a colon, there or in one of the next lines, or
+    are a rule. A message may have millions of lines, and hardly any of them qualifies."""
     done = -1
     for i, line in enumerate(lines):
         if ":" in line or "：" in line or "----" in line:
@@ -71,8 +70,8 @@ def _above(lines: list[str], i: int) -> int:
 
 
 def _marked_below(lines: list[str], i: int) -> bool:
-    """With marks of its own only the marked lines are quoted: answers may stand between them."""
+    """If the quoted lines have marks, only they are quoted: answers may be between them."""
     for line in lines[i : i + _LOOK_AHEAD]:
         if line.strip():
             return line.lstrip().startswith(">")
-    return True  # nothing follows: nothing to mark
+    return True  # nothing follows, so there is nothing to mark

@@ -1,4 +1,4 @@
-"""Reading one file: its bytes, what they are, and the documents they hold."""
+"""Reading one file: its bytes, its format, and the documents in it."""
 
 import hashlib
 import os
@@ -17,14 +17,14 @@ from memory_core.importing.limits import LIMITS
 from memory_core.kernel import ids
 from memory_core.kernel.errors import InvalidInput
 
-# Slack's files depend on users.json beside them.
+# Slack's files depend on users.json next to them, so their items are not cached.
 _NOT_REMEMBERED = {Format.JSON}
 
 
 @dataclass(slots=True)
 class Parsed:
-    """What a file holds. `documents` is None when the file is known, so that it was not parsed.
-    `digest` and `stamp` are what it is to be known by next time."""
+    """The content of a file. `documents` is None if the cache has the file, so that it was not
+    parsed. `digest` and `stamp` are the cache entry for next time."""
 
     file: FoundFile
     items: list[KnownItem] = field(default_factory=list)
@@ -32,7 +32,7 @@ class Parsed:
     problems: list[Passed] = field(default_factory=list)
     digest: str = ""
     stamp: str = ""
-    # A mailbox: to be read message by message.
+    # To be read message by message.
     is_mailbox: bool = False
 
 
@@ -45,8 +45,8 @@ class Reader:
         *,
         reread: bool = False,
     ) -> None:
-        """`within`: nothing above this folder is read, also where a root begins higher up.
-        `reread`: also read what looks as it did when it was read before."""
+        """`within`: nothing above this folder is read, even if the root begins higher up. `reread`:
+        also read files whose state has not changed."""
         self._caches = caches
         self._override = override
         self._within = within
@@ -54,7 +54,8 @@ class Reader:
         self._users: dict[tuple[str, str], Mapping[str, str]] = {}
 
     def read(self, file: FoundFile, *, afresh: bool = False) -> Parsed:
-        """Never raises for what is in a file. `afresh`: also parse what is known."""
+        """Never raises for a file's content. `afresh`: parse the file even if it is in the
+        cache."""
         try:
             return self._read(file, afresh)
         except Unusable as problem:
@@ -67,9 +68,9 @@ class Reader:
             return Parsed(file, problems=[Passed(file.path, reason, "failed")])
 
     def messages(self, mailbox: FoundFile) -> Generator[Parsed, None, None]:
-        """A mailbox in parts, one message each, and at the end what it is to be known by. What was
-        read of one that changes meanwhile is kept, but it may have been cut or moved: the problem
-        makes the whole file doubtful."""
+        """The messages of a mailbox one by one, and at the end its cache entry. If the mailbox
+        changes meanwhile, the messages read so far are kept, but one may have been cut or moved:
+        then a problem marks the whole file as doubtful."""
         begun = time.time_ns()
         try:
             with (
@@ -135,9 +136,9 @@ class Reader:
         return parsed
 
     def items(self, file: FoundFile, form: Format, data: bytes) -> list[Item]:
-        """What these bytes hold, were they the content of that file."""
+        """The items of these bytes, as the content of that file."""
         name = file.name
-        if file.maildir:  # flags after the colon change whenever a message is read
+        if file.maildir:  # the flags after the colon change whenever a message is read
             name = name.with_name(name.name.partition(":")[0])
         made = formats.parse(form, data, name, lambda: self._names(file), file.root.name)
         return [replace(item, key=item.key or str(name)) for item in made]
@@ -156,7 +157,7 @@ class Reader:
         return Parsed(file, identified, documents, problems)
 
     def _names(self, file: FoundFile) -> Mapping[str, str]:
-        """users.json in the file's folder or one above it, never above the root."""
+        """The names in users.json, in the file's folder or one above it, never above the root."""
         for folder in PurePosixPath(file.relative).parents:
             if self._within and not (file.root.path / folder).is_relative_to(self._within):
                 break
@@ -177,7 +178,7 @@ class Reader:
 
 
 class _Mailbox(Exception):
-    """Raised from within `files.read`: this one is not to be read whole."""
+    """Raised from within `files.read`: this file must not be read whole."""
 
 
 def identify(document: Document) -> KnownItem:

@@ -1,4 +1,4 @@
-"""What came of an import: every document and every file left out, with its reason."""
+"""The report of an import: every document, and every skipped file with the reason."""
 
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
@@ -25,7 +25,7 @@ class Report:
     pruned: list[ReportEntry] = field(default_factory=list)
     dry_run: bool = False
     interrupted: bool = False
-    # Why it ended before its end: a store or the provider is missing.
+    # Why it ended early: a store or the provider is missing.
     stopped: str | None = None
 
     def add(self, outcome: Outcome, entry: ReportEntry) -> None:

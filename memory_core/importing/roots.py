@@ -1,14 +1,14 @@
-"""Roots: which name a folder goes by, so that its documents keep their ids.
+"""Roots: the registered names of folders, so that documents keep their ids.
 
-A document's id is the name of its root and its path below it. So a folder can be moved, and two
-folders of the same name are never taken for one:
+A document's id consists of the name of its root and its path below it. So a folder can be moved,
+and two folders of the same name are never confused:
 
-- a path inside a folder that was imported before belongs to that folder (the deepest of them);
-- else the folder's own name is its name, or the one that `--source` gives;
-- a folder that holds what a vanished one held was moved or renamed, and keeps its name;
-- a name that stands for another folder is refused.
+- a path inside an imported folder belongs to that folder (the deepest one);
+- otherwise the folder's own name is used, or the one that `--source` gives;
+- a folder with the files of a vanished one was moved or renamed, and keeps the name;
+- a name that belongs to another folder is refused.
 
-Where roots are is a fact of this machine, and kept in DATA_DIR.
+The paths of roots are specific to this machine, and are stored in DATA_DIR.
 """
 
 import json
@@ -27,12 +27,12 @@ _NAME_CHARS = 100
 @dataclass(frozen=True, slots=True)
 class Root:
     name: str
-    path: Path  # real
+    path: Path  # resolved
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """What was asked for: a folder or a file below a root. `relative` is "." for the root."""
+    """A requested folder or file below a root. `relative` is "." for the root itself."""
 
     root: Root
     relative: str
@@ -46,21 +46,21 @@ class Registry:
         self.paths: dict[str, Path] = self._load()
 
     def root_at(self, path: Path) -> Root | None:
-        """The root that is exactly there."""
+        """The root at exactly this path."""
         for name, registered in self.paths.items():
             if registered == path:
                 return Root(name, registered)
         return None
 
     def root_above(self, path: Path) -> Root | None:
-        """The deepest root that holds this folder."""
+        """The deepest root that contains this folder."""
         for folder in (path, *path.parents):
             if root := self.root_at(folder):
                 return root
         return None
 
     def remember(self, root: Root, *, save: bool = True) -> None:
-        """Roots within a folder that moved have moved with it."""
+        """Register a root. Roots inside a folder that moved have moved with it."""
         if self.paths.get(root.name) == root.path:
             return
         if not save:
@@ -96,11 +96,11 @@ class Registry:
 
 
 def locate(registry: Registry, path: Path, source: str | None, within: Path | None = None) -> Place:
-    """Where a path given by a person belongs. Nothing is remembered yet, and a root that is new is
-    not yet sure of its name.
+    """The place of a path given by a person. Nothing is registered yet, and the name of a new root
+    is not final.
 
-    `within`: the folder that an id should be relative to, if no root is known (else the folder
-    itself, or the one the file lies in).
+    `within`: the folder that ids should be relative to if no root is known (default: the folder
+    itself, or the one that contains the file).
     """
     try:
         real = path.resolve(strict=True)
@@ -117,7 +117,7 @@ def locate(registry: Registry, path: Path, source: str | None, within: Path | No
 
 
 def settled(place: Place, registry: Registry) -> Place:
-    """A place below a root within its root belongs to the inner one."""
+    """A place inside a nested root belongs to the inner root."""
     path = place.root.path / place.relative
     inner = registry.root_above(path.parent if place.is_file else path)
     if inner is None or len(inner.path.parts) <= len(place.root.path.parts):

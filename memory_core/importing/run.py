@@ -1,7 +1,7 @@
-"""Running an import: files are read beside the event loop while documents are stored in batches.
+"""Running an import: files are read in threads while documents are stored in batches.
 
-Bounded all along: a few groups of files in the air, two batches on their way into the stores.
-Stopped at any moment, it is continued by running it again: what is stored is unchanged then.
+Memory is bounded: a few groups of files are read ahead, and two batches are being stored. An import
+that is stopped at any moment continues when it is run again: what is stored is then unchanged.
 """
 
 import asyncio
@@ -24,14 +24,15 @@ from memory_core.runtime import Runtime
 _GROUP_FILES = 256
 _GROUP_BYTES = 16_000_000
 _MESSAGES = 64
-# Of a mailbox, if there are no more: they are kept in memory, and in a file.
+# A mailbox with more messages is not cached: they are kept in memory, and in a file.
 REMEMBERED_MESSAGES = 50_000
-# Parsed in a process of their own, so that several are parsed at once.
+# Parsed in a separate process, so that several are parsed at once.
 _SLOW = (".pdf", ".docx")
-# What opening and closing a file costs, beside its bytes: for the estimate of the remaining time.
+# The cost of opening and closing a file, in addition to its bytes, for the estimate of the
+# remaining time.
 FILE_WEIGHT = 4_000
 
-# Told how much of the total weight is done, also from threads that read.
+# Called with the part of the total weight that is done, also from reading threads.
 Advance = Callable[[int], None]
 
 
@@ -42,17 +43,18 @@ class Options:
     dry_run: bool = False
     # Nothing above this folder is read.
     within: Path | None = None
-    # Also read files that look as they did when they were read before.
+    # Also read files whose state has not changed.
     reread: bool = False
 
 
 @dataclass(slots=True)
 class Survey:
-    """What lies below the places, before anything is read."""
+    """The files below the places, before any is read."""
 
     files: list[FoundFile] = field(default_factory=list)
     passed: list[Passed] = field(default_factory=list)
-    # What was walked in full, each in its own root: only here can `prune` tell what is gone.
+    # The places that were walked in full, each in its own root: only there can `prune` know what is
+    # gone.
     scopes: list[Place] = field(default_factory=list)
 
     @property
@@ -66,7 +68,7 @@ def survey(
     data_dir: Path,
     stopped: Callable[[], bool] = lambda: False,
 ) -> Survey:
-    """Asked to stop, it ends with what it has found so far."""
+    """Survey the places. If asked to stop, it returns the files so far."""
     result = Survey()
     seen: set[str] = set()
     for place in (settled(place, registry) for place in places):
@@ -85,8 +87,8 @@ def survey(
 
 
 def _is_export(file: FoundFile) -> bool:
-    """Telegram's, in a folder named by its day: the newest is read first, and of a day that two
-    exports tell of, what is read first counts."""
+    """Whether it is a Telegram export, in a folder named by its day. The newest is read first,
+    because the first export of a day counts."""
     return file.relative.rpartition("/")[2] == "result.json"
 
 
@@ -102,13 +104,13 @@ class Import:
         self._storing = Storing(
             runtime, self.report, dry_run=options.dry_run, artifact_type=options.artifact_type
         )
-        # For `prune`: files that were read, and those of them that were not understood in full.
+        # For `prune`: files that were read, and those of them that were not fully parsed.
         self.understood: set[tuple[str, str]] = set()
         self.doubtful: set[tuple[str, str]] = set()
 
     @property
     def seen(self) -> set[str]:
-        """The artifacts that were met, stored or not."""
+        """The artifacts that the import saw, stored or not."""
         return self._storing.seen
 
     async def run(self, survey: Survey, advance: Advance = lambda _: None) -> Report:
@@ -137,7 +139,7 @@ class Import:
         return self._stop.is_set() or self.report.stopped is not None
 
     async def _groups(self, files: list[FoundFile]) -> AsyncIterator[list[Parsed]]:
-        """In the order of the files, a few groups ahead."""
+        """Groups in the order of the files, read a few ahead."""
         waiting: deque[asyncio.Future[list[Parsed]]] = deque()
         groups = _grouped(files)
         loop = asyncio.get_running_loop()
@@ -161,7 +163,7 @@ class Import:
                 break
             one = self._reader.read(file)
             parsed.append(one)
-            if not one.is_mailbox:  # which is read later, message by message
+            if not one.is_mailbox:  # mailboxes are read later, message by message
                 self._advance(_weight_of_reading(file))
         return parsed
 
@@ -177,7 +179,7 @@ class Import:
             )
             if parsed.documents is None and differs:
                 parsed = await asyncio.to_thread(self._reader.read, parsed.file, afresh=True)
-                if parsed.is_mailbox:  # it has become one since it was looked at
+                if parsed.is_mailbox:  # it became a mailbox since the first look
                     await self._mailbox(parsed.file)
                     continue
             await self._keep(parsed, stored, _weight_of_storing(parsed.file))
@@ -204,14 +206,14 @@ class Import:
         await asyncio.to_thread(messages.close)
         is_whole = (file.root.name, file.relative) not in self.doubtful
         if stamp and is_whole and len(items) <= REMEMBERED_MESSAGES:
-            # Not by its bytes: to look for those at another place may take long.
+            # Without a digest: recognising a moved mailbox by its bytes would take long.
             self._caches[file.root.name].note(file.relative, "", items, stamp)
         self._advance(file.size - share + FILE_WEIGHT)
 
     async def _keep(
         self, parsed: Parsed, latest: dict[str, LatestRevision], weight: int = 0
     ) -> None:
-        """`weight`: what is left of the file's, for its documents."""
+        """`weight`: the rest of the file's weight, for its documents."""
         for problem in parsed.problems:
             self.report.add(problem.kind, ReportEntry(problem.path, reason=problem.reason))
         place = (parsed.file.root.name, parsed.file.relative)
@@ -236,7 +238,7 @@ class Import:
 
 
 def _weight_of_reading(file: FoundFile) -> int:
-    """Half of a file's weight; the other half is for its documents to be stored."""
+    """Half of a file's weight; the other half is for storing its documents."""
     return (file.size + FILE_WEIGHT) // 2
 
 
@@ -256,7 +258,7 @@ def _next(messages: Iterator[Parsed]) -> list[Parsed]:
 
 
 def _grouped(files: list[FoundFile]) -> Iterator[list[FoundFile]]:
-    """A file that may take a minute is a group of its own: others need not wait behind it."""
+    """A file that may take a minute is a group of its own, so that others need not wait for it."""
     group: list[FoundFile] = []
     size = 0
     for file in files:

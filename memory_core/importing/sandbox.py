@@ -1,7 +1,7 @@
-"""Parsers that a hostile file can make run away work in a process of their own.
+"""Parsers that a hostile file can make run away work in a separate process.
 
-It gets the bytes on stdin, has no more memory and time than the limits say, cannot write files,
-and answers with JSON. What it does not survive is a failed file, not a failed import.
+The process gets the bytes on stdin, has limits on memory and time, cannot write files, and answers
+with JSON. If it dies, the file has failed, not the import.
 """
 
 import json
@@ -14,13 +14,13 @@ from memory_core.importing.limits import LIMITS
 from memory_core.kernel.child_environment import minimal_environment
 
 _ANSWER_BYTES = 60_000_000
-# The distribution that pipx knows the program by.
+# The name under which pipx installed the program.
 DISTRIBUTION = "mcp-proved-memory"
 _NEEDS = {"pdf": "pypdf", "docx": "python-docx"}
 
 
 def parse(kind: str, data: bytes) -> dict[str, Any]:
-    """What the worker answers for this file. Blocks: call it beside the event loop."""
+    """The worker's answer for this file. It blocks, so call it in a thread."""
     with subprocess.Popen(
         command_of(kind),
         stdin=subprocess.PIPE,
@@ -36,7 +36,7 @@ def parse(kind: str, data: bytes) -> dict[str, Any]:
             raise Unusable(
                 f"takes longer than {LIMITS.parser_seconds:.0f} s to read: given up"
             ) from None
-        except BaseException:  # Ctrl-C must not leave it behind
+        except BaseException:  # Ctrl-C must not leave the process behind
             process.kill()
             raise
     if process.returncode != 0:

@@ -1,4 +1,4 @@
-"""Storing what an import found, in batches, with a document that fails failing alone."""
+"""Storing imported documents in batches, where a failing document fails alone."""
 
 import asyncio
 import logging
@@ -19,12 +19,13 @@ from memory_core.runtime import Runtime
 
 log = logging.getLogger(__name__)
 
-# The first batch is small and each next one twice as large: the first documents are there soon.
+# The first batch is small and each next one twice as large, so that the first documents are stored
+# soon.
 _FIRST_BATCH = 8
 _BATCH = 256
 _BATCH_CHARS = 4_000_000
 _AT_ONCE = 2
-# About one document. Everything else that is ours to raise stops the import: it would fail again.
+# Errors of a single document. Every other fault of ours stops the import: it would fail again.
 OF_ONE_DOCUMENT = {ErrorCode.VALIDATION_ERROR, ErrorCode.OPENAI_ERROR}
 
 
@@ -46,7 +47,7 @@ class LatestRevision:
 
     @property
     def names(self) -> list[str]:
-        """Where imports met it, the first one first."""
+        """The paths where imports saw it, the first one first."""
         urls = (self.source_url, *self.addresses)
         ours = (url for url in urls if url and url.startswith(identity.SCHEME))
         return [identity.path_of(url) for url in ours]
@@ -68,23 +69,23 @@ class Storing:
         dry_run: bool = False,
         artifact_type: ArtifactType | None = None,
     ) -> None:
-        """`artifact_type`: the one that was asked for."""
+        """`artifact_type`: the type that the user asked for."""
         self._runtime, self._report, self._dry_run = runtime, report, dry_run
         self._type = artifact_type
         self._batch: list[_Queued] = []
         self._batch_size = _FIRST_BATCH
         self._chars = 0
-        # Told the weight of documents when they are settled: stored, or known not to be.
+        # Called with the weight of documents when they are stored, or known to be stored already.
         self.advance: Callable[[int], None] = lambda _: None
         self._under_way: set[asyncio.Task[None]] = set()
-        # The artifacts that were met; and by artifact, the file that counts in this import.
+        # The artifacts that were seen; and by artifact, the file that counts in this import.
         self.seen: set[str] = set()
         self._counts: dict[str, str] = {}
         self._disk = Presence(Registry(runtime.settings.data_dir).paths)
         self._met_elsewhere: list[tuple[str, str]] = []
 
     async def latest(self, uids: list[str]) -> dict[str, LatestRevision]:
-        """What is stored now."""
+        """The stored latest revisions."""
         if not uids:
             return {}
         async with self._runtime.database.session() as session:
@@ -99,7 +100,7 @@ class Storing:
         latest: dict[str, LatestRevision],
         weight: int = 0,
     ) -> None:
-        """Put it into the next batch, unless it is stored already."""
+        """Put a document into the next batch, unless it is already stored."""
         if not await self._queue(file, item, document, latest, weight):
             self.advance(weight)
 
@@ -125,7 +126,7 @@ class Storing:
         if stored is not None and stored.content_hash == item.content_hash:
             kept = self._kept_type(stored)
             self._report.unchanged.append(replace(entry, reason=kept) if kept else entry)
-        elif document is None:  # its file changed between two looks: the next import sees it
+        elif document is None:  # its file changed between two reads: the next import handles it
             self._report.failed.append(replace(entry, reason=files.CHANGES))
         elif self._dry_run:
             self._report.add("created" if stored is None else "revised", entry)
@@ -143,15 +144,15 @@ class Storing:
         self, file: FoundFile, item: KnownItem, stored: LatestRevision | None
     ) -> None:
         if stored is None and item.uid not in self._counts:
-            return  # its source_url will say it
+            return  # its source_url already says so
         name = identity.name_of(file.root.name, file.relative)
         if stored is None or name not in stored.names:
             address = identity.address(file.root.name, file.relative)
             self._met_elsewhere.append((item.uid, address))
 
     def _first_place(self, file: FoundFile, stored: LatestRevision | None) -> str | None:
-        """Where a message was met in an earlier import, if it is still there: copies differ in
-        what mailing lists add to them, and each import would else undo the one before."""
+        """Where an earlier import saw a message, if the file still exists. Copies differ in what
+        mailing lists add, and each import would undo the one before."""
         if stored is None or not stored.is_mail or not stored.names:
             return None
         first = stored.names[0]
@@ -160,7 +161,7 @@ class Storing:
         return first if self._disk.at(first) else None
 
     async def finish(self, *, drop: bool = False) -> None:
-        """Store the rest, unless it is to be dropped, and wait for what is under way."""
+        """Store the rest, unless `drop`, and wait for batches in flight."""
         if not drop:
             await self._flush()
         while self._under_way:
@@ -200,7 +201,7 @@ class Storing:
                 self._report.stopped = self._report.stopped or error.message
             elif len(batch) == 1:
                 self._fail(batch[0], error)
-            else:  # find the one
+            else:  # find the faulty one
                 middle = len(batch) // 2
                 await self._store(batch[:middle])
                 if self._report.stopped is None:

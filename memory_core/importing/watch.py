@@ -1,4 +1,5 @@
-"""Watching: a folder is kept in step. First everything once, then whatever changes."""
+"""Watching: keeps a folder in step with the memory. First everything is imported, then each
+change."""
 
 import asyncio
 import logging
@@ -14,11 +15,11 @@ from memory_core.kernel.waiting import is_set_within
 
 log = logging.getLogger(__name__)
 
-# Editors write in several steps; what arrives within this time is one change.
+# Editors write in several steps; what happens within this time is one change.
 DEBOUNCE_MS = 1_000
 RETRY_FIRST, _RETRY_MOST = 2.0, 60.0
 
-# Imports these places (None: all of them); says whether it got through.
+# Imports these places (None: all of them); returns whether it succeeded.
 Sync = Callable[[list[Place] | None], Awaitable[bool]]
 
 
@@ -30,10 +31,10 @@ async def watch(
     deletions: bool = False,
     without: Path | None = None,
 ) -> None:
-    """Until `stop`. Watching begins before the first import, so that nothing falls between; a
-    store that is missing for a while costs a full import when it is back.
+    """Watch until `stop`. Watching begins before the first import, so that no change is missed.
+    After a store was away, everything is imported once.
 
-    `deletions`: also look where something has gone, for `--prune`. `without`: our own data dir,
+    `deletions`: also look where something was deleted, for `--prune`. `without`: our own data dir,
     which every import writes to.
     """
     changes = _changes(places, stop, deletions)
@@ -51,7 +52,7 @@ async def watch(
 async def _until_done(sync: Sync, wanted: list[Place] | None, stop: asyncio.Event) -> None:
     delay = RETRY_FIRST
     while not stop.is_set() and not await sync(wanted):
-        wanted = None  # what failed is unknown: look at everything
+        wanted = None  # it is unknown what failed, so import everything
         log.warning("not all was imported; trying again in %.0f s", delay)
         await is_set_within(stop, delay)
         delay = min(delay * 2, _RETRY_MOST)
@@ -77,7 +78,7 @@ async def _changes(
 
 
 def _narrowed(places: list[Place], changed: set[str], without: Path | None = None) -> list[Place]:
-    """The files and folders in which something happened, as far as they are ours to look at."""
+    """The changed files and folders that an import would include."""
     places_by_path: dict[Path, Place] = {}
     for name in changed:
         path = Path(name)
@@ -99,7 +100,7 @@ def _narrowed(places: list[Place], changed: set[str], without: Path | None = Non
 
 
 def _visible(path: Path, base: Path) -> Path | None:
-    """The path, or the folder to look at instead; None if an import would pass it over."""
+    """The path, or the folder to look at instead; None if an import would skip it."""
     folder = base
     for part in path.relative_to(base).parts:
         inner = folder / part
@@ -109,20 +110,20 @@ def _visible(path: Path, base: Path) -> Path | None:
         ):
             return None
         folder = inner
-    # A message is renamed whenever it is read: the whole Maildir tells what has moved where.
+    # A message is renamed whenever it is read, so the whole Maildir must be looked at.
     for inner in (path, path.parent):
         if inner.name in file_walk.MAILDIR and inner != base and file_walk.is_maildir(inner.parent):
             path = inner.parent
             break
-    # Editors make and remove files of their own; what is no longer there is nothing to look at.
+    # Editors create and remove files of their own; a file that no longer exists needs no look.
     if path.resolve() != path or not (path.is_dir() or path.is_file()):
         return None
     return path
 
 
 def _left_above(path: Path, folders: set[Path]) -> Path:
-    """The nearest folder that has files left. One without any may be a missing disk, of which
-    nothing is pruned."""
+    """The nearest folder that still has files. A folder without any may be a missing disk, which is
+    never pruned."""
     folder = path.parent
     while folder not in folders and folder != folder.parent and not _has_files(folder):
         folder = folder.parent

@@ -1,4 +1,4 @@
-"""The process of `sandbox`: bytes in, JSON out. `python -m memory_core.importing.worker KIND`."""
+"""The sandbox process: bytes in, JSON out. `python -m memory_core.importing.worker KIND`."""
 
 import json
 import resource
@@ -32,7 +32,7 @@ def confine() -> None:
     ):
         try:
             resource.setrlimit(limit, (value, value))
-        except (ValueError, OSError):  # macOS has no limit of address space
+        except (ValueError, OSError):  # macOS cannot limit the address space
             continue
 
 

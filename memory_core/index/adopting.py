@@ -1,7 +1,7 @@
-"""Vectors that an older version of the product left in Chroma, with texts beside them.
+"""Vectors that an older version of the product left in Chroma, together with texts.
 
-They are taken over where their text is the expected one, so that nothing is embedded twice; then
-the old collections go, and with them the texts. That version knew one tenant.
+A vector is reused if its text is the expected one, so that nothing is embedded twice. Then the old
+collections are dropped, and the texts with them. That version knew only one tenant.
 """
 
 from collections.abc import Sequence
@@ -23,16 +23,16 @@ class Legacy:
         self._store, self._label = store, label_of(embedder)
 
     async def vectors(self, page: Sequence[Piece]) -> dict[Seen, Vector]:
-        """Those that are there and were made of these texts."""
-        found: dict[Seen, Vector] = {}
+        """The stored vectors that were made of these texts."""
+        usable: dict[Seen, Vector] = {}
         wanted = [id_ for piece in page for id_ in (piece.id, piece.document) if id_ is not None]
         labels = await self._store.labels()
         for name in CollectionName:
-            # Another model's vectors mean something else.
+            # Vectors of another model cannot be compared with ours.
             label = labels.get(name, {})
             if wanted and all(label.get(key) == value for key, value in self._label.items()):
-                found |= await self._read(name, wanted)
-        return found
+                usable |= await self._read(name, wanted)
+        return usable
 
     async def _read(self, collection: str, wanted: list[str]) -> dict[Seen, Vector]:
         try:
@@ -46,5 +46,5 @@ class Legacy:
 
 
 async def drop_legacy(store: VectorStore) -> None:
-    """The collections of older versions, those with our label alone."""
+    """Drop the collections of older versions, if they have our label."""
     await store.drop([f"{name}{part}" for name in CollectionName for part in _PARTS])

@@ -1,7 +1,7 @@
 """A client for the part of Chroma's HTTP interface that the memory uses.
 
-The library's own client takes 0.7 s of CPU to import, in every run, command and server, before
-the first vector moves; and several milliseconds of checks per call. The server is the library's.
+The library's own client takes 0.7 s of CPU to import, in every run, command and server, and several
+milliseconds of checks per call. The server is the library's own.
 """
 
 import base64
@@ -15,19 +15,19 @@ import orjson
 
 _DATABASE = "/tenants/default_tenant/databases/default_database"
 UNIX = "unix:"
-# A collection that is not there, and one that went while it was being asked.
+# The collection does not exist, or was deleted during the request.
 _GONE = (404, 412)
 _AT_ONCE = 32
-# Servers close what is idle. If we are first, none does so while a request is on its way.
+# Servers close idle connections. We close them first, so that none closes during a request.
 _KEPT_SECONDS = 30.0
 
 
 class ChromaFault(Exception):
-    """No answer, or none of Chroma's."""
+    """There was no answer, or none in Chroma's format."""
 
 
 class ChromaRefusal(ChromaFault):
-    """The server answered, and said no."""
+    """The server answered with an error."""
 
 
 class NoSuchCollection(ChromaRefusal):
@@ -59,7 +59,7 @@ class ChromaClient:
         return self._collection(await self.send("GET", f"{_DATABASE}/collections/{name}"))
 
     async def make(self, name: str, metadata: dict[str, str | int]) -> "Collection":
-        """By cosine distance; the one that is there, if it is there."""
+        """Create a collection with cosine distance, or return the existing one."""
         wanted = {
             "name": name,
             "metadata": metadata,
@@ -69,19 +69,19 @@ class ChromaClient:
         return self._collection(await self.send("POST", f"{_DATABASE}/collections", wanted))
 
     async def existing(self) -> "dict[str, Collection]":
-        """By name. Makes none."""
-        found = await self.send("GET", f"{_DATABASE}/collections")
-        return {item["name"]: self._collection(item) for item in found}
+        """The existing collections by name; creates none."""
+        listed = await self.send("GET", f"{_DATABASE}/collections")
+        return {item["name"]: self._collection(item) for item in listed}
 
     async def labels(self) -> dict[str, dict[str, Any]]:
         """The metadata of every collection, by name."""
-        return {name: found.metadata for name, found in (await self.existing()).items()}
+        return {name: collection.metadata for name, collection in (await self.existing()).items()}
 
     async def drop(self, name: str) -> None:
         await self.send("DELETE", f"{_DATABASE}/collections/{name}")
 
     async def send(self, method: str, path: str, body: object = None) -> Any:
-        """Waits as long as it takes."""
+        """Send a request. There is no time-out here."""
         content = b"" if body is None else orjson.dumps(body)
         try:
             answer = await self._pool.request(
@@ -97,8 +97,8 @@ class ChromaClient:
     async def close(self) -> None:
         await self._pool.aclose()
 
-    def _collection(self, told: dict[str, Any]) -> "Collection":
-        return Collection(self, told["id"], told["metadata"] or {})
+    def _collection(self, description: dict[str, Any]) -> "Collection":
+        return Collection(self, description["id"], description["metadata"] or {})
 
 
 _FAULTS = (httpcore.NetworkError, httpcore.ProtocolError, httpcore.TimeoutException)
@@ -111,7 +111,7 @@ class Collection:
     metadata: dict[str, Any]
 
     async def call(self, action: str, **body: object) -> Any:
-        """count; or get, query, upsert, delete with what they take."""
+        """`action`: count, or get, query, upsert, delete with their arguments."""
         method = "GET" if action == "count" else "POST"
         path = f"{_DATABASE}/collections/{self.id}/{action}"
         return await self.client.send(method, path, body or None)

@@ -1,9 +1,9 @@
-"""Whether Chroma says what Postgres says; and bringing it back into step.
+"""Comparing Chroma with Postgres, and repairing the difference.
 
-Two comparisons: what should stand there with `index_entry`, and `index_entry` with Chroma itself.
-Each is judged while the index is not being written, the first one after the changes before it are
-applied: what is merely under way is no fault. A repair corrects `index_entry` and leaves the rest
-to the one writer.
+There are two comparisons: the expected entries with `index_entry`, and `index_entry` with Chroma
+itself. Each runs while the index is not being written; the first one waits until all earlier
+changes are applied, so that a pending change is no fault. A repair only corrects `index_entry`; the
+one writer does the rest.
 """
 
 import random
@@ -24,7 +24,7 @@ from memory_core.log.waiting import wait_until
 
 _PAGE = 500
 _CATCH_UP_SECONDS = 10.0
-# The owner of entries that no artifact or memory has: nothing is expected of it.
+# The owner of entries without an artifact or memory: it has no expected entries.
 _STRAY = "(unknown)"
 
 
@@ -38,15 +38,15 @@ class Place:
 
 @dataclass(slots=True)
 class Comparison:
-    """Counts by collection, of all tenants; and what is wrong: in Postgres by owner, in Chroma by
-    id."""
+    """Counts by collection over all tenants, and the differences: in Postgres by owner, in Chroma
+    by id."""
 
     postgres: dict[str, int] = field(default_factory=lambda: dict.fromkeys(CollectionName, 0))
     chroma: dict[str, int] = field(default_factory=lambda: dict.fromkeys(CollectionName, 0))
     behind: dict[str, None] = field(default_factory=dict)  # owners that are not up to date
     wrong: dict[tuple[Place, str], str] = field(default_factory=dict)
 
-    def told(self) -> Iterable[str]:
+    def differences(self) -> Iterable[str]:
         yield from (f"entries of {owner} are not up to date" for owner in self.behind)
         for (place, id_), problem in self.wrong.items():
             yield f"{place.collection}: {id_} {problem}"
@@ -59,16 +59,17 @@ class _Standing:
 
 
 async def compare(runtime: Parts, *, sample: int | None = None) -> Comparison:
-    """With `sample`: counts, and that many entries of either side; only where these differ, all."""
+    """With `sample`: compare the counts and this many entries of either side; if these differ,
+    compare all."""
     return await _Check(runtime, await _generation(runtime)).run(sample)
 
 
 async def repair(runtime: Parts) -> int:
-    """How many entries were written again or deleted. Where Chroma has lost collections, the worker
-    fills a new generation."""
+    """Returns how many entries were written again or deleted. If Chroma has lost collections, the
+    worker fills a new generation."""
     generation = await _generation(runtime)
     try:
-        found = await _Check(runtime, generation).run(None)
+        comparison = await _Check(runtime, generation).run(None)
     except NoSuchCollection:
         async with holding_index(runtime):
             await lose(runtime, generation)
@@ -78,24 +79,24 @@ async def repair(runtime: Parts) -> int:
             str,
             "doubt_entries",
             generation=generation.generation,
-            tenants=[place.tenant_id for place, _ in found.wrong],
-            collections=[place.collection for place, _ in found.wrong],
-            ids=[id_ for _, id_ in found.wrong],
+            tenants=[place.tenant_id for place, _ in comparison.wrong],
+            collections=[place.collection for place, _ in comparison.wrong],
+            ids=[id_ for _, id_ in comparison.wrong],
             owner=_STRAY,
         )
-    owners = list(found.behind | dict.fromkeys(doubted))
+    owners = list(comparison.behind | dict.fromkeys(doubted))
     pages = [owners[start : start + _PAGE] for start in range(0, len(owners), _PAGE)]
     return sum([await settle_now(runtime, page) for page in pages])
 
 
 async def _generation(runtime: Parts) -> Generation:
     async with runtime.database.session() as session:
-        found = await serving(session)
-    if found is None:
+        generation = await serving(session)
+    if generation is None:
         raise ChromaUnavailable(
             "The index is not made yet. The worker makes it: is one running (`mcp-memory up`)?"
         )
-    return found
+    return generation
 
 
 class _Check:
@@ -118,7 +119,7 @@ class _Check:
             last = await newest(session)
         if not suspects:
             return {}
-        if last is not None:  # the changes until now are applied, if a worker lives
+        if last is not None:  # a live worker has now applied all earlier changes
             await wait_until(self._runtime.database, "index", last, _CATCH_UP_SECONDS)
         async with holding_index(self._runtime) as session:
             return await self._differing(session, list(suspects))
@@ -142,12 +143,12 @@ class _Check:
         async for page in self._pages("entries_of_collection", place):
             await self._judge(place, in_chroma, page)
         offset = 0
-        while found := await self._runtime.vectors.hashes(in_chroma, offset=offset, limit=_PAGE):
-            await self._judge(place, in_chroma, list(found))
-            offset += len(found)
+        while hashes := await self._runtime.vectors.hashes(in_chroma, offset=offset, limit=_PAGE):
+            await self._judge(place, in_chroma, list(hashes))
+            offset += len(hashes)
 
     async def _judge(self, place: Place, in_chroma: str, ids: list[str]) -> bool:
-        """Whether any of these is wrong while nothing writes."""
+        """Whether any of these entries is wrong while the index is not being written."""
         wrong = {}
         async with holding_index(self._runtime) as session:
             rows = await session.rows(_Standing, "entries_by_id", **self._at(place), ids=ids)
@@ -155,10 +156,10 @@ class _Check:
         stand = {row.id: row.hash for row in rows}
         for id_ in ids:
             if id_ not in stand:
-                if id_ in there:  # and was not deleted since it was seen
+                if id_ in there:  # still there, so not deleted since it was listed
                     wrong[place, id_] = "is not in Postgres"
             elif stand[id_] is None:
-                continue  # Announced and not written yet: a change that was begun comes again.
+                continue  # Announced but not written yet: its change will be applied again.
             elif id_ not in there:
                 wrong[place, id_] = "is missing"
             elif stand[id_] != there[id_]:

@@ -1,5 +1,5 @@
-"""Vectors of texts. Those that cost money are kept in Postgres, so that a rebuild or an edit pays
-only for text that was never seen. A tenant never has the use of what another one has paid for."""
+"""Vectors of texts. Paid vectors are cached in Postgres, so that a rebuild or an edit pays only for
+new text. A tenant never uses a vector that another tenant paid for."""
 
 from array import array
 from collections.abc import Sequence
@@ -27,9 +27,9 @@ class Embeddings:
         self._is_kept = embedder.provider != "local"
         self._model = f"{embedder.provider}/{embedder.model}/{embedder.dimension}"
 
-    async def of(self, page: Sequence[Piece], known: dict[Seen, Vector]) -> list[Vector]:
-        """In the order of the pieces. `known`: vectors that need not be made."""
-        vectors = dict(known)
+    async def of(self, page: Sequence[Piece], given: dict[Seen, Vector]) -> list[Vector]:
+        """The vectors in the order of the pieces. `given`: vectors that need not be made."""
+        vectors = dict(given)
         seen = [(piece.tenant_id, piece.text_hash) for piece in page]
         if self._is_kept:
             vectors |= await self._kept(seen)
@@ -38,10 +38,10 @@ class Embeddings:
         if missing:
             made = await self._embedder.embed(list(missing.values()))
             vectors |= zip(missing, made, strict=True)
-        found = [vectors[key] for key in seen]
+        in_order = [vectors[key] for key in seen]
         if self._is_kept and page:
-            await self._keep(page, found)
-        return found
+            await self._keep(page, in_order)
+        return in_order
 
     async def _kept(self, seen: Sequence[Seen]) -> dict[Seen, Vector]:
         async with self._database.session() as session:
@@ -55,7 +55,8 @@ class Embeddings:
         return {(row.tenant_id, row.hash): array("f", row.vector).tolist() for row in rows}
 
     async def _keep(self, page: Sequence[Piece], vectors: Sequence[Vector]) -> None:
-        """At once, in a transaction of its own: what is paid for is kept, whatever comes after."""
+        """Store the vectors at once, in a transaction of their own, so that paid vectors survive a
+        later failure."""
         async with self._database.session() as session:
             await session.run(
                 "keep_embeddings",

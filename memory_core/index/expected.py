@@ -1,7 +1,7 @@
-"""What should stand in Chroma for artifacts and memories, as Postgres tells it now.
+"""The entries that Chroma should have for artifacts and memories, according to Postgres.
 
-The entries and their hashes are described once, by `expected_entries` in sql/queries/index.sql;
-here the texts are read whose vectors are wanted.
+`expected_entries` in sql/queries/index.sql describes the entries and their hashes. This module
+reads the texts to embed.
 """
 
 from collections.abc import AsyncIterator, Sequence
@@ -14,8 +14,8 @@ from memory_core.kernel.database import Session
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """An entry by its place. `hash`: what it should be, None when it should not be there.
-    `stands`: it may be there now."""
+    """An entry by its place. `hash`: the expected one, None if the entry should not exist.
+    `stands`: the entry may exist now."""
 
     tenant_id: UUID
     collection: str
@@ -27,8 +27,8 @@ class Key:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A text that an entry is made of, or that is one of the parts of a document. `id` and `hash`
-    are the entry's, `text_hash` is of the text alone."""
+    """A text to embed: an entry, or a part of a document. `id` and `hash` are those of the entry,
+    `text_hash` is the hash of the text alone."""
 
     tenant_id: UUID
     owner: str
@@ -43,20 +43,19 @@ class Piece:
 
     @property
     def marks(self) -> dict[str, str | float]:
-        """What searches filter by: of memories alone."""
+        """The metadata that searches filter by. Only memories have any."""
         if self.type is None or self.confidence is None:
             return {}
         return {"type": self.type, "confidence": self.confidence}
 
 
 async def difference(session: Session, generation: int, owners: Sequence[str]) -> list[Key]:
-    """The entries of these owners that do not stand as they should."""
+    """The entries of these owners that differ from the expected ones."""
     return await session.rows(Key, "index_difference", generation=generation, owners=list(owners))
 
 
 async def pieces(session: Session, keys: Sequence[Key]) -> AsyncIterator[list[Piece]]:
-    """The texts behind these entries, to be embedded and written a page at a time; inside a
-    transaction."""
+    """The texts of these entries, one page at a time. Needs a transaction."""
 
     def ids(name: CollectionName) -> list[str]:
         return [key.id for key in keys if key.collection == name]

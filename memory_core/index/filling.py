@@ -1,8 +1,8 @@
-"""A new generation, filled from Postgres while the old one serves.
+"""A new generation is filled from Postgres while the old one serves.
 
-The filling passes all owners in the order of their ids and keeps its place in Postgres; the log's
-changes are applied to both generations meanwhile. When the last owner is passed, the new one
-serves by a change of state, and the old one is dropped.
+Filling goes through all owners in the order of their ids and stores its position in Postgres.
+Meanwhile the changes of the log are applied to both generations. After the last owner, a change of
+state makes the new generation serve, and the old one is dropped.
 """
 
 import logging
@@ -19,7 +19,7 @@ from memory_core.kernel.database import Session
 
 log = logging.getLogger(__name__)
 
-# Changes wait while one page is written.
+# Owners per page. Changes wait while a page is written.
 _OWNERS = 50
 
 
@@ -34,7 +34,7 @@ class Progress:
 
 
 async def rebuild(runtime: Parts) -> None:
-    """Fill a new generation, or go on with the one that was begun; until it serves."""
+    """Fill a new generation, or continue an unfinished one, until it serves."""
     async with runtime.database.transaction() as session:
         unfilled = await session.row(Generation, "unfilled_generation")
         if unfilled is None or not unfilled.fits(runtime.embedder):
@@ -44,7 +44,7 @@ async def rebuild(runtime: Parts) -> None:
 
 
 async def fill_page(runtime: Parts) -> bool:
-    """The next owners of the generation that is not complete; False when there is none."""
+    """Write the next owners of the unfinished generation; False if there is none."""
     async with runtime.database.session() as session:
         generation = await session.row(Generation, "unfilled_generation")
         if generation is None:
@@ -76,8 +76,8 @@ async def _serve(runtime: Parts, generation: Generation) -> None:
 
 
 async def drop_retired(runtime: Parts) -> None:
-    """Collections of generations that serve no more. A search that still asks one is told, and
-    asks the one that serves."""
+    """Drop the collections of generations that no longer serve. A search that still asks one gets
+    an error and asks the serving one."""
     async with runtime.database.session() as session:
         retired = await session.rows(Generation, "retired_generations")
     for one in retired:

@@ -1,8 +1,7 @@
-"""A generation of the index: sets of collections in Chroma, one for each tenant, made with one
-embedding model.
+"""A generation of the index: collections in Chroma for all tenants, made with one embedding model.
 
-One serves searches. A rebuild, or another model, fills a new one while the old one serves; a row
-in Postgres says which is which.
+One generation serves searches. A rebuild, or another model, fills a new one while the old one
+serves. Rows in Postgres say which is which.
 """
 
 from collections.abc import Callable
@@ -37,7 +36,7 @@ class Generation:
     created_at: datetime
 
     def name_in_chroma(self, name: str, tenant_id: UUID = DEFAULT_TENANT) -> str:
-        """The default tenant's collections have the names of the time before there were tenants."""
+        """The default tenant's collections keep the names from before there were tenants."""
         own = f"{name}-{self.generation}-{self.token}"
         return own if tenant_id == DEFAULT_TENANT else f"{own}-{tenant_id.hex}"
 
@@ -45,12 +44,12 @@ class Generation:
         return [self.name_in_chroma(name, tenant_id) for name in CollectionName]
 
     def has_named(self, collection: str) -> bool:
-        """Whether a collection is one of its own, whatever tenant's."""
+        """Whether a collection belongs to this generation, of any tenant."""
         return collection.split("-")[1:3] == [str(self.generation), self.token]
 
     @property
     def label(self) -> dict[str, str | int]:
-        """What marks its collections as ours."""
+        """The metadata that marks its collections as ours."""
         return {"provider": self.provider, "model": self.model, "dimension": self.dimension}
 
     def fits(self, embedder: Embedder) -> bool:
@@ -58,8 +57,8 @@ class Generation:
 
 
 def belongs_to(tenant_id: UUID) -> Callable[[str], bool]:
-    """Whether a collection is this tenant's, of whatever generation; not for the default tenant,
-    whose collections do not name it."""
+    """Whether a collection belongs to this tenant, in any generation. Not for the default tenant,
+    whose collections do not contain its id."""
     return lambda collection: collection.endswith(f"-{tenant_id.hex}")
 
 
@@ -76,17 +75,17 @@ async def serving(session: Session) -> Generation | None:
 
 
 async def live(session: Session) -> list[Generation]:
-    """Those that are kept up to date, the one that serves first."""
+    """The generations that are kept up to date, the serving one first."""
     return await session.rows(Generation, "live_generations")
 
 
 async def begin(session: Session, embedder: Embedder) -> Generation:
-    """Ask for a new generation; the worker fills it. The first one serves from the beginning. One
-    that is being filled for the same model goes on."""
+    """Request a new generation; the worker fills it. The first one serves from the start. An
+    unfinished generation for the same model is continued."""
     await session.run("lock_index")
-    for known in await live(session):
-        if known.state == "filling" and known.fits(embedder):
-            return known
+    for generation in await live(session):
+        if generation.state == "filling" and generation.fits(embedder):
+            return generation
     await session.run("abandon_filling")
     return await first(session, embedder)
 

@@ -1,6 +1,6 @@
-"""The index as a projection of the log: each change names an artifact or a memory, whose entries in
-Chroma are made to be what Postgres says now. The order of changes does not matter, nor how often
-one comes."""
+"""The index as a projection of the log: each change names an artifact or a memory, and its entries
+in Chroma are made equal to what Postgres says now. So neither the order nor the repetition of
+changes matters."""
 
 import asyncio
 import contextlib
@@ -18,7 +18,7 @@ from memory_core.log.projection import Commit
 log = logging.getLogger(__name__)
 
 NAME = "index"
-# As long as a writer waits for Chroma. What comes later still is left to the check index_agrees.
+# As long as a writer waits for Chroma. Even later writes are left to the check index_agrees.
 LOOK_AGAIN_SECONDS = 60.0
 
 

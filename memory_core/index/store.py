@@ -1,7 +1,7 @@
-"""The collections in Chroma: what searches ask, and what the index writes.
+"""The collections in Chroma: what searches read, and what the index writes.
 
-Always over HTTP: a persistent client in more than one process loses vectors silently. No text is
-kept there: ids, vectors, a hash, and what searches filter by.
+Always over HTTP: a persistent client in more than one process loses vectors silently. Chroma stores
+no text, only ids, vectors, a hash, and metadata for filters.
 """
 
 import asyncio
@@ -33,23 +33,24 @@ from memory_core.kernel.principal import Principal
 Marks = Mapping[str, str | int | float | bool]
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _UPSERT_BATCH = 1000
-# Vectors are read as decimal figures: this many numbers at a time.
+# Vectors are read as decimal text, at most this many numbers at a time.
 _READ_NUMBERS = 200_000
-# Compared one by one, unless they are very long.
+# Entries that are compared one by one; fewer if the vectors are very long.
 COMPARED = 300
 _COMPARED_NUMBERS = 300_000
-# Writers wait long; a search answers by words instead.
+# Writers wait long; a search falls back to words instead.
 WRITE_SECONDS = 60.0
 ANSWER_SECONDS = 5.0
-# And does not wait again at once for a Chroma that did not answer.
+# After a time-out, searches do not ask Chroma again for this long.
 _SHUN_SECONDS = 5.0
-# A search may ask the generation that served before for this long.
+# A search may ask the previous generation for this long.
 _SERVING_SECONDS = 1.0
-_SHORTEST = 1e-12  # a vector of nothing has no direction
-# Where some of a tenant's entries are hidden from the principal: this many of the nearest are asked
-# for; then all that it sees are named, if they are not more than that; then the nearest once more.
+_SHORTEST = 1e-12  # an empty vector has no direction
+# Used where some of a tenant's entries are hidden from the principal. First this many of the
+# nearest are requested. If too few are visible, the request names all visible entries, up to the
+# second number. If there are more, the third number of nearest is requested.
 _NEAREST, _NAMED, _MOST = 600, 10_000, 3_000
-# Principals whose collections are remembered.
+# The number of principals whose collections are cached.
 _REMEMBERED = 1_000
 
 
@@ -63,7 +64,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """`distance` is the cosine distance: 0 is the same direction."""
+    """`distance` is the cosine distance: 0 means the same direction."""
 
     id: str
     distance: float
@@ -71,7 +72,8 @@ class Hit:
 
 @dataclass(frozen=True, slots=True)
 class _Serving(Generation):
-    """`is_made`: the tenant has collections; `sees_all`: the principal may see all in them."""
+    """`is_made`: the tenant has collections. `sees_all`: the principal may see all their
+    entries."""
 
     sees_all: bool
     is_made: bool
@@ -92,13 +94,13 @@ class VectorStore:
     async def close(self) -> None:
         await self._client.close()
 
-    # What searches ask, of the collections of the principal's tenant in the generation that serves.
+    # For searches: the collections of the principal's tenant in the serving generation.
 
     async def count(self, name: CollectionName) -> int:
-        """Of a memory that nothing was stored in yet: none."""
+        """0 for a tenant that has stored nothing yet."""
         async with self._database.session() as session:
-            found = await session.row(_Serving, "serving_collections")
-        return int(await self._ask(name, "count")) if found and found.is_made else 0
+            serving = await session.row(_Serving, "serving_collections")
+        return int(await self._ask(name, "count")) if serving and serving.is_made else 0
 
     async def query(
         self,
@@ -108,8 +110,8 @@ class VectorStore:
         limit: int,
         where: dict[str, Any] | None = None,
     ) -> list[Hit]:
-        """Nearest first, of those that the principal may see: what is hidden from it takes no
-        place. With `where`, Chroma looks at every entry."""
+        """The nearest entries that the principal may see; hidden ones do not count. With `where`,
+        Chroma looks at every entry."""
         serving = await self._serves()
         if not serving.is_made:
             return []
@@ -149,7 +151,8 @@ class VectorStore:
     async def _of_all_seen(
         self, name: CollectionName, vector: Vector, limit: int, where: dict[str, Any] | None
     ) -> list[Hit] | None:
-        """None if these are very many, or some have no vector yet."""
+        """The nearest among all visible entries; None if these are too many, or some have no vector
+        yet."""
         async with self._database.session() as session:
             ids = await session.values(
                 str, "all_visible_entries", collection=name.value, limit=_NAMED + 1
@@ -169,11 +172,11 @@ class VectorStore:
         limit: int,
         where: dict[str, Any] | None = None,
     ) -> list[Hit] | None:
-        """The nearest of these entries, the quicker the more they are; None if some are missing."""
+        """The nearest of these entries; None if some are missing. It is faster for larger sets."""
         try:
             return await self._nearest(name, vector, limit, where, ids) if ids else []
         except ChromaUnavailable as fault:
-            # Chroma refuses ids of which one is not there.
+            # Chroma refuses a query with an id that does not exist.
             if type(fault.__cause__) is ChromaRefusal:
                 return None
             raise
@@ -184,20 +187,21 @@ class VectorStore:
         return min(COMPARED, _COMPARED_NUMBERS // self._embedder.dimension)
 
     async def compare(self, name: CollectionName, vector: Vector, ids: Sequence[str]) -> list[Hit]:
-        """These entries alone, nearest first: for few, much quicker than a filter."""
-        found = await self.vectors(name, ids)
-        distances = _distances(vector, list(found.values()))
-        return _nearest_first(zip(found, distances, strict=True))
+        """The nearest of these entries, computed here: for few entries, much faster than a
+        filter."""
+        stored = await self.vectors(name, ids)
+        distances = _distances(vector, list(stored.values()))
+        return _nearest_first(zip(stored, distances, strict=True))
 
     async def vectors(self, name: CollectionName, ids: Sequence[str]) -> dict[str, Vector]:
-        """Stored vectors of those ids that are there."""
-        found: dict[str, Vector] = {}
+        """The stored vectors of the ids that exist."""
+        stored: dict[str, Vector] = {}
         for batch in self._batches(ids):
             answer = await self._ask(name, "get", ids=batch, include=["embeddings"])
-            found |= zip(answer["ids"], answer["embeddings"], strict=True)
-        return found
+            stored |= zip(answer["ids"], answer["embeddings"], strict=True)
+        return stored
 
-    # What the index writes and checks, by the names of collections in Chroma.
+    # For the index: writes and checks, by the names of collections in Chroma.
 
     async def make(self, names: Iterable[str], label: dict[str, str | int]) -> None:
         async with self._faults():
@@ -205,7 +209,8 @@ class VectorStore:
                 await self._client.make(name, label)
 
     async def drop(self, names: Iterable[str]) -> None:
-        """Of these collections those that are there. One without our label is not ours."""
+        """Drop those of these collections that exist. A collection without our label is not
+        ours."""
         async with self._faults():
             there = await self._client.labels()
             for name in names:
@@ -230,7 +235,7 @@ class VectorStore:
             )
 
     async def delete(self, collection: str, ids: Sequence[str]) -> None:
-        """Ids that are not there are no error."""
+        """Ids that do not exist are no error."""
         for start in range(0, len(ids), _UPSERT_BATCH):
             await self.on(collection, "delete", ids=ids[start : start + _UPSERT_BATCH])
 
@@ -238,28 +243,28 @@ class VectorStore:
         return int(await self.on(collection, "count"))
 
     async def hashes(self, collection: str, **which: Any) -> dict[str, str | None]:
-        """By id: of those `ids` that are there, or from `offset` on `limit` of them, in the order
-        in which they came."""
+        """Hashes by id: of those `ids` that exist, or of `limit` entries from `offset` on, in order
+        of insertion."""
         answer = await self.on(collection, "get", include=["metadatas"], **which)
-        told = zip(answer["ids"], answer["metadatas"], strict=True)
-        return {id_: (metadata or {}).get("hash") for id_, metadata in told}
+        entries = zip(answer["ids"], answer["metadatas"], strict=True)
+        return {id_: (metadata or {}).get("hash") for id_, metadata in entries}
 
     async def on(self, collection: str, action: str, **body: Any) -> Any:
-        """Call a collection by its name in Chroma. Raises NoSuchCollection when there is none."""
+        """Call a collection by its name in Chroma. Raises NoSuchCollection if there is none."""
         async with self._faults():
             if collection in self._collections:
                 try:
                     return await self._collections[collection].call(action, **body)
                 except NoSuchCollection:
                     del self._collections[collection]
-            found = await self._client.find(collection)
-            if not is_labelled(found.metadata):
+            listed = await self._client.find(collection)
+            if not is_labelled(listed.metadata):
                 raise _foreign(collection)
-            self._collections[collection] = found
-            return await found.call(action, **body)
+            self._collections[collection] = listed
+            return await listed.call(action, **body)
 
     async def _ask(self, name: CollectionName, action: str, **body: Any) -> Any:
-        """Of the generation that serves; of the next one, if another has taken its place."""
+        """Ask the serving generation; if it was replaced meanwhile, ask the new one."""
         if time.monotonic() < self._shunned_until:
             raise _unavailable(TimeoutError("no answer a moment ago"))
         try:
@@ -281,19 +286,19 @@ class VectorStore:
 
     async def _serves(self) -> _Serving:
         asking, now = principal.current(), time.monotonic()
-        found, since = self._serving.get(asking, (None, 0.0))
-        if found is None or now - since > _SERVING_SECONDS:
+        serving, since = self._serving.get(asking, (None, 0.0))
+        if serving is None or now - since > _SERVING_SECONDS:
             async with self._database.session() as session:
-                found = await session.row(_Serving, "serving_collections")
-            if found is None:
+                serving = await session.row(_Serving, "serving_collections")
+            if serving is None:
                 raise ChromaUnavailable(
                     "The index is not made yet: searches go by words until it is.",
                 )
-            refuse_other_model(found, self._embedder)
+            refuse_other_model(serving, self._embedder)
             if len(self._serving) >= _REMEMBERED:
                 self._serving.clear()
-            self._serving[asking] = found, now
-        return found
+            self._serving[asking] = serving, now
+        return serving
 
     def _batches(self, ids: Sequence[str]) -> Iterator[list[str]]:
         size = max(_READ_NUMBERS // self._embedder.dimension, 1)
@@ -301,7 +306,7 @@ class VectorStore:
 
     @asynccontextmanager
     async def _faults(self) -> AsyncIterator[None]:
-        """Turn every failure of Chroma into ours, but for a collection that is gone."""
+        """Turn every failure of Chroma into ours, except for a missing collection."""
         try:
             async with asyncio.timeout(WRITE_SECONDS):
                 yield
@@ -334,33 +339,33 @@ def _foreign(collection: str) -> ForeignCollection:
 
 def refuse_other_model(generation: Generation, embedder: Embedder) -> None:
     if not generation.fits(embedder):
-        found, wanted = generation.label, label_of(embedder)
+        made_with, wanted = generation.label, label_of(embedder)
         raise EmbeddingMismatch(
-            f"The index was made with {found['provider']}/{found['model']} "
-            f"({found['dimension']} dimensions), but the settings name {wanted['provider']}/"
+            f"The index was made with {made_with['provider']}/{made_with['model']} "
+            f"({made_with['dimension']} dimensions), but the settings name {wanted['provider']}/"
             f"{wanted['model']} ({wanted['dimension']}). Searches go by words until "
             "`mcp-memory reindex` has made it for the new model, or the settings are restored.",
-            details={"found": found, "configured": wanted},
+            details={"found": made_with, "configured": wanted},
         )
 
 
 def is_labelled(metadata: Mapping[str, Any] | None) -> bool:
-    """Whether a collection was made by this product, in this version or an earlier one."""
+    """Whether this product made the collection, in this version or an earlier one."""
     return metadata is not None and {"provider", "model", "dimension"} <= metadata.keys()
 
 
 def _packed(vector: Vector) -> str:
-    """Little-endian 32-bit floats in base64: a quarter of the size of decimal figures."""
+    """Little-endian 32-bit floats in base64: a quarter of the size of decimal text."""
     return base64.b64encode(array("f", vector).tobytes()).decode()
 
 
-def _nearest_first(found: Iterable[tuple[str, float]]) -> list[Hit]:
-    nearest = sorted(dict(found).items(), key=itemgetter(1))
+def _nearest_first(distances: Iterable[tuple[str, float]]) -> list[Hit]:
+    nearest = sorted(dict(distances).items(), key=itemgetter(1))
     return [Hit(id_, float(distance)) for id_, distance in nearest]
 
 
 def _distances(vector: Vector, vectors: Sequence[Vector]) -> list[float]:
-    """By their directions, as Chroma measures them."""
+    """Cosine distances, as Chroma computes them."""
     if not vectors:
         return []
     import numpy as np

@@ -1,8 +1,8 @@
-"""Making Chroma say what Postgres says, for the artifacts and memories that are named.
+"""Writing to Chroma what Postgres says, for given artifacts and memories.
 
-What should stand there minus what stands there (`index_entry`) is written and deleted. Chroma is
-never asked. One writer at a time, by a lock in Postgres; entries are announced before they are
-written, so that whatever dies in between leaves nothing that is not known of.
+The difference between the expected entries and `index_entry` is written and deleted; Chroma itself
+is never read. A lock in Postgres allows one writer at a time. Entries are announced before they are
+written, so that a crash leaves no unknown entry.
 """
 
 import asyncio
@@ -28,16 +28,16 @@ from memory_core.log.projection import Commit
 
 log = logging.getLogger(__name__)
 
-# Entries that were announced and not confirmed: their writer failed or was killed, and Chroma may
-# still be at its last request, which could undo what is written before it is done. Chroma knows no
-# conditional writes, so there is no fence: it is waited for, and looked at again later.
+# Announced and unconfirmed entries: their writer failed or was killed, and Chroma may still be
+# executing its last request, which could undo later writes. Chroma has no conditional writes, so
+# there is no fence. We wait for this time, and compare again later.
 GRACE_SECONDS = 2.0
 
 
 @asynccontextmanager
 async def holding_index(runtime: Parts) -> AsyncIterator[Session]:
-    """The one writer of Chroma. The session is for reading: a transaction that writes nothing does
-    not hold back the readers of the log, however long Chroma takes."""
+    """Become the one writer of Chroma. The session only reads: a transaction that writes nothing
+    does not hold back readers of the log, however long Chroma takes."""
     async with runtime.database.transaction() as session:
         await session.run("lock_index")
         yield session
@@ -51,9 +51,9 @@ async def settle(
     only: int | None = None,
     on_doubt: Callable[[], None] = lambda: None,
 ) -> int:
-    """Bring the entries of these owners up to date in every generation that is in use, or in one
-    alone. Returns how many were written or deleted. `commit` is entered once, last. `on_doubt` is
-    called when a writer before this one died on its work."""
+    """Bring the entries of these owners up to date, in every live generation or in one. Returns how
+    many were written or deleted. `commit` is entered once, last. `on_doubt` is called when an
+    earlier writer died during its work."""
     async with holding_index(runtime) as session:
         if await session.value(bool, "unconfirmed_entries"):
             on_doubt()
@@ -75,10 +75,11 @@ async def settle_now(runtime: Parts, owners: Sequence[str]) -> int:
 
 
 async def drop_tenant(runtime: Parts, tenant_id: UUID) -> None:
-    """Its collections, their entries, and the vectors that were kept for it. What Postgres still
-    has of the tenant is indexed again with its next change."""
+    """Drop the tenant's collections, their entries, and its cached vectors. If Postgres still has
+    rows of the tenant, its next change indexes them again."""
     async with holding_index(runtime):
-        # By their names: also those of a generation that Postgres no longer knows.
+        # By name, so that collections of a generation that Postgres no longer knows are dropped
+        # too.
         names = await runtime.vectors.labels()
         await runtime.vectors.drop(filter(belongs_to(tenant_id), names))
         async with runtime.database.transaction() as writing:
@@ -86,9 +87,9 @@ async def drop_tenant(runtime: Parts, tenant_id: UUID) -> None:
 
 
 async def _live(runtime: Parts, session: Session) -> list[Generation]:
-    """Those in use; a first one is begun where there is none."""
-    if found := await generations.live(session):
-        return found
+    """The live generations; begins a first one if there is none."""
+    if live := await generations.live(session):
+        return live
     async with runtime.database.transaction() as writing:
         return [await generations.first(writing, runtime.embedder)]
 
@@ -96,15 +97,15 @@ async def _live(runtime: Parts, session: Session) -> list[Generation]:
 async def _settle(
     runtime: Parts, session: Session, generation: Generation, owners: Sequence[str]
 ) -> list[Key]:
-    """The entries that stand now as they should, or no longer."""
+    """The entries that are now written or deleted as they should be."""
     keys = await difference(session, generation.generation, owners)
     if not generation.fits(runtime.embedder):
-        # Vectors of another model cannot be made: what stands there for an older text goes.
+        # Vectors of another model cannot be made, so the entries of older texts are deleted.
         keys = [replace(key, hash=None) for key in keys if key.stands]
     try:
         await _make(runtime, session, generation, keys)
         if keys:
-            # Whatever happens from now on, these may stand there.
+            # From here on these entries may exist in Chroma.
             async with runtime.database.session() as writing:
                 await _record(writing, "announce_entries", generation, keys)
         gone = [key for key in keys if key.hash is None]
@@ -121,7 +122,7 @@ async def _settle(
 async def _make(
     runtime: Parts, session: Session, generation: Generation, keys: Sequence[Key]
 ) -> None:
-    """The collections of tenants that come for the first time."""
+    """Create the collections of tenants that have none."""
     tenants = list({DEFAULT_TENANT, *(key.tenant_id for key in keys)})
     number = generation.generation
     for tenant_id in await session.values(
@@ -133,7 +134,7 @@ async def _make(
 
 
 async def lose(runtime: Parts, generation: Generation) -> None:
-    """Its collections are gone from Chroma: a new generation is begun, and filled from Postgres."""
+    """Chroma has lost the collections: begin a new generation, to be filled from Postgres."""
     log.warning("Chroma has lost the index: it is made again from what Postgres holds")
     async with runtime.database.transaction() as writing:
         await writing.run("lose_generation", generation=generation.generation)
@@ -145,7 +146,7 @@ async def lose(runtime: Parts, generation: Generation) -> None:
 async def _write(
     runtime: Parts, session: Session, generation: Generation, fresh: dict[str, Key]
 ) -> list[Key]:
-    """Those that were written, with the hashes of the texts that were read for them."""
+    """The written entries, with the hashes of the texts that were embedded."""
     import numpy as np
 
     embeddings = Embeddings(runtime.database, runtime.embedder)
@@ -153,14 +154,14 @@ async def _write(
     sums: dict[str, tuple[int, Any]] = {}
     written: list[Key] = []
     async for page in pieces(session, list(fresh.values())):
-        known = await legacy.vectors(page) if legacy else {}
-        vectors = await embeddings.of(page, known)
+        legacy_vectors = await legacy.vectors(page) if legacy else {}
+        vectors = await embeddings.of(page, legacy_vectors)
         made: dict[Key, Entry] = {}
         for piece, vector in zip(page, vectors, strict=True):
             if piece.id in fresh:
                 key = replace(fresh[piece.id], hash=piece.hash)
                 made[key] = Entry(key.id, vector, piece.hash, piece.marks)
-            if piece.document in fresh:  # whose vector is the middle of those of its parts
+            if piece.document in fresh:  # the document's vector is the mean of those of its parts
                 key = fresh[piece.document]
                 parts, total = sums.pop(key.id, (0, 0.0))
                 sums[key.id] = parts + 1, total + np.asarray(vector)
@@ -175,7 +176,7 @@ async def _write(
 
 
 def _by_place(keys: Iterable[Key]) -> dict[tuple[str, UUID], list[Key]]:
-    """By collection and tenant."""
+    """Keys by collection and tenant."""
     places: dict[tuple[str, UUID], list[Key]] = defaultdict(list)
     for key in keys:
         places[key.collection, key.tenant_id].append(key)

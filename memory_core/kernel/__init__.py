@@ -1,1 +1,1 @@
-"""What every other package stands on: database, settings, errors, ids, times."""
+"""The base of all other packages: database, settings, errors, ids, times."""

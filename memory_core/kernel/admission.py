@@ -1,8 +1,8 @@
 """Which requests may reach a server that has no passwords.
 
-A web page can make the browser of its visitor send requests to this machine, and with a name of its
-own that resolves to 127.0.0.1 it may also read the answers. Both are recognised by headers that a
-page cannot forge: Host, Origin and Sec-Fetch-Site.
+A web page can make its visitor's browser send requests to this machine. With a domain name that
+resolves to 127.0.0.1 it can also read the answers. Both are recognised by headers that a page
+cannot forge: Host, Origin and Sec-Fetch-Site.
 """
 
 import ipaddress
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 LOOPBACK_NAMES = ("localhost", "127.0.0.1", "[::1]")
-# Listening there means listening on every address, none of which is named.
+# These mean every address of the machine, so they name none.
 _EVERY_ADDRESS = ("", "0.0.0.0", "::", "[::]")
 _AUTHORITY = re.compile(r"(?P<name>\[[0-9a-f:.]+\]|[a-z0-9._-]+)(?::(?P<port>\d{1,5}))?")
 _SHOWN_CHARS = 100
@@ -26,7 +26,7 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class Authority:
-    """`name` or `name:port`, as Host has it."""
+    """`name` or `name:port`, as in the Host header."""
 
     name: str
     port: str | None = None
@@ -41,7 +41,7 @@ class Authority:
         return [self.name, f"{self.name}:*"] if self.port is None else [f"{self.name}:{self.port}"]
 
     def covers(self, other: "Authority") -> bool:
-        """Without a port, every port of that name."""
+        """Without a port, it covers every port of that name."""
         return self.name == other.name and self.port in (None, other.port)
 
 
@@ -49,7 +49,8 @@ class Authority:
 class Admission:
     hosts: tuple[Authority, ...]
     origins: frozenset[str]
-    # Whether pages of other servers on this machine may ask. They run with their visitor's rights.
+    # Whether pages of other servers on this machine may send requests. They have their visitor's
+    # rights.
     local_pages: bool = False
 
     @classmethod
@@ -74,18 +75,18 @@ class Admission:
 
     @property
     def host_patterns(self) -> list[str]:
-        """The hosts as other libraries write them: `name`, `name:port`, `name:*`."""
+        """The hosts in the notation of other libraries: `name`, `name:port`, `name:*`."""
         return [pattern for host in self.hosts for pattern in host.patterns]
 
     @property
     def origin_patterns(self) -> list[str]:
-        """No narrower than `refusal`: every page of a known host, and the known origins."""
+        """At least as wide as `refusal`: every page of a known host, and the known origins."""
         schemes = ("http", "https")
         ours = [f"{scheme}://{host}" for scheme in schemes for host in self.host_patterns]
         return [*ours, *sorted(self.origins)]
 
     def refusal(self, method: str, headers: Mapping[str, list[str]]) -> Refusal | None:
-        """Why this request is refused; None when it is not. `headers`: names in lower case."""
+        """Why this request is refused, or None. `headers`: names in lower case."""
         host = headers.get("host", [])
         authority = Authority.parse(host[0]) if len(host) == 1 else None
         if authority is None or not any(ours.covers(authority) for ours in self.hosts):
@@ -106,7 +107,7 @@ class Admission:
         page = Authority.parse(parts.netloc)
         if parts.scheme not in ("http", "https") or page is None:
             return False
-        # Host is one of ours already; its scheme may have been changed by a proxy.
+        # Host is already known to be ours. A proxy may have changed the scheme, so it is ignored.
         return page == host or (self.local_pages and page.name in LOOPBACK_NAMES)
 
 
@@ -119,12 +120,12 @@ def is_loopback(host: str) -> bool:
 
 
 def _is_of_another_page(headers: Mapping[str, list[str]]) -> bool:
-    """Browsers say so where no Origin is sent: for pictures, scripts, frames and links."""
+    """Browsers say so where they send no Origin: for images, scripts, frames and links."""
     return any(site not in ("same-origin", "none") for site in headers.get("sec-fetch-site", []))
 
 
 def _opens_a_page(method: str, headers: Mapping[str, list[str]]) -> bool:
-    """A link that a person followed: it shows a page and tells the other one nothing."""
+    """A link that a person followed: it shows a page, and the other page learns nothing."""
     return (
         method in ("GET", "HEAD")
         and headers.get("sec-fetch-mode") == ["navigate"]

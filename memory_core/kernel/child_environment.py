@@ -12,7 +12,7 @@ _NEEDED = frozenset(
 
 
 def minimal_environment() -> dict[str, str]:
-    """Of ours, an allow-list: keys, passwords and settings of any name stay behind."""
+    """An allow-list of our environment: keys, passwords and settings are not passed on."""
     return {
         name: value
         for name, value in os.environ.items()

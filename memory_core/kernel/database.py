@@ -1,8 +1,7 @@
-"""Postgres: a pool, named queries, and one place where connection failures become our own.
+"""Postgres: a pool, named queries, and the one place where connection failures become our own.
 
-Every connection that is handed out works for a principal: in the application's role, narrowed to
-what that principal may see. Only what says that it is the system itself works as the owner of the
-tables.
+Every connection works for a principal: it has the application's role and sees only what that
+principal may see. Only code that declares itself as the system works as the owner of the tables.
 """
 
 import select
@@ -30,21 +29,20 @@ _PAGE = 256
 
 
 class Session:
-    """A connection in use, addressed by names of queries."""
+    """A connection in use. Its methods take names of queries."""
 
     def __init__(self, connection: psycopg.AsyncConnection[Any]) -> None:
         self.connection = connection
-        self.appended = False  # to the log, in this transaction
+        self.appended = False  # whether this transaction appended to the log
 
     async def expect(self, query: str, /, **parameters: Any) -> int:
-        """How many rows Postgres thinks that an explained query has, in a fraction of a
-        millisecond."""
+        """The planner's row estimate for an EXPLAIN query. It takes a fraction of a millisecond."""
         [explained] = await self.value(list, query, **parameters)
         rows: int = explained["Plan"]["Plan Rows"]
         return rows
 
     async def rows(self, kind: type[R], query: str, /, **parameters: Any) -> list[R]:
-        """All rows of a query, whose columns are the fields of `kind`, in their order."""
+        """All rows of a query. The columns must be the fields of `kind`, in their order."""
         cursor = await self._execute(_fields_row(kind), query, parameters)
         return await cursor.fetchall()
 
@@ -53,26 +51,26 @@ class Session:
         return await cursor.fetchone()
 
     async def only(self, kind: type[R], query: str, /, **parameters: Any) -> R:
-        """The one row of a query that always has one."""
+        """The one row of a query that always returns one."""
         row = await self.row(kind, query, **parameters)
         assert row is not None, f"{query} gave no row"
         return row
 
     async def value(self, kind: type[R], query: str, /, **parameters: Any) -> R:
-        """The one value of a query that always has one."""
+        """The one value of a query that always returns one."""
         value = await self.maybe(kind, query, **parameters)
         assert value is not None, f"{query} gave no value"
         return value
 
     async def maybe(self, kind: type[R], query: str, /, **parameters: Any) -> R | None:
-        """The one value of a query that may have none: no row, or NULL."""
+        """The one value of a query, or None for no row or NULL."""
         cursor = await self._execute(scalar_row, query, parameters)
         value = await cursor.fetchone()
         assert value is None or isinstance(value, kind), f"{query} gave {type(value).__name__}"
         return value
 
     async def values(self, kind: type[R], query: str, /, **parameters: Any) -> list[R]:
-        """The values of a query of one column, which has no empty ones."""
+        """The values of a query with one column, which is never NULL."""
         cursor = await self._execute(scalar_row, query, parameters)
         return await cursor.fetchall()
 
@@ -85,7 +83,7 @@ class Session:
     async def pages(
         self, kind: type[R], query: str, /, **parameters: Any
     ) -> AsyncIterator[list[R]]:
-        """The rows of a query, some hundred at a time; inside a transaction."""
+        """The rows of a query, some hundred at a time. Needs a transaction."""
         async with self.connection.cursor(name=query, row_factory=_fields_row(kind)) as cursor:
             await cursor.execute(queries.get(query), parameters)
             while page := await cursor.fetchmany(_PAGE):
@@ -94,13 +92,13 @@ class Session:
                     return
 
     async def run(self, query: str, /, **parameters: Any) -> int:
-        """Execute; the number of rows touched."""
+        """Execute; returns the number of affected rows."""
         cursor = await self.connection.execute(queries.get(query), parameters)
         return cursor.rowcount
 
 
 def _fields_row(kind: type[R]) -> AsyncRowFactory[R]:
-    """Rows as a dataclass. By position, which takes half the time of keyword arguments; the names
+    """Build dataclass rows by position, which takes half the time of keyword arguments. The names
     are compared once per result, so that no value lands in another field."""
 
     def make_maker(cursor: psycopg.AsyncCursor[Any]) -> RowMaker[R]:
@@ -122,7 +120,7 @@ def _fields_row(kind: type[R]) -> AsyncRowFactory[R]:
 
 @cache
 def _enums(kind: Any) -> dict[int, type[Enum]]:
-    """Which fields are enums, by position: Postgres gives their values."""
+    """The enum fields by position: Postgres returns their values as text."""
     types = get_type_hints(kind)
     return {
         n: types[name]
@@ -132,7 +130,7 @@ def _enums(kind: Any) -> dict[int, type[Enum]]:
 
 
 def columns(row: object) -> dict[str, Any]:
-    """A row by the names of its columns: for answers that repeat it."""
+    """A row as a dictionary, for answers that repeat it."""
     names: tuple[str, ...] = row.__match_args__  # type: ignore[attr-defined]
     return {name: getattr(row, name) for name in names}
 
@@ -146,11 +144,11 @@ class Database:
         system: str | None = None,
         unasked: str | None = None,
     ) -> None:
-        """`system`: why it sees the rows of all principals; `unasked`: why it does so where nothing
-        has said who asks."""
+        """`system`: why it sees the rows of all principals. `unasked`: why it does so outside of a
+        request."""
         self.dsn = dsn
         self._system, self._unasked = system, unasked
-        # Whom each connection worked for last.
+        # The principal that each connection worked for last.
         self._served: WeakKeyDictionary[psycopg.AsyncConnection[Any], Principal] = (
             WeakKeyDictionary()
         )
@@ -175,12 +173,12 @@ class Database:
 
     @property
     def pool_stats(self) -> dict[str, int]:
-        """By the names of psycopg's pool: pool_size, pool_available, requests_waiting …"""
+        """Named as in psycopg's pool: pool_size, pool_available, requests_waiting …"""
         return self._pool.get_stats()
 
     @asynccontextmanager
     async def session(self) -> AsyncIterator[Session]:
-        """A connection in autocommit: for single statements."""
+        """A connection in autocommit mode, for single statements."""
         with postgres_faults():
             async with self._connection() as connection:
                 session = Session(connection)
@@ -197,8 +195,8 @@ class Database:
 
     @asynccontextmanager
     async def _connection(self) -> AsyncIterator[psycopg.AsyncConnection[Any]]:
-        """A connection that works for the principal who asks; it is told so only where it worked
-        for another one before."""
+        """A connection that works for the current principal. Its settings are sent only if it
+        worked for another principal before."""
         asking = principal.current()
         why = self._system or (self._unasked if principal.named() is None else None)
         if why is not None and asking.system is None:
@@ -217,7 +215,7 @@ class Database:
 
 
 def _identity(asking: Principal) -> dict[str, str]:
-    """As the settings of a session. The system is not narrowed: it has the role of its login."""
+    """The session settings of a principal. The system has none: it keeps the role of its login."""
     is_system = asking.system is not None
     return {
         "role": "none" if is_system else "memory_app",
@@ -228,14 +226,15 @@ def _identity(asking: Principal) -> dict[str, str]:
 
 
 def _array(items: list[str]) -> str:
-    """As Postgres writes an array of texts."""
+    """An array of texts in Postgres syntax."""
     quoted = (item.replace("\\", "\\\\").replace('"', '\\"') for item in items)
     return "{" + ",".join(f'"{item}"' for item in quoted) + "}"
 
 
 async def _check(connection: psycopg.AsyncConnection[Any]) -> None:
-    """A connection that died with a restarted server is replaced before it is handed out. To ask
-    the server each time would cost a round trip; it has something to say only when it goes."""
+    """Replace a connection that died with a restarted server before it is used. This only looks for
+    unread data, because a query would cost a round trip: a server sends data by itself only when it
+    shuts down."""
     polled = select.poll()
     polled.register(connection.fileno(), select.POLLIN)
     if polled.poll(0):
@@ -249,7 +248,8 @@ async def _tune(connection: psycopg.AsyncConnection[Any]) -> None:
 
 @contextmanager
 def postgres_faults() -> Iterator[None]:
-    """Turn "the server is not there" into our own fault; other SQL errors are bugs and pass."""
+    """Turn "the server is not there" into our own fault. Other SQL errors are bugs and pass
+    through."""
     try:
         yield
     except (psycopg.errors.DiskFull, psycopg.errors.ReadOnlySqlTransaction) as error:

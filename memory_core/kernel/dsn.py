@@ -1,4 +1,4 @@
-"""Postgres addresses: whether one is well formed, and what may be shown of it."""
+"""Postgres addresses: checking their form, and removing secrets before they are shown."""
 
 import re
 from urllib.parse import urlsplit, urlunsplit
@@ -7,7 +7,7 @@ _PASSWORD_OPTION = re.compile(r"\b((?:ssl)?password)=[^&]*")
 
 
 def redact_dsn(dsn: str) -> str:
-    """The DSN without its password, fit for logs."""
+    """The DSN without its password, safe for logs."""
     parts = urlsplit(dsn)
     parts = parts._replace(query=_PASSWORD_OPTION.sub(r"\1=***", parts.query))
     if parts.password is not None:

@@ -1,4 +1,4 @@
-"""`.env`: the names in it that are not ours, or not any more."""
+"""`.env`: detects names in it that are unknown or obsolete."""
 
 import difflib
 import os
@@ -9,16 +9,16 @@ from dotenv import dotenv_values
 
 from memory_core.kernel.errors import ConfigurationFault
 
-# In the environment of a child process: the settings there are a whole hand-over of its parent's.
-# Its value names the fields that the user chose; all others are defaults that the parent resolved.
+# Set in the environment of a child process, which then has all settings of its parent. Its value
+# lists the fields that the user chose; all others are defaults that the parent resolved.
 HANDED_OVER = "MCP_MEMORY_CHOSEN"
 
 ENV_FILE = Path(".env")
 
-# Read by docker-compose.yml from the same `.env`, not by the program.
+# docker-compose.yml reads these from the same `.env`; the program does not.
 COMPOSE_ONLY = frozenset({"POSTGRES_PASSWORD", "COMPOSE_PROJECT_NAME", "MCP_MEMORY_IMAGE"})
 
-# Variables of an earlier design that a `.env` may still hold: what does their work now.
+# Obsolete variables that a `.env` may still have, and what replaced them.
 SUPERSEDED = {
     "WORKER_ID": "each Dagster run names itself as the holder of its jobs",
     "POLL_INTERVAL_MS": "a Dagster sensor looks for jobs",
@@ -26,7 +26,7 @@ SUPERSEDED = {
 
 
 def superseded_notice() -> str | None:
-    """One line about variables in `.env` that have no effect any more; None without any."""
+    """One line about variables in `.env` that no longer have an effect; None if there are none."""
     if HANDED_OVER in os.environ:
         return None
     superseded = [name for name in _names_in(ENV_FILE) if name in SUPERSEDED]
@@ -37,7 +37,7 @@ def superseded_notice() -> str | None:
 
 
 def refuse_unknown_names(ours: Set[str]) -> None:
-    """A misspelt name in `.env` would silently leave its default in force."""
+    """Refuse unknown names: a misspelt name would silently leave its default in force."""
     allowed = ours | COMPOSE_ONLY | SUPERSEDED.keys()
     for name in _names_in(ENV_FILE):
         if name.upper() in allowed or name in os.environ:

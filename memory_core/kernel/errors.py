@@ -1,14 +1,14 @@
-"""Errors a caller can act on: each has a code, a message for people, and details.
+"""Errors that a caller can act on: each has a code, a message for people, and details.
 
-Code that understands a failure raises one of these. The edges (MCP tools, CLI, assets) turn
-them into their own shape in one place each.
+Code that understands a failure raises one of these. The edges (MCP tools, CLI, assets) turn them
+into their own form in one place each.
 """
 
 import errno
 from enum import StrEnum
 from typing import Any
 
-# What the system says of a full disk, or of a full quota.
+# The error numbers of a full disk or quota.
 FULL_DISK = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 
@@ -53,7 +53,7 @@ OUTAGES = frozenset(
 
 
 class MemoryFault(Exception):
-    """Base of every error that is meant to be read by a person."""
+    """Base of every error that is meant for a person to read."""
 
     code: ErrorCode = ErrorCode.INTERNAL_ERROR
 
@@ -110,7 +110,7 @@ class ForeignCollection(MemoryFault):
 
 
 class ProviderFault(MemoryFault):
-    """The model provider failed. `retry_after` is its own wish, in seconds."""
+    """The model provider failed. `retry_after` is the wait that it requested, in seconds."""
 
     code = ErrorCode.OPENAI_ERROR
 
@@ -126,5 +126,5 @@ class ProviderFault(MemoryFault):
         self.retry_after = retry_after
 
 
-# Without these there is no search by meaning; words are found all the same.
+# Without these there is no search by meaning; search by words still works.
 MEANING_AWAY = (ChromaUnavailable, EmbeddingMismatch, ProviderFault)

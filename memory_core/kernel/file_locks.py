@@ -1,4 +1,4 @@
-"""File locks that the kernel drops when their holder dies, however it dies."""
+"""File locks that the kernel releases when their holder dies, however it dies."""
 
 import fcntl
 import os
@@ -61,7 +61,7 @@ class FileLock:
 
 @contextmanager
 def holding(path: Path, *, timeout: float) -> Iterator[bool]:
-    """Hold the lock for a block; yields whether it was obtained within the time."""
+    """Hold the lock for a block; yields whether it was obtained in time."""
     with FileLock(path) as lock:
         yield lock.acquire(timeout=timeout)
 

@@ -1,4 +1,4 @@
-"""Identifiers: how they are made, and how the ones that come from outside are read."""
+"""Ids: how they are made, and how ids from outside are parsed."""
 
 import hashlib
 import re
@@ -9,12 +9,12 @@ from memory_core.kernel import principal
 from memory_core.kernel.errors import NotFound
 from memory_core.kernel.principal import DEFAULT_TENANT, LOCAL, SYSTEM_USER
 
-DIGITS = 16  # of the hash in an id
+DIGITS = 16  # digits of the hash in an id
 _SLUG_LENGTH = 27
-# 36 to the power of 10: a million revisions of one title still differ.
+# 36 to the power of 10: enough for a million revisions of one title.
 _KEY_DIGITS = 10
 _KEY_ALPHABET = "0123456789abcdefghijklmnopqrstuvwxyz"
-# Ours are far shorter.
+# Our ids are far shorter.
 _LONGEST = 200
 _SHOWN = 60
 
@@ -24,7 +24,7 @@ def sha256(text: str) -> str:
 
 
 def artifact_uid(source_system: str, source_id: str | None) -> str:
-    """The same for every revision of one document; random when the source gives no id.
+    """The same for every revision of one document; random if the source gives no id.
 
     A colon in the system's name would make ("a:b", "c") and ("a", "b:c") the same document.
     """
@@ -40,19 +40,20 @@ def joined_uid(source_system: str, source_id: str) -> str:
 
 
 def separated_uid(source_system: str, source_id: str) -> str:
-    """Of two names that cannot be taken apart wrongly: neither can hold U+0000."""
+    """An id in which the two names cannot be confused: neither can contain U+0000."""
     return "uid_" + sha256(f"{_tenant()}{source_system}\0{source_id}")[:DIGITS]
 
 
 def own_uid(source_system: str, source_id: str) -> str:
-    """Of a source that another user's document, unseen by this one, has the usual id of."""
+    """An id for a source whose usual id belongs to another user's document that this user cannot
+    see."""
     user = principal.current().user
     return "uid_" + sha256(f"{_tenant()}{user}\0{source_system}\0{source_id}")[:DIGITS]
 
 
 def _tenant() -> str:
-    """What the ids of a tenant's documents are told from others' by. The default tenant has none:
-    its documents keep the ids of the time before there were tenants."""
+    """The part of an id that separates tenants. It is empty for the default tenant, whose documents
+    keep the ids from before there were tenants."""
     tenant = principal.current().tenant_id
     return "" if tenant == DEFAULT_TENANT else f"{tenant}\0"
 
@@ -62,7 +63,7 @@ def revision_id(content_hash: str) -> str:
 
 
 def artifact_id(uid: str, revision: str) -> str:
-    """Per revision, so that old revisions stay readable."""
+    """One id per revision, so that old revisions stay readable."""
     return "art_" + sha256(f"{uid}:{revision}")[:DIGITS]
 
 
@@ -75,23 +76,23 @@ def memory_id(memory_type: str, content_hash: str) -> str:
 
 
 def own_key(key: str) -> str:
-    """The key of a request, told from the same key of another user."""
+    """The key of a request, separate from the same key of another user."""
     prefix = owner_prefix()
     return sha256(f"{prefix}{key}") if prefix else key
 
 
 def owner_prefix() -> str:
-    """What is a user's own is told from others' by; nothing for the user of this machine."""
+    """The prefix that separates users; empty for the user of this machine."""
     asking = principal.current()
     is_local = asking.tenant_id == DEFAULT_TENANT and asking.user in {LOCAL.user, SYSTEM_USER}
     return "" if is_local else f"{asking.tenant_id}\0{asking.user}\0"
 
 
 def partition_key(name: str | None, uid: str, revision: str) -> str:
-    """What a person sees in the Dagster UI for this revision: its title, and few digits that tell
-    it from others of that title. The UI cuts longer keys in the middle, or lets them overlap."""
+    """The partition key of this revision in the Dagster UI: its title, and a few digits. The UI
+    cuts longer keys in the middle, or lets them overlap."""
     if principal.current().tenant_id != DEFAULT_TENANT:
-        name = None  # the UI is the operator's, not the tenant's
+        name = None  # the UI belongs to the operator, not to the tenant
     number = int(sha256(f"{uid}:{revision}"), 16)
     digits = ""
     while len(digits) < _KEY_DIGITS:
@@ -101,8 +102,8 @@ def partition_key(name: str | None, uid: str, revision: str) -> str:
 
 
 def parse_uuid(parameter: str, value: str) -> UUID:
-    """A UUID as we print it, or with the prefix of the documentation (evt_, job_, evi_). Anything
-    else names nothing, like a UUID that we never gave out."""
+    """A UUID as we print it, or with the prefix of the documentation (evt_, job_, evi_). Any other
+    text raises NotFound, like an unknown UUID."""
     bare = re.sub(r"^(?:evt|job|evi)_", "", value.strip())
     try:
         return UUID(bare)
@@ -111,7 +112,7 @@ def parse_uuid(parameter: str, value: str) -> UUID:
 
 
 def refuse_impossible(parameter: str, value: str) -> None:
-    """An id that no store can hold names nothing either, and no store is asked for it."""
+    """Raise NotFound for an id that no store can contain, without asking a store."""
     storable = "\x00" not in value and not any("\ud800" <= char <= "\udfff" for char in value)
     if len(value) > _LONGEST or not storable:
         raise _names_nothing(parameter, value)

@@ -1,4 +1,4 @@
-"""How our own processes log: each line with its time (UTC), level and origin, on stderr."""
+"""Logging of our own processes: each line has its time (UTC), level and origin, on stderr."""
 
 import json
 import logging
@@ -7,12 +7,12 @@ import time
 
 from memory_core.kernel import trace
 
-# They tell of every request that we make.
+# These log every request that we make.
 _TALKATIVE = ("httpx", "httpcore")
 
 
 class StampedLines(logging.Formatter):
-    """A message of several lines, such as a traceback, has the time on each of them."""
+    """A message of several lines, such as a traceback, has the time on each line."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -25,7 +25,7 @@ class StampedLines(logging.Formatter):
 
 
 class JsonLines(logging.Formatter):
-    """A message is one line, a traceback included, with the trace that it belongs to."""
+    """Each message is one line of JSON, including its traceback and its trace id."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,7 +1,7 @@
 """Schema migrations: `sql/migrations/NNN_name.sql`, applied in order, once each.
 
-Safe when several processes start at once (advisory lock), when one is killed half-way (each
-file is one transaction), and when an applied file is edited afterwards (checksums).
+It is safe if several processes start at once (advisory lock), if one is killed half-way (each file
+is one transaction), and if an applied file is edited afterwards (checksums).
 """
 
 import hashlib
@@ -16,7 +16,7 @@ from memory_core.kernel import queries
 from memory_core.kernel.database import postgres_faults
 from memory_core.kernel.errors import ConfigurationFault
 
-# Any constant will do, as long as nothing else in the database uses it.
+# Any constant that nothing else in the database uses.
 _ADVISORY_LOCK = 0x6D656D6F7279
 _CONNECT_SECONDS = 10
 
@@ -33,7 +33,7 @@ class Migration:
 
 
 def shipped() -> list[Migration]:
-    """The migrations this version of the program carries, in order."""
+    """The migrations that this version of the program contains, in order."""
     folder = resources.files("sql").joinpath("migrations")
     scripts = [
         Migration(int(file.name.split("_", 1)[0]), file.name, file.read_text(encoding="utf-8"))
@@ -53,10 +53,10 @@ def apply(
     *,
     begins: Callable[[str], None] = lambda name: None,
 ) -> list[str]:
-    """Bring the database up to date. Returns the names of the files that were applied.
+    """Bring the database up to date. Returns the names of the applied files.
 
-    `begins` is called with the name of each before it is applied. How long one takes depends on how
-    much the memory has, so there is no time-out.
+    `begins` is called with each name before the file is applied. The duration depends on the size
+    of the memory, so there is no time-out.
     """
     wanted = shipped() if migrations is None else list(migrations)
     with _connected(dsn) as connection:
@@ -75,12 +75,12 @@ def apply(
 
 
 def notice(name: str) -> str:
-    """What a person who waits for it reads."""
+    """The message for a person who waits for a migration."""
     return f"Migrating the memory: {name} …, this can take minutes."
 
 
 def pending(dsn: str) -> list[str]:
-    """Names of shipped migrations that the database lacks. Changes nothing."""
+    """The shipped migrations that the database lacks. Changes nothing."""
     with _connected(dsn) as connection:
         row = connection.execute(queries.get("migration_table_exists")).fetchone()
         done = _applied(connection) if row and row[0] else {}

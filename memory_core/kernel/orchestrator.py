@@ -1,4 +1,4 @@
-"""What the memory asks of the program that runs extractions. It is answered outside the core."""
+"""The interface to the program that runs extractions. It is implemented outside the core."""
 
 from typing import Any, Protocol
 
@@ -7,15 +7,15 @@ from memory_core.kernel.database import Database, Session
 
 class Orchestrator(Protocol):
     async def forget(self, session: Session, artifact_uid: str) -> int:
-        """Remove what it keeps of a document, in the transaction that deletes it, before the
-        revisions go. Returns how many entries are gone."""
+        """Delete its records of a document, in the transaction that deletes the document, before
+        the revisions go. Returns the number of deleted entries."""
 
     async def check(self, database: Database) -> dict[str, Any]:
-        """Whether it is at work: fields of a `DaemonCheck`."""
+        """Whether it is running: the fields of a `DaemonCheck`."""
 
 
 class NoOrchestrator:
-    """A memory whose documents are extracted by other means, or not at all."""
+    """A memory without an orchestrator: documents are extracted by other means, or not at all."""
 
     async def forget(self, session: Session, artifact_uid: str) -> int:
         return 0

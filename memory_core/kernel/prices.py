@@ -1,4 +1,4 @@
-"""What tokens cost, as far as prices are set."""
+"""Prices of tokens, where they are set."""
 
 import math
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ _MILLION = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """Per million tokens, in the currency it was set in."""
+    """Per million tokens, in the currency of the setting."""
 
     prompt: float
     completion: float
@@ -18,10 +18,10 @@ class Price:
 
 
 def parse_prices(text: str) -> dict[str, Price]:
-    """`model=in/out`, several separated by commas. Raises ValueError."""
+    """Parse `model=in/out`, several separated by commas. Raises ValueError."""
     prices = {}
     for entry in filter(None, (part.strip() for part in text.split(","))):
-        # Names of models may have slashes and equals signs; prices have neither.
+        # Model names may have slashes and equals signs; prices have neither.
         model, _, amounts = entry.rpartition("=")
         try:
             prompt, completion = (float(amount) for amount in amounts.split("/"))

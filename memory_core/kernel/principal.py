@@ -1,4 +1,5 @@
-"""Who asks: known to the edges, read by whatever checks, counts or records."""
+"""The principal: who makes the current request. Edges set it; checks, counters and records read
+it."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,7 +9,7 @@ from uuid import UUID
 
 DEFAULT_TENANT = UUID(int=0)
 SCOPES = frozenset({"read", "write", "admin"})
-# By this name Postgres knows the system itself: no user can have it.
+# Postgres knows the system itself by this name, so no user can have it.
 SYSTEM_USER = "system"
 
 
@@ -18,12 +19,12 @@ class Principal:
     user: str = "local"
     groups: frozenset[str] = frozenset()
     scopes: frozenset[str] = SCOPES
-    # Why this is the system itself, which sees every row; None for everyone else.
+    # Why this is the system itself, which sees every row; None for every other principal.
     system: str | None = None
 
     @property
     def marks(self) -> list[str]:
-        """What its visibility goes by; the system has none."""
+        """The marks that decide what it sees; the system has none."""
         if self.system is not None:
             return []
         return ["org", f"user:{self.user}", *sorted(f"group:{name}" for name in self.groups)]
@@ -39,13 +40,13 @@ def current() -> Principal:
 
 
 def named() -> Principal | None:
-    """None where nothing has said who asks."""
+    """The current principal; None outside of a request."""
     return _current.get()
 
 
 @contextmanager
 def asking(principal: Principal) -> Iterator[None]:
-    """What is done within is asked for by this principal."""
+    """Run a block as this principal."""
     token = _current.set(principal)
     try:
         yield
@@ -55,8 +56,8 @@ def asking(principal: Principal) -> Iterator[None]:
 
 @contextmanager
 def system(why: str, tenant_id: UUID | None = None) -> Iterator[None]:
-    """What is done within sees the rows of all tenants and users. New rows are of the given tenant,
-    else of that of the principal who asks."""
+    """Run a block as the system, which sees the rows of all tenants and users. New rows belong to
+    the given tenant, or else to that of the current principal."""
     tenant = current().tenant_id if tenant_id is None else tenant_id
     with asking(Principal(tenant_id=tenant, user=SYSTEM_USER, system=why)):
         yield

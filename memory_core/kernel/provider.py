@@ -1,7 +1,7 @@
-"""The model provider: one client, and one place where its failures become ours.
+"""The model provider: one client, and the one place where its failures become ours.
 
-Any OpenAI-compatible server will do (OPENAI_BASE_URL). Retries are ours, not the client's, so
-that a provider's Retry-After is respected and every attempt is counted.
+Any OpenAI-compatible server works (OPENAI_BASE_URL). Retries are ours, not the client's, so that a
+provider's Retry-After is respected and every attempt is counted.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ from memory_core.kernel.times import as_utc
 T = TypeVar("T")
 BACKOFF_FIRST_SECONDS = 0.5
 _BACKOFF_LIMIT_SECONDS = 8.0
-# Within one call we wait at most this long for a provider; longer is a matter for the job queue.
+# The longest wait for a provider within one call. Longer waits are left to the job queue.
 _RETRY_AFTER_LIMIT_SECONDS = 20.0
 RETRYABLE = frozenset(
     {ErrorCode.OPENAI_RATE_LIMIT, ErrorCode.OPENAI_TIMEOUT, ErrorCode.OPENAI_CONNECTION_ERROR}
@@ -46,7 +46,7 @@ def build_client(settings: Settings) -> openai.AsyncOpenAI:
 
 
 def _without_login(url: str | None) -> tuple[str | None, tuple[str, str] | None]:
-    """The address, and what it says of user and password: clients log addresses."""
+    """The address, and its user and password separately: clients log addresses."""
     parts = urlsplit(url or "")
     if url is None or parts.username is None:
         return url, None
@@ -56,7 +56,8 @@ def _without_login(url: str | None) -> tuple[str | None, tuple[str, str] | None]
 
 
 async def with_retries(call: Callable[[], Awaitable[T]], *, retries: int) -> T:
-    """Call; on a passing fault wait as long as the provider asks (or back off) and call again."""
+    """Call; after a transient fault wait as long as the provider asks (or back off), and call
+    again."""
     attempt = 0
     while True:
         try:
@@ -71,7 +72,8 @@ async def with_retries(call: Callable[[], Awaitable[T]], *, retries: int) -> T:
 
 
 def as_fault(error: openai.OpenAIError | TimeoutError) -> ProviderFault:
-    """The fault with its code. The key never shows: only status and the provider's message do."""
+    """The fault with its code. It shows only the status and the provider's message, never the
+    key."""
     if isinstance(error, openai.APITimeoutError | TimeoutError):
         return ProviderFault(
             "The model provider did not answer in time.", code=ErrorCode.OPENAI_TIMEOUT
@@ -110,7 +112,7 @@ def _code(error: openai.APIStatusError) -> ErrorCode:
 
 
 def _message(error: openai.APIStatusError) -> str:
-    # Some providers repeat a part of the key in their refusal.
+    # Some providers repeat a part of the key in their error message.
     if error.status_code in {401, 403}:
         return "the key was refused. Check OPENAI_API_KEY."
     body = error.body
@@ -121,7 +123,7 @@ def _message(error: openai.APIStatusError) -> str:
 
 
 def _retry_after(error: openai.APIStatusError) -> float | None:
-    """In seconds; a provider may also name a point in time."""
+    """In seconds; a provider may also give a point in time."""
     asked = error.response.headers.get("retry-after", "")
     try:
         return max(0.0, float(asked))
@@ -135,7 +137,7 @@ def _retry_after(error: openai.APIStatusError) -> float | None:
 
 
 def _pause(fault: ProviderFault, attempt: int) -> float | None:
-    """Seconds to wait before the next try; None when another try is pointless."""
+    """Seconds to wait before the next try; None if another try is pointless."""
     if fault.code not in RETRYABLE:
         return None
     if fault.retry_after is not None:

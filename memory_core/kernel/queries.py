@@ -1,9 +1,9 @@
-"""Named queries: every SQL statement of the product lives in `sql/queries/*.sql`.
+"""Named queries: every SQL statement of the product is in `sql/queries/*.sql`.
 
-A file belongs to the package whose name it begins with, which alone asks for what is in it. It
-holds any number of statements, each under a line `-- name: what_it_is`, with comment lines that
-say what it is for. `queries.get("claim_jobs")` is its text. A part that several statements share
-is a `-- fragment: name`, put in by a line `-- include: name`.
+A file belongs to the package whose name it begins with, and only that package uses its statements.
+Each statement is under a line `-- name: what_it_is`, with comment lines that say what it is for.
+`queries.get("claim_jobs")` is its text. A part that several statements share is a
+`-- fragment: name`, included by a line `-- include: name`.
 """
 
 import re
@@ -34,7 +34,7 @@ def _all() -> dict[str, bytes]:
 
 
 def _complete(text: str, fragments: dict[str, str]) -> str:
-    """With its fragments, and theirs."""
+    """The text with its fragments, and their fragments, included."""
     return _INCLUDE.sub(lambda match: _complete(fragments[match[1]], fragments), text)
 
 

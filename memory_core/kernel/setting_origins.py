@@ -1,4 +1,4 @@
-"""Every setting with its value, fit to be shown, and where it comes from."""
+"""Every setting with its value (secrets removed) and its origin."""
 
 import os
 from collections.abc import Iterator
@@ -16,10 +16,10 @@ _MASK = "***"
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    name: str  # of the variable
+    name: str  # name of the variable
     value: str  # without secrets
     source: str
-    is_set: bool  # rather than a default
+    is_set: bool  # set by the user, not a default
 
 
 def origins(settings: Settings) -> Iterator[Origin]:
@@ -43,5 +43,5 @@ def _shown(settings: Settings, field: str) -> str:
         return ""
     text = value.get_secret_value() if isinstance(value, SecretStr) else str(value)
     if "://" in text:
-        return redact_dsn(text)  # an address may hold a password too
+        return redact_dsn(text)  # an address may contain a password too
     return _MASK if field in SECRET_FIELDS else text

@@ -1,4 +1,5 @@
-"""Configuration: environment variables (and `.env`), read once, validated, one line on error."""
+"""Configuration: environment variables (and `.env`), read once and validated; one line per
+error."""
 
 import os
 import re
@@ -20,17 +21,18 @@ from memory_core.kernel.prices import Price, parse_prices
 Port = Annotated[int, Field(ge=0, le=65535)]
 PositiveInt = Annotated[int, Field(ge=1)]
 
-# The tools of the MCP server, in sets that can be switched on: TOOLSETS.
+# The sets of MCP tools that can be switched on: TOOLSETS.
 TOOLSETS = ("core", "events", "admin")
 
 
 def default_data_dir() -> Path:
-    """The user's own folder, whatever the working directory: ~/.local/share/mcp-memory on Linux."""
+    """The user's data folder, independent of the working directory: ~/.local/share/mcp-memory on
+    Linux."""
     return platformdirs.user_data_path("mcp-memory", appauthor=False)
 
 
 class Settings(BaseSettings):
-    """Every knob of the product. Field `openai_api_key` is variable `OPENAI_API_KEY`, and so on.
+    """Every setting of the product. Field `openai_api_key` is variable `OPENAI_API_KEY`, and so on.
 
     A port of 0 means "any free one". Empty strings count as unset.
     """
@@ -72,9 +74,10 @@ class Settings(BaseSettings):
 
     # Jobs and pipeline
     event_max_attempts: Annotated[int, Field(ge=1, le=100)] = 5
-    # How long a new job waits after a failed attempt: not at all, 30 s, or 30 s doubling to 600 s.
+    # How long a job waits after a failed attempt: not at all, 30 s, or 30 s doubling to 600 s.
     event_backoff: Literal["none", "fixed", "exp"] = "exp"
-    # A run whose documents do not get on for so long is ended, although its heart beats.
+    # A run whose documents make no progress for this long is ended, even if its heartbeats
+    # continue.
     stuck_run_minutes: Annotated[float, Field(gt=0, le=10_080, allow_inf_nan=False)] = 30.0
     max_live_partitions: Annotated[int, Field(ge=1, le=100_000)] = 50_000
 
@@ -86,14 +89,14 @@ class Settings(BaseSettings):
 
     # Operating
     freshness_minutes: Annotated[int, Field(ge=1)] = 30
-    # How long a call that changes the memory waits until the index has its change; 0: not at all.
+    # How long a call that changes the memory waits for the index; 0: not at all.
     index_wait_ms: Annotated[int, Field(ge=0, le=600_000)] = 2000
     history_days: Annotated[int, Field(ge=1, le=36_500)] = 30
     # How many whole months of the log stay in Postgres; 0: all.
     log_months: Annotated[int, Field(ge=0, le=1200)] = 0
-    # How long calls stay in the audit, rounded up to whole months; 0: none is recorded.
+    # How long calls stay in the audit, rounded up to whole months; 0: no call is recorded.
     audit_days: Annotated[int, Field(ge=0, le=36_500)] = 90
-    # Whether webhooks may go to private and local addresses, and over plain http.
+    # Whether webhooks may be sent to private and local addresses, and over plain http.
     webhook_allow_private: bool = False
     cache_days: Annotated[int, Field(ge=1, le=36_500)] = 90
     model_prices: str = ""
@@ -103,24 +106,25 @@ class Settings(BaseSettings):
     mcp_port: Port = 3000
     dagster_host: str = "127.0.0.1"
     dagster_port: Port = 3001
-    # How a client of the MCP server proves who it is; none: it must be on this machine.
+    # How a client of the MCP server authenticates. none: it must be on this machine.
     auth: Literal["none", "keys", "oauth"] = "none"
-    # With AUTH=oauth: who signs the tokens, and the address of the MCP server that they are for.
+    # With AUTH=oauth: the issuer of the tokens, and the address of the MCP server that they are
+    # for.
     oauth_issuer: str | None = None
     oauth_audience: str | None = None
-    # Calls of one user and of one tenant. Unset: 600 and ten times as many with AUTH=keys or oauth,
-    # no limit for the user of this machine. 0: no limit.
+    # Calls per minute of one user and of one tenant. Unset: with AUTH=keys or oauth 600 and ten
+    # times that; otherwise no limit. 0: no limit.
     rate_calls_per_minute: Annotated[int, Field(ge=0)] | None = None
     rate_tenant_calls_per_minute: Annotated[int, Field(ge=0)] | None = None
-    # Calls of one user that are under way at once, with AUTH=keys or oauth.
+    # Concurrent calls of one user, with AUTH=keys or oauth.
     rate_calls_at_once: PositiveInt = 4
-    # Names by which the servers are reached, and pages that may ask them, separated by commas.
+    # Host names of the servers, and origins of pages that may send requests, separated by commas.
     allowed_hosts: str = ""
     allowed_origins: str = ""
     data_dir: Path = Field(default_factory=default_data_dir, validate_default=True)
-    # Folders that artifact_ingest_file may read, separated as PATH is; empty: none.
+    # Folders that artifact_ingest_file may read, separated as in PATH; empty: none.
     ingest_roots: str = ""
-    # Which tools the MCP server offers: names of TOOLSETS, separated by commas.
+    # The tools that the MCP server offers: names of TOOLSETS, separated by commas.
     toolsets: str = "core,events"
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"
     log_format: Literal["text", "json"] = "text"
@@ -130,7 +134,7 @@ class Settings(BaseSettings):
     @field_validator("data_dir")
     @classmethod
     def _absolute(cls, value: Path) -> Path:
-        # Orphans and sockets are found by this path: one directory must have one name.
+        # Orphans and sockets are found by this path, so one directory must have one name.
         return value.expanduser().resolve()
 
     @field_validator("prompts_dir")
@@ -216,7 +220,7 @@ class Settings(BaseSettings):
     @classmethod
     def _postgres_url(cls, value: SecretStr | None) -> SecretStr | None:
         if value is not None and not is_postgres_url(value.get_secret_value()):
-            # No detail: the driver's own words would repeat parts of the password.
+            # No detail: the driver's message would repeat parts of the password.
             raise ValueError("must be of the form postgresql://user:password@host:port/database")
         return value
 
@@ -246,19 +250,19 @@ class Settings(BaseSettings):
         return tuple(Path(part).expanduser().resolve() for part in parts)
 
     def admission(self, bound_to: str, *, local_pages: bool = False) -> Admission:
-        """Who may ask a server that listens on that address."""
+        """The admission rule of a server that listens on that address."""
         hosts, origins = _listed(self.allowed_hosts), _listed(self.allowed_origins)
         return Admission.of(bound_to, hosts, origins, local_pages=local_pages)
 
     @property
     def calls_per_minute(self) -> int:
-        """Of one user; 0: no limit."""
+        """The limit of one user; 0: no limit."""
         usual = 0 if self.auth == "none" else 600
         return usual if self.rate_calls_per_minute is None else self.rate_calls_per_minute
 
     @property
     def tenant_calls_per_minute(self) -> int:
-        """Of all users of one tenant; 0: no limit."""
+        """The limit of all users of one tenant; 0: no limit."""
         chosen = self.rate_tenant_calls_per_minute
         return 10 * self.calls_per_minute if chosen is None else chosen
 
@@ -279,7 +283,7 @@ class Settings(BaseSettings):
 
     @property
     def prices(self) -> dict[str, Price]:
-        """By model, those that are set."""
+        """The prices that are set, by model."""
         return parse_prices(self.model_prices)
 
     @property
@@ -292,7 +296,7 @@ class Settings(BaseSettings):
 
     @property
     def dsn(self) -> str:
-        """The Postgres DSN. The embedded server's is filled in by `stack`."""
+        """The Postgres DSN. `stack` fills it in for the embedded server."""
         if self.events_db_dsn is None:
             raise ConfigurationFault(
                 "No Postgres to talk to: EVENTS_DB_DSN is empty and no stack is running. "
@@ -301,10 +305,10 @@ class Settings(BaseSettings):
         return self.events_db_dsn.get_secret_value()
 
     def environment(self) -> dict[str, str]:
-        """All settings as environment variables, for a child process. Holds secrets.
+        """All settings as environment variables, for a child process. Contains secrets.
 
-        The child needs no `.env`, no home directory and no working directory to read them, and
-        still knows which of them the user chose.
+        The child needs no `.env`, home directory or working directory to read them, and still knows
+        which of them the user chose.
         """
         variables = {HANDED_OVER: ",".join(sorted(self.model_fields_set))}
         for name in type(self).model_fields:
@@ -356,7 +360,8 @@ def _describe(fault: Any) -> str:
     if not fault["loc"]:
         return str(fault["msg"]).removeprefix("Value error, ")
     field = str(fault["loc"][0]).lower()
-    secret = field in SECRET_FIELDS or "@" in str(fault["input"])  # a password in an address
+    # an address may contain a password
+    secret = field in SECRET_FIELDS or "@" in str(fault["input"])
     shown = "***" if secret else repr(fault["input"])
     reason = str(fault["msg"]).removeprefix("Value error, ")
     return f"{field.upper()}={shown} is not allowed: {reason[:1].lower()}{reason[1:]}"

@@ -1,11 +1,11 @@
-"""Files that come with the program and are no code: beside it in a checkout, inside a wheel."""
+"""Data files of the program: in the checkout's root, or inside a wheel."""
 
 from pathlib import Path
 
 from memory_core.kernel.errors import StackFault
 
 _PACKAGE = Path(__file__).resolve().parent.parent
-# `share` exists only in a wheel, which carries the checkout's files there (see pyproject.toml).
+# `share` exists only in a wheel, which has the checkout's files there (see pyproject.toml).
 _PLACES = (_PACKAGE / "share", _PACKAGE.parent)
 
 

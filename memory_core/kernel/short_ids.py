@@ -1,4 +1,4 @@
-"""Ids that people copy: shown by their first characters, and taken when these are unique."""
+"""Short ids: ids are shown by their first characters, and accepted if these are unique."""
 
 import re
 from collections.abc import Sequence
@@ -18,20 +18,20 @@ _PART = re.compile(r"(?:(?P<kind>uid|rev|art|evt|job)_)?(?P<digits>[0-9a-fA-F-]+
 
 @dataclass(frozen=True, slots=True)
 class IdMatch:
-    """What an id may mean."""
+    """A candidate for a short id."""
 
     id: str
     name: str | None
 
 
 def short(id_: str) -> str:
-    """The first characters: enough for a person to copy, and mostly unique."""
+    """The first characters: enough for a person to copy, and usually unique."""
     kind, separator, digits = id_.rpartition("_")
     return f"{kind}{separator}{digits[:SHOWN_DIGITS]}"
 
 
 async def find_artifact_uid(session: Session, text: str) -> str:
-    """The document that is meant by the beginning of its uid_… (or of an art_… of a revision)."""
+    """The document whose uid_… (or a revision's art_…) begins with this text."""
     kind, digits = _read(text, "uid", "art")
     if digits is None:
         return text.strip()
@@ -82,7 +82,7 @@ async def find_job_id(session: Session, text: str) -> UUID:
 
 
 def _read(text: str, *kinds: str, full: int = ids.DIGITS) -> tuple[str | None, str | None]:
-    """Kind and digits of the beginning of an id; no digits where it is whole, or no id of ours."""
+    """Kind and digits of a short id. No digits if the id is complete, or is not one of ours."""
     match = _PART.fullmatch(text.strip())
     if match is None or (match["kind"] or kinds[0]) not in kinds:
         return None, None
@@ -97,7 +97,8 @@ def _read(text: str, *kinds: str, full: int = ids.DIGITS) -> tuple[str | None, s
 
 
 def _range(kind: str, digits: str) -> dict[str, object]:
-    """All ids that begin so. Both ends have an id's length: an index in any collation finds it."""
+    """The range of all ids with this beginning. Both ends have an id's length, so that an index of
+    any collation can be used."""
     return {
         "low": kind + digits.ljust(ids.DIGITS, "0"),
         "high": kind + digits.ljust(ids.DIGITS, "f"),

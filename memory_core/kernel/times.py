@@ -1,4 +1,4 @@
-"""Times: ISO 8601 in and out, UTC inside. A time without an offset is taken as UTC."""
+"""Times: ISO 8601 outside, UTC inside. A time without an offset is taken as UTC."""
 
 from datetime import UTC, date, datetime, time
 
@@ -20,7 +20,7 @@ def parse_time(parameter: str, value: str | None) -> datetime | None:
 
 
 def parse_until(parameter: str, value: str | None) -> datetime | None:
-    """An upper bound: a day without a time of day is meant to its end."""
+    """An upper bound: a date without a time of day means the end of that day."""
     parsed = parse_time(parameter, value)
     if parsed is None or value is None:
         return None
@@ -46,5 +46,5 @@ def as_utc(value: datetime) -> datetime:
 
 
 def utc_text(value: datetime) -> str:
-    """As every answer writes it: 2026-03-15T14:30:00Z."""
+    """The format of every answer: 2026-03-15T14:30:00Z."""
     return as_utc(value).isoformat().replace("+00:00", "Z")

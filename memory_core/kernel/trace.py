@@ -1,4 +1,4 @@
-"""Which trace and span the work at hand belongs to: W3C Trace Context, whatever collects it."""
+"""The trace and span of the current work: W3C Trace Context, whatever collects it."""
 
 import secrets
 from collections.abc import Iterator
@@ -25,7 +25,7 @@ def current() -> SpanContext | None:
 
 
 def headers() -> dict[str, str]:
-    """What tells another server which trace a request belongs to."""
+    """Headers that tell another server which trace a request belongs to."""
     span = _current.get()
     return {} if span is None else {"traceparent": span.traceparent}
 

@@ -1,4 +1,4 @@
-"""Waiting for an event, for a while."""
+"""Waiting for an event with a time limit."""
 
 import asyncio
 
@@ -6,8 +6,8 @@ import asyncio
 async def is_set_within(event: asyncio.Event, seconds: float) -> bool:
     """True as soon as the event is set; False after `seconds`.
 
-    Not `asyncio.wait_for`: that of Python 3.11 loses a cancellation that comes together with the
-    event, and a task that was told to stop goes on.
+    Not `asyncio.wait_for`: in Python 3.11 it loses a cancellation that arrives together with the
+    event, so a cancelled task would go on.
     """
     try:
         async with asyncio.timeout(seconds):

@@ -1,1 +1,1 @@
-"""The log: what happened to the memory, in order, and everything that is derived from it."""
+"""The log: what happened to the memory, in order, and the machinery of projections."""

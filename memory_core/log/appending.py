@@ -15,10 +15,10 @@ from memory_core.log.origin import Origin
 async def append(
     session: Session, changes: Sequence[NewChange], *, by: Origin | None = None
 ) -> list[Position]:
-    """Positions in the order of the changes. One round trip; nothing is sent for no changes.
+    """Positions in the order of the changes. One round trip, or none for no changes.
 
-    Append once in a transaction and last, since the heads of its aggregates stay locked until
-    the commit. An expected version that is not the aggregate's own ends the transaction with
+    Append once per transaction and last, because the heads of the aggregates stay locked until the
+    commit. An expected version that differs from the aggregate's own ends the transaction with
     `Conflict`: read again, and try again.
     """
     if not changes:
@@ -27,7 +27,7 @@ async def append(
     positions = await session.rows(
         Position,
         "append_changes",
-        changes=orjson.dumps([_told(change) for change in changes]).decode(),
+        changes=orjson.dumps([_arguments(change) for change in changes]).decode(),
         tenant_id=by.tenant_id or principal.current().tenant_id,
         actor_id=by.actor_id,
         trace_id=by.trace_id,
@@ -38,8 +38,8 @@ async def append(
     return sorted(positions, key=lambda position: position.sequence_number)
 
 
-def _told(change: NewChange) -> list[Any]:
-    """As `log.append` takes it."""
+def _arguments(change: NewChange) -> list[Any]:
+    """The change as arguments of `log.append`."""
     return [
         change.aggregate_type.value,
         str(change.aggregate_id),

@@ -9,11 +9,11 @@ from uuid import UUID, uuid5
 
 from memory_core.kernel import ids
 
-# Of all aggregate ids that are made of names.
+# The namespace of all aggregate ids that are made from names.
 _NAMESPACE = UUID("8d2b7f0e-3b1c-5f67-9a55-1f0c9f3f6c11")
 
 
-# As many digits as always fit into what Postgres has for them.
+# Only as many digits as always fit into the types of Postgres.
 _POSITION = re.compile(r"([0-9]{1,19}):([0-9]{1,18})")
 
 
@@ -55,8 +55,9 @@ class ChangeType(StrEnum):
 
 @dataclass(frozen=True, slots=True, order=True)
 class Position:
-    """Where a change stands. Changes are read in this order, which is that of every aggregate's
-    versions. Of the changes of one transaction the greatest position need not be the last one's."""
+    """Where a change stands. Changes are read in this order, which is also the order of every
+    aggregate's versions. The greatest position in a transaction need not belong to its last
+    change."""
 
     transaction_id: int
     sequence_number: int
@@ -66,7 +67,7 @@ class Position:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Raises ValueError for anything that `str(position)` does not give."""
+        """Raises ValueError for any text that is not a `str(position)`."""
         if (match := _POSITION.fullmatch(text)) is None:
             raise ValueError("a position is two numbers, such as 750:12")
         return cls(int(match[1]), int(match[2]))
@@ -77,8 +78,8 @@ START = Position(0, 0)
 
 @dataclass(frozen=True, slots=True)
 class NewChange:
-    """A change to be appended. `expected_version`: the version the aggregate must have now (0:
-    none yet); None takes the next one, whatever it is."""
+    """A change to append. `expected_version`: the version that the aggregate must have now (0: none
+    yet); None accepts any version."""
 
     aggregate_type: AggregateType
     aggregate_id: UUID
@@ -104,14 +105,15 @@ class Change:
     span_id: str | None = None
     metadata: dict[str, Any] = field(default_factory=dict)
     created_at: datetime | None = None
-    audience_id: int = 1  # who may see it
+    audience_id: int = 1  # the audience that may see it
 
     @property
     def position(self) -> Position:
         return Position(self.transaction_id, self.sequence_number)
 
     def as_json(self) -> dict[str, Any]:
-        """With the position as text: its numbers may be larger than JSON readers can hold."""
+        """The position is text, because its numbers may be larger than JSON readers can
+        represent."""
         return {
             "position": str(self.position),
             **{name: _plain(getattr(self, name)) for name in _SHOWN},
@@ -161,7 +163,8 @@ def of_memory(event_type: ChangeType, memory_id: str) -> NewChange:
 
 
 def of_conversation(event_type: ChangeType, conversation_id: str, **payload: Any) -> NewChange:
-    """A conversation's id is chosen by its author and may say something: the log has its hash."""
+    """A conversation's author chooses its id, which may be confidential, so the log has only its
+    hash."""
     kind = AggregateType.CONVERSATION
     id_ = aggregate_id(kind, f"{ids.owner_prefix()}{conversation_id}")
     return NewChange(kind, id_, event_type, payload={"conversation": str(id_), **payload})
@@ -177,12 +180,12 @@ def of_backfill(event_type: ChangeType, backfill_id: UUID, **payload: Any) -> Ne
 
 
 def of_tenant(event_type: ChangeType, tenant_id: UUID) -> NewChange:
-    """A name says whose memory it is: the log has the id."""
+    """The log has the tenant's id, not its name: the name says whose memory it is."""
     payload = {"tenant_id": str(tenant_id)}
     return NewChange(AggregateType.TENANT, tenant_id, event_type, payload=payload)
 
 
 def of_key(event_type: ChangeType, prefix: str) -> NewChange:
-    """Without its user: who may ask is the operator's to know."""
+    """Without the user: only the operator may know who has a key."""
     kind = AggregateType.KEY
     return NewChange(kind, aggregate_id(kind, prefix), event_type, payload={"prefix": prefix})

@@ -1,4 +1,4 @@
-"""How far a projection is, and what it is doing: one row that its leader writes."""
+"""A projection's checkpoint: its position and its state, in one row that its leader writes."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -21,7 +21,7 @@ class Checkpoint:
     leader: str | None
     heartbeat_at: datetime | None
     last_processed_at: datetime | None
-    batch_size: int | None  # of a batch that was begun and not finished
+    batch_size: int | None  # size of an unfinished batch
     attempts: int  # at the next change alone
     fault: str | None
     fault_code: str | None
@@ -33,7 +33,7 @@ class Checkpoint:
 
     @classmethod
     def at(cls, name: str, position: Position = START) -> Self:
-        """Of what is derived from the log and keeps no checkpoint in Postgres."""
+        """A checkpoint for a reader of the log that stores none in Postgres."""
         return cls(
             name=name,
             transaction_id=position.transaction_id,
@@ -53,10 +53,10 @@ class Checkpoint:
 
 @dataclass(frozen=True, slots=True)
 class ChangesAfter:
-    """What stands after a position in the log."""
+    """What follows a position in the log."""
 
     waits: bool  # at least one change
-    readable: bool  # at least one below the horizon
+    readable: bool  # at least one change below the horizon
 
 
 async def load(session: Session, name: str) -> Checkpoint | None:
@@ -68,18 +68,18 @@ async def load_all(session: Session) -> list[Checkpoint]:
 
 
 async def lead(session: Session, name: str, leader: str) -> Checkpoint:
-    """Become the leader. A projection that is new here starts at the end of the log: what came
-    before it is rebuilt from Postgres."""
+    """Become the leader. A new projection starts at the end of the log: what came before is rebuilt
+    from Postgres."""
     return await session.only(Checkpoint, "lead_projection", name=name, leader=leader)
 
 
 async def begin(session: Session, name: str, leader: str, size: int) -> Checkpoint | None:
-    """Say what is tried before it is tried. None: another process leads now."""
+    """Record the batch before it is tried. None: another process leads now."""
     return await session.row(Checkpoint, "begin_batch", name=name, leader=leader, size=size)
 
 
 async def advance(session: Session, name: str, leader: str, past: Change, changes: int) -> bool:
-    """False: another process leads now, and nothing may be kept of this transaction."""
+    """False: another process leads now, and this transaction must not commit."""
     moved = await session.run(
         "advance_projection",
         name=name,
@@ -94,7 +94,7 @@ async def advance(session: Session, name: str, leader: str, past: Change, change
 
 
 async def wait_for(session: Session, name: str, leader: str, fault: MemoryFault) -> None:
-    """Something else is away: the attempt does not count."""
+    """A dependency is away, so the attempt does not count."""
     await session.run(
         "projection_waits", name=name, leader=leader, fault=fault.message, code=fault.code.value
     )
@@ -118,7 +118,7 @@ async def ask_for_rebuild(session: Session, name: str) -> None:
 
 
 async def is_through(session: Session, point: Checkpoint) -> bool:
-    """Whether it has been rebuilt and no change stands after it, readable or not yet."""
+    """Whether it has been rebuilt and no change follows its position, readable or not."""
     if point.status == "rebuilding":
         return False
     return not (await changes_after(session, point.position)).waits

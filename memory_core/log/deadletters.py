@@ -1,4 +1,4 @@
-"""Changes that a projection could not take in, kept until a person has dealt with them."""
+"""Dead letters: changes that a projection could not apply, kept until a person has handled them."""
 
 import traceback
 from collections.abc import Sequence
@@ -51,7 +51,7 @@ class DeadLetter:
 
 @dataclass(frozen=True, slots=True)
 class ListedDeadLetter(DeadLetter):
-    total: int  # letters in all
+    total: int  # number of all letters
 
 
 def _change(data: dict[str, Any]) -> Change:
@@ -74,12 +74,13 @@ async def put(
         event_type=change.event_type,
         event_data=Jsonb(change.as_json()),
         attempts=attempts,
-        **_told(error),
+        **_error_columns(error),
     )
 
 
 async def take(session: Session, projection: str) -> DeadLetter | None:
-    """The next one to be tried again. Counted now: the process may die on it."""
+    """The next letter to retry. The attempt is counted now, because the process may die during
+    it."""
     return await session.row(DeadLetter, "take_dead_letter", projection=projection)
 
 
@@ -88,11 +89,11 @@ async def close(session: Session, id_: int) -> None:
 
 
 async def fail(session: Session, id_: int, error: Exception) -> None:
-    await session.run("fail_dead_letter", id=id_, **_told(error))
+    await session.run("fail_dead_letter", id=id_, **_error_columns(error))
 
 
 async def give_back(session: Session, id_: int) -> None:
-    """Something else was away: the attempt does not count."""
+    """A dependency was away, so the attempt does not count."""
     await session.run("give_back_dead_letter", id=id_)
 
 
@@ -103,7 +104,7 @@ async def find(
     status: str | None = None,
     limit: int = 100,
 ) -> tuple[Sequence[DeadLetter], int]:
-    """A page, oldest first, and how many there are in all."""
+    """One page, oldest first, and the number of all."""
     letters = await session.rows(
         ListedDeadLetter, "list_dead_letters", projection=projection, status=status, limit=limit
     )
@@ -120,7 +121,7 @@ async def get(session: Session, id_: int) -> DeadLetter:
 async def retry(
     session: Session, ids: Sequence[int] | None, *, projection: str | None, by: str
 ) -> int:
-    """Ask for another try of those named, or of all open ones. The worker makes it."""
+    """Request a retry of the named letters, or of all open ones. The worker makes it."""
     return await session.run(
         "retry_dead_letters",
         ids=list(ids) if ids is not None else None,
@@ -132,7 +133,7 @@ async def retry(
 async def resolve(
     session: Session, ids: Sequence[int] | None, *, projection: str | None, by: str
 ) -> int:
-    """Say of those named, or of all open ones, that a person has dealt with them."""
+    """Mark the named letters, or all open ones, as handled by a person."""
     return await session.run(
         "resolve_dead_letters",
         ids=list(ids) if ids is not None else None,
@@ -141,9 +142,9 @@ async def resolve(
     )
 
 
-def _told(error: Exception) -> dict[str, str | None]:
+def _error_columns(error: Exception) -> dict[str, str | None]:
     stack = "".join(traceback.format_exception(error)) if error.__traceback__ else None
-    # Postgres cannot hold U+0000.
+    # Postgres cannot store U+0000.
     return {
         "message": (str(error) or type(error).__name__).replace("\0", "\u2400"),
         "stacktrace": stack.replace("\0", "\u2400") if stack else None,

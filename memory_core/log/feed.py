@@ -1,7 +1,7 @@
 """The end of the log in memory, read once for all readers of this process.
 
-A reader has a position and nothing else. At the end it reads from memory; behind it, from
-Postgres, a few readers at a time. Nothing is buffered for a reader that is slow.
+A reader has only a position. Near the end it reads from memory, further back from Postgres, where
+only a few readers are served at a time. Nothing is buffered for a slow reader.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ from memory_core.log.reading import end, read
 _TAIL_BYTES = 8_000_000
 _PAGE = 200
 _PAGE_BYTES = 256_000
-# Of the connections to Postgres, which the tools need too.
+# The tools need most of the connections to Postgres.
 _BEHIND_AT_ONCE = 2
 _WHY = "the log is read once for all readers, each of which is told what it may see"
 
@@ -36,7 +36,7 @@ class FeedEntry:
     position: Position
     type: str
     tenant_id: UUID
-    audience_id: int  # who may see it
+    audience_id: int  # the audience that may see it
     data: bytes  # the change as JSON, in the form of a webhook's message
 
     @classmethod
@@ -63,14 +63,14 @@ class Feed:
         self._follower = Follower(name, opened, self._take)
         self._behind = asyncio.Semaphore(_BEHIND_AT_ONCE)
         self._news = asyncio.Event()
-        # The last changes, up to where the follower is.
+        # The last changes, up to the follower's position.
         self._tail: deque[FeedEntry] = deque()
         self._tail_bytes = 0
-        self._dropped = self._follower.begun  # the last one that is no longer in the tail
+        self._dropped = self._follower.begun  # the last change that was dropped from the tail
 
     @asynccontextmanager
     async def reading(self) -> AsyncIterator[None]:
-        """The log is followed as long as there is a reader."""
+        """Follow the log for as long as there is a reader."""
         try:
             async with self._follower.used():
                 yield
@@ -85,7 +85,7 @@ class Feed:
 
     @property
     def _start(self) -> Position:
-        """Every change after it is in the tail."""
+        """Every change after this position is in the tail."""
         return max(self._dropped, self._follower.begun)
 
     @property
@@ -97,8 +97,8 @@ class Feed:
         return self._follower.fault
 
     async def refuse_unknown(self, after: Position) -> None:
-        """A position that no reader can have been given: of another log, or of this one before a
-        dump of it was restored."""
+        """Refuse a position that no reader can have received: it belongs to another log, or to this
+        one before a dump was restored."""
         database = await self._opened()
         async with database.session() as session:
             last = await end(session)
@@ -109,7 +109,7 @@ class Feed:
             )
 
     async def page(self, after: Position, types: Collection[str] | None = None) -> Page:
-        """What follows a position, without waiting for more."""
+        """The changes after a position, without waiting for more."""
         if after < self._start:
             return await self._page_behind(after, types)
         at = bisect_right(self._tail, after, key=lambda entry: entry.position)
@@ -118,7 +118,7 @@ class Feed:
         return Page([one for one in entries if types is None or one.type in types], reached)
 
     async def visible(self, page: Page) -> list[FeedEntry]:
-        """What the principal who asks may see of a page, as things stand now."""
+        """The entries of a page that the current principal may see now."""
         if not page.entries:
             return []
         database = await self._opened()
@@ -127,7 +127,7 @@ class Feed:
         return [entry for entry in page.entries if entry.audience_id in seen]
 
     async def wait(self, after: Position, seconds: float) -> None:
-        """Until there may be something after a position."""
+        """Wait until there may be a change after a position."""
         if self.reached <= after:
             await is_set_within(self._news, seconds)
 
@@ -139,7 +139,7 @@ class Feed:
                 async with database.session() as session:
                     changes = await read(session, after, _PAGE, types)
         entries = _bounded([FeedEntry.of(change) for change in changes])
-        # What was read reaches at least to where the tail began before.
+        # The page reaches at least to where the tail began.
         return Page(entries, entries[-1].position if entries else start)
 
     async def _take(self, changes: Sequence[Change]) -> None:
@@ -157,7 +157,7 @@ class Feed:
 
 
 def _bounded(entries: list[FeedEntry]) -> list[FeedEntry]:
-    """The first of them, and as many more as fit into a page."""
+    """The first entry, and as many more as fit into a page."""
     room = _PAGE_BYTES
     for count, entry in enumerate(entries):
         room -= len(entry.data)

@@ -18,15 +18,15 @@ from memory_core.log.reading import end, read
 
 log = logging.getLogger(__name__)
 
-# What follows the log in each server, as long as it has such clients.
+# The followers of each server. Each runs only while it has clients.
 CHANGE_STREAMS, RESOURCE_NOTIFICATIONS = "change streams", "resource notifications"
 FOLLOWERS = (CHANGE_STREAMS, RESOURCE_NOTIFICATIONS)
 
 Connection = psycopg.AsyncConnection[Any]
 _PAGE = 200
-# Without a notification, too: a pooler may not pass them on.
+# Also poll without a notification: a connection pooler may not pass notifications on.
 _LOOK_SECONDS = 1.0
-# Changes that are committed but above the horizon: no notification says when it moves.
+# For changes that are committed but above the horizon: no notification says when it moves.
 _HORIZON_FIRST_SECONDS = 0.01
 _HORIZON_LAST_SECONDS = 0.25
 _BACKOFF_FIRST_SECONDS = 0.25
@@ -37,9 +37,9 @@ _KEEPALIVE: dict[str, Any] = {"keepalives_idle": 5, "keepalives_interval": 5, "k
 async def follow(
     database: Database, after: Position, types: Collection[str] | None = None
 ) -> AsyncIterator[Change]:
-    """Every change after a position, in order, without an end."""
-    async with contextlib.aclosing(pages(database, after, types)) as found:
-        async for page in found:
+    """Every change after a position, in order, without end."""
+    async with contextlib.aclosing(pages(database, after, types)) as all_pages:
+        async for page in all_pages:
             for change in page:
                 yield change
 
@@ -51,11 +51,12 @@ async def pages(
     *,
     name: str | None = None,
 ) -> AsyncGenerator[list[Change], None]:
-    """The same in pages. The first one is empty, and says that the log is listened to.
+    """The same in pages. The first page is empty, and means that the follower listens.
 
-    `name`: of a follower, which `projections status` shows with its position. Both are in the name
-    of its connection: that ends with the process, however it ends, and to write it down costs no
-    transaction."""
+    `name`: the name of a follower, which `projections status` shows with its position. Both are
+    stored in the application name of its connection: that ends with the process, however it ends,
+    and costs no transaction.
+    """
     with postgres_faults():
         connection = await psycopg.AsyncConnection.connect(
             database.dsn, autocommit=True, connect_timeout=5, **_KEEPALIVE
@@ -74,7 +75,7 @@ async def pages(
                 if len(page) < _PAGE:
                     await _wait_for_more(connection, database, after)
         finally:
-            # Not `async with`: that would roll back first, in the middle of a wait.
+            # Not `async with`: that would first roll back, during a wait.
             await connection.close()
 
 
@@ -104,8 +105,8 @@ async def _wait_for_more(connection: Connection, database: Database, after: Posi
 
 
 class Follower:
-    """Gives every change from the moment it began on, in order, to one taker, as long as there is a
-    user of it. Postgres being away is waited out: it goes on where it was."""
+    """Passes every change since its start, in order, to one consumer, for as long as it has a user.
+    While Postgres is away it waits, and then continues at the same position."""
 
     def __init__(
         self,
@@ -121,12 +122,12 @@ class Follower:
         self.users = 0
         self.begun: Position = START
         self.reached: Position = START
-        self.fault: str | None = None  # what it waits for
+        self.fault: str | None = None  # the outage that it waits for
 
     @asynccontextmanager
     async def used(self) -> AsyncIterator[None]:
-        """It begins with its first user and ends with the last. What commits after this has been
-        entered is taken."""
+        """The follower starts with its first user and stops with the last. Changes that commit
+        after this block was entered are passed on."""
         self.users += 1
         try:
             async with self._beginning:

@@ -1,4 +1,4 @@
-"""The worker inside a process that has something else to do: a command, or a server over stdio."""
+"""The worker inside a process with another purpose: a command, or a server over stdio."""
 
 import asyncio
 import logging
@@ -16,7 +16,7 @@ from memory_core.log.worker import Duty, Worker
 log = logging.getLogger(__name__)
 
 _SETTLE_SECONDS = 5.0
-# What is left after that long without any progress is left to the next worker.
+# After this long without progress, the rest is left to the next worker.
 _PATIENCE_SECONDS = 10.0
 _POLL_SECONDS = 0.02
 
@@ -36,7 +36,7 @@ class Host:
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """Cheap when started already."""
+        """Cheap if it has already started."""
         if self._task is not None:
             return
         self._duties = self._make_duties()
@@ -44,12 +44,13 @@ class Host:
         self._task = asyncio.create_task(self._worker.run())
 
     async def finish(self) -> None:
-        """Let what this process leads catch up with the log, as long as it gets on; then stop."""
+        """Let the projections that this process leads catch up with the log while they progress;
+        then stop."""
         if self._worker is None:
             return
         try:
             await is_set_within(self._worker.settled, _SETTLE_SECONDS)
-            # Also those that another process leads, or has only just stopped to lead.
+            # Including those that another process leads, or has just stopped leading.
             for name in self._worker.names:
                 await self._catch_up(name)
             for duty in self._duties:

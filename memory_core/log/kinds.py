@@ -1,4 +1,4 @@
-"""Types of changes as people name them: `artifact.created,memory.*`."""
+"""Types of changes as people write them: `artifact.created,memory.*`."""
 
 import re
 
@@ -7,7 +7,7 @@ from memory_core.log.change import ChangeType
 
 
 def change_types(text: str | None) -> list[str] | None:
-    """Each of the names, which `*` may stand in for. None for all of them."""
+    """Expand the names, which may contain `*`. None means all types."""
     if text is None:
         return None
     names = [kind.value for kind in ChangeType]

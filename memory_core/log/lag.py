@@ -10,7 +10,7 @@ from memory_core.log.checkpoint import Checkpoint
 from memory_core.log.following import FOLLOWERS
 from memory_core.log.reading import Holder
 
-# From here on, a projection counts as behind.
+# From this lag on, a projection counts as behind.
 LATE_SECONDS = 60.0
 COUNTED = 10_000
 
@@ -18,12 +18,12 @@ COUNTED = 10_000
 @dataclass(frozen=True, slots=True)
 class Lag:
     point: Checkpoint
-    changes: int  # after its checkpoint; COUNTED means at least that many
+    changes: int  # number of changes after its checkpoint; COUNTED means at least that many
     seconds: float  # age of the oldest of them
     dead_letters: int  # unresolved
     is_led: bool
-    holder: Holder | None  # of the horizon, when changes are committed that cannot be read yet
-    note: str | None = None  # what else there is to say
+    holder: Holder | None  # who holds the horizon back, if committed changes cannot be read yet
+    note: str | None = None  # any other remark
 
     @property
     def is_late(self) -> bool:
@@ -31,7 +31,7 @@ class Lag:
 
     @property
     def reason(self) -> str | None:
-        """Why it is behind, as far as can be told."""
+        """Why it is behind, if that is known."""
         if self.point.status == "paused":
             return "it is paused: `mcp-memory projections resume` lets it go on"
         if self.point.fault is not None:
@@ -77,7 +77,7 @@ class ProjectionLag(Checkpoint):
 class WebhookLag:
     changes: int
     seconds: float | None
-    put_off: int  # messages
+    put_off: int  # number of postponed messages
     is_led: bool
 
 
@@ -92,7 +92,7 @@ class FollowerLag:
 
 
 async def read_lags(database: Database) -> list[Lag]:
-    """Of projections, of webhooks, and of what follows the log for clients."""
+    """The lags of projections, webhooks, and followers for clients."""
     async with database.session() as session:
         projections = await session.rows(ProjectionLag, "projection_lags")
         followers = await session.rows(FollowerLag, "follower_lags")
@@ -131,7 +131,7 @@ def _of_webhooks(lag: WebhookLag) -> Lag:
 
 
 def _of_follower(name: str, lags: list[FollowerLag], holder: Holder | None) -> Lag:
-    """The one that is farthest behind, of all servers."""
+    """The furthest behind, over all servers."""
     lag = next((lag for lag in lags if lag.name == name), None)
     if lag is None:
         return Lag(Checkpoint.at(name), 0, 0.0, 0, False, None, note="no client is subscribed")

@@ -1,4 +1,4 @@
-"""Who causes a change, and by what: known to the edges, written by `append`."""
+"""The origin of a change: who caused it, and by what. Edges set it, `append` stores it."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,7 +15,7 @@ class Origin:
     trace_id: str | None = None
     span_id: str | None = None
     correlation_id: str | None = None
-    causation_id: str | None = None  # the change that led to this one
+    causation_id: str | None = None  # the change that caused this one
     user_id: str | None = None
 
     @property
@@ -34,7 +34,7 @@ def current() -> Origin:
 
 @contextmanager
 def acting(**fields: str | UUID | None) -> Iterator[None]:
-    """Changes made within have this origin; fields that are not named stay as they were."""
+    """Changes made in this block have this origin; fields that are not given keep their values."""
     token = _current.set(replace(_current.get(), **fields))  # type: ignore[arg-type]
     try:
         yield

@@ -1,4 +1,4 @@
-"""The log's partitions: one a month, made ahead; old ones archived and dropped."""
+"""The log's partitions: one per month, created ahead; old ones are archived and dropped."""
 
 import gzip
 import logging
@@ -33,9 +33,9 @@ class Partition:
 
 
 async def make_ahead(database: Database, today: date | None = None) -> list[str]:
-    """The partitions that were made: this month's and those of the next ones."""
+    """Create the partitions of this month and the next ones. Returns the created ones."""
     async with database.transaction() as session:
-        # Looking costs nothing; making takes locks that appending waits for.
+        # The check is cheap; creating takes locks that appending waits for.
         first = today or datetime.now(UTC).date()
         months = MONTHS_AHEAD + 1
         if not await session.value(int, "missing_partitions", first=first, months=months):
@@ -46,10 +46,10 @@ async def make_ahead(database: Database, today: date | None = None) -> list[str]
 async def archive(
     database: Database, folder: Path, months: int, today: date | None = None
 ) -> list[Archived]:
-    """Write partitions that are older than `months` to files, and drop them.
+    """Write partitions older than `months` to files, and drop them.
 
-    A partition with a change that some projection has not passed stays. What is folded from its
-    changes is kept as snapshots.
+    A partition stays while some projection has not passed all its changes. The states of its
+    aggregates are kept as snapshots.
     """
     first = (today or datetime.now(UTC).date()).replace(day=1)
     done = []
@@ -68,7 +68,7 @@ async def archive(
 async def _archive_one(database: Database, folder: Path, partition: Partition) -> Archived:
     file = folder / f"{partition.name}.jsonl.gz"
     async with database.transaction() as session:
-        # The file is whole before the partition goes; killed between, both are there.
+        # The file is complete before the partition is dropped; a kill in between leaves both.
         changes = await _write(session, partition, file)
         for aggregate in await session.rows(
             AggregateKey,

@@ -1,9 +1,9 @@
 """Reading the log in order, without gaps.
 
-A transaction that began earlier may commit later: its changes have lower numbers than some that
-can be seen already. So a reader takes only what is below the horizon, the oldest transaction that
-is still open anywhere in the cluster: nothing can come in before what it has passed. A change never
-has a lower transaction id than its own transaction, which is all that this needs.
+A transaction that began earlier may commit later, so its changes may have lower numbers than
+changes that are already visible. Therefore a reader takes only changes below the horizon, the
+oldest open transaction of the cluster: no change can appear before those that it has read. This
+needs only that a change never has a lower transaction id than its own transaction.
 """
 
 from collections.abc import Collection
@@ -42,7 +42,7 @@ async def read(
 
 
 async def last(session: Session, number: int, types: Collection[str] | None = None) -> Position:
-    """The position after which the last `number` readable changes stand."""
+    """The position before the last `number` readable changes."""
     position = await session.row(
         Position,
         "before_last_changes",
@@ -53,12 +53,13 @@ async def last(session: Session, number: int, types: Collection[str] | None = No
 
 
 async def end(session: Session) -> Position:
-    """A position that every finished change stands before, and no unfinished one."""
+    """A position after every finished change and before every unfinished one."""
     return await session.only(Position, "log_horizon")
 
 
 async def newest(session: Session) -> Position | None:
-    """Of the newest change that can be seen, below the horizon or not. None: the log is empty."""
+    """The position of the newest visible change, below the horizon or not. None: the log is
+    empty."""
     return await session.row(Position, "last_change")
 
 
@@ -75,7 +76,7 @@ async def of_aggregate(
     until: datetime | None = None,
     limit: int | None = None,
 ) -> list[Change]:
-    """The changes of one aggregate in order of their versions."""
+    """The changes of one aggregate in the order of their versions."""
     return await session.rows(
         Change,
         "aggregate_changes",

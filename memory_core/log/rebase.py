@@ -1,7 +1,7 @@
 """Positions after a dump was restored into another cluster.
 
-A position is made of transaction ids, which mean nothing there: the new cluster may count from
-lower ones, and readers would wait for, or pass over, what is appended then.
+A position contains transaction ids, which have no meaning in another cluster: it may count from
+lower ones, and readers would wait for new changes, or skip them.
 """
 
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ async def refuse_foreign_positions(session: Session) -> None:
 
 
 async def rebase(database: Database) -> Rebased:
-    """Give every change a position of this cluster, in the order they had, and move checkpoints
-    along. Nothing may be appended meanwhile: it waits for the end of this one transaction."""
+    """Give every change a position of this cluster, in the same order, and move the checkpoints.
+    Appending waits for the end of this one transaction."""
     async with database.transaction() as session:
         return await session.only(Rebased, "rebase_log")

@@ -1,8 +1,8 @@
-"""One projection at work: batches in order, each with its checkpoint.
+"""Running one projection: batches in order, each with its checkpoint.
 
-What is tried is written down before it is tried. A batch that fails, or that the process died
-on, comes again at half its size; a change that fails alone often enough is set aside as a dead
-letter. A dependency that is away is waited for, and nothing is counted.
+Each batch is recorded before it is tried. A batch that fails, or during which the process died, is
+tried again at half its size. A change that keeps failing alone is set aside as a dead letter. A
+dependency that is away is waited for, and the attempt does not count.
 """
 
 import asyncio
@@ -26,19 +26,19 @@ ATTEMPTS = 5
 BEAT_SECONDS = 5.0
 _BACKOFF_FIRST_SECONDS = 0.1
 _BACKOFF_LIMIT_SECONDS = 5.0
-# What a provider asks for is respected up to here.
+# The longest wait that a provider can request.
 _RETRY_AFTER_LIMIT_SECONDS = 60.0
-# Changes that are committed but above the horizon: no notification says when it moves.
+# For changes that are committed but above the horizon: no notification says when it moves.
 _HORIZON_FIRST_SECONDS = 0.01
 _HORIZON_LAST_SECONDS = 0.25
 
 
 class LeadershipLost(Exception):
-    """Another process leads the projection now; what this one was doing is not kept."""
+    """Another process leads the projection now; the current work is discarded."""
 
 
 class Runner:
-    """To be run by the holder of the projection's lock."""
+    """Only the holder of the projection's lock runs it."""
 
     def __init__(self, database: Database, projection: Projection, leader: str) -> None:
         self._database = database
@@ -47,7 +47,7 @@ class Runner:
         self._wake = asyncio.Event()
         self._limit = projection.batch
         self._rebuilding: asyncio.Task[None] | None = None
-        self._faults = 0  # in a row
+        self._faults = 0  # consecutive
 
     @property
     def name(self) -> str:
@@ -57,7 +57,7 @@ class Runner:
         self._wake.set()
 
     async def run(self) -> None:
-        """Until it is cancelled, or leads no longer."""
+        """Run until cancelled, or until the leadership is lost."""
         async with self._database.session() as session:
             await checkpoint.lead(session, self.name, self._leader)
         beating = asyncio.create_task(self._beat())
@@ -107,7 +107,7 @@ class Runner:
         return point
 
     async def _step(self, point: Checkpoint) -> bool:
-        """One batch. False: there is nothing to do."""
+        """One batch. False: there was nothing to do."""
         if point.batch_size is not None:
             self._limit = max(point.batch_size // 2, 1)
         async with self._database.session() as session:
@@ -153,7 +153,8 @@ class Runner:
                 await asyncio.sleep(_BACKOFF_FIRST_SECONDS * 2 ** (begun.attempts - 1))
 
     async def _apply(self, changes: Sequence[Change], commit: Commit) -> None:
-        """Outages and lost leadership pass; anything else is the fault of the changes."""
+        """Outages and lost leadership pass through; any other exception is blamed on the
+        changes."""
         try:
             await self._projection.apply(changes, commit)
         except LeadershipLost:
@@ -179,7 +180,7 @@ class Runner:
         self._limit = self._projection.batch
 
     async def _retry_letter(self) -> bool:
-        """One dead letter that a person wants tried again."""
+        """Retry one dead letter that a person has asked for."""
         async with self._database.session() as session:
             letter = await deadletters.take(session, self.name)
         if letter is None:
@@ -208,7 +209,7 @@ class Runner:
         await asyncio.sleep(max(backoff, min(wished, _RETRY_AFTER_LIMIT_SECONDS)))
 
     async def _rest(self, point: Checkpoint) -> None:
-        """Until there may be something to do."""
+        """Wait until there may be something to do."""
         pause = _HORIZON_FIRST_SECONDS
         while point.status != "paused" and not self._wake.is_set():
             async with self._database.session() as session:
@@ -259,7 +260,7 @@ class Runner:
 
 
 class _Commit:
-    """The transaction that a projection writes in, with what must be kept together with that."""
+    """The transaction that a projection writes in; it also moves the checkpoint."""
 
     def __init__(self, database: Database, last: Callable[[Session], Awaitable[None]]) -> None:
         self._database = database

@@ -12,7 +12,7 @@ from memory_core.kernel.errors import NotFound
 from memory_core.log.change import Change
 from memory_core.log.reading import of_aggregate
 
-# A snapshot is worth its room after this number of changes.
+# The number of changes after which a snapshot is made.
 SNAPSHOT_EVERY = 100
 
 
@@ -21,7 +21,7 @@ class State:
     aggregate_type: str
     aggregate_id: UUID
     version: int
-    at: datetime  # of the last change in it
+    at: datetime  # time of its last change
     data: dict[str, Any]
 
     def as_json(self) -> dict[str, Any]:
@@ -70,7 +70,7 @@ def fold(data: dict[str, Any], change: Change) -> dict[str, Any]:
 
 
 def _fold_history(data: dict[str, Any], what: str, change: Change) -> dict[str, Any]:
-    """One turn is appended or deleted, or the whole conversation is deleted."""
+    """One turn was appended or deleted, or the whole conversation was deleted."""
     turn = change.payload.get("turn_index")
     turns = set() if turn is None else {*data.get("turns", []), turn}
     if what == "deleted":
@@ -108,7 +108,7 @@ def _last(data: dict[str, Any]) -> dict[str, Any]:
 async def state_of(
     session: Session, aggregate_type: str, aggregate_id: UUID, *, at: datetime | None = None
 ) -> State:
-    """As it is now, or as it was at a moment. From the nearest snapshot before it."""
+    """The state now, or at a moment, computed from the nearest earlier snapshot."""
     nearest = await session.row(
         Snapshot,
         "nearest_snapshot",
@@ -145,7 +145,8 @@ async def snapshot(session: Session, aggregate_type: str, aggregate_id: UUID) ->
 
 
 async def keep_snapshots(session: Session, limit: int = 1000) -> int:
-    """Of aggregates that have changed often since their last one. Returns how many were made."""
+    """Make snapshots of aggregates that have many changes since their last one. Returns the number
+    of snapshots."""
     aggregates = await session.rows(
         AggregateKey, "aggregates_without_snapshot", every=SNAPSHOT_EVERY, limit=limit
     )

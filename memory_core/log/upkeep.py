@@ -1,4 +1,4 @@
-"""What the log needs from time to time: partitions ahead, snapshots, an archive."""
+"""Upkeep of the log: partitions ahead, snapshots, archive."""
 
 from dataclasses import dataclass
 

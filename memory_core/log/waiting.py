@@ -12,7 +12,7 @@ _LAST_SECONDS = 0.05
 
 
 class _Looking:
-    """One look at a checkpoint serves all that wait for it in this process."""
+    """One query of a checkpoint serves all callers that wait for it in this process."""
 
     def __init__(self, database: Database, projection: str) -> None:
         self._database = database

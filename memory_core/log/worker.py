@@ -1,7 +1,7 @@
-"""The worker: hosts all projections, leads those that no other process leads.
+"""The worker: hosts all projections, and leads those that no other process leads.
 
-One connection of its own holds the leaderships (advisory locks that end with the process, however
-it ends) and hears of new changes. Every host looks each second for a projection without a leader.
+One separate connection holds the leaderships (advisory locks that end with the process, however it
+ends) and listens for new changes. Every worker looks each second for a projection without a leader.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ from memory_core.log.runner import LeadershipLost, Runner
 
 log = logging.getLogger(__name__)
 
-# What its connection is called in Postgres.
+# The application name of its connection in Postgres.
 APPLICATION = "mcp-memory worker"
 _UPKEEP_SECONDS = 6 * 3600.0
 LOOK_SECONDS = 1.0
@@ -36,12 +36,12 @@ _KEEPALIVE: dict[str, Any] = {"keepalives_idle": 5, "keepalives_interval": 5, "k
 
 
 class Running(Protocol):
-    """What the holder of a leadership does until it is cancelled."""
+    """The work of a leader, until it is cancelled."""
 
     async def run(self) -> None: ...
 
     def wake(self) -> None:
-        """There may be something new to do."""
+        """Called when there may be new work."""
 
 
 class Duty(Protocol):
@@ -52,11 +52,11 @@ class Duty(Protocol):
     def lead(self, leader: str) -> Running: ...
 
     async def settle(self) -> None:
-        """Give what is under way a moment, before the process ends."""
+        """Give work in progress a moment to finish before the process ends."""
 
 
 class Worker:
-    """`run` returns never; cancel it to stop. Postgres being away is waited out."""
+    """`run` never returns; cancel it to stop. While Postgres is away it waits."""
 
     def __init__(
         self,
@@ -72,7 +72,7 @@ class Worker:
         for duty in duties:
             self._begin[duty.name] = duty.lead
         self._running: dict[str, tuple[Running, asyncio.Task[None]]] = {}
-        self._faults = 0  # in a row
+        self._faults = 0  # consecutive
         self._failures: dict[str, int] = {}
         self._not_before: dict[str, float] = {}
         # Set once it has tried to lead every projection.
@@ -106,7 +106,8 @@ class Worker:
                     log.warning("the worker waits: %s", fault.message)
                 self._faults += 1
             except Exception:
-                # Its process would live on without it, and nothing would be derived any more.
+                # Without a restart, the process would live on without its worker, and projections
+                # would stop.
                 log.exception("the worker failed and will start again")
                 self._faults += 1
             pause = _BACKOFF_FIRST_SECONDS * 2 ** min(self._faults, 8)
@@ -151,7 +152,7 @@ class Worker:
         self._running[name] = (running, asyncio.create_task(running.run()))
 
     async def _give_up(self, connection: psycopg.AsyncConnection[Any], name: str) -> None:
-        """A runner ended: say why, and let any process try again."""
+        """A runner ended: log why, and release its leadership so that any process can try again."""
         _, task = self._running.pop(name)
         await connection.execute(queries.get("end_leadership"), {"name": name})
         error = task.exception()
@@ -166,7 +167,7 @@ class Worker:
         self._not_before[name] = asyncio.get_running_loop().time() + pause
 
     async def _end(self, connection: psycopg.AsyncConnection[Any]) -> None:
-        """Leave the leaderships to others now: Postgres notices a closed connection only later."""
+        """Release the leaderships now: Postgres notices a closed connection only later."""
         led = list(self._running)
         await self._stop()
         with contextlib.suppress(psycopg.Error):

@@ -234,7 +234,7 @@ async def test_a_rebuild_that_was_cut_off_goes_on_where_it_was(
 
     assert (await serving(runtime)).generation == begun.generation
     found = await comparing.compare(runtime)
-    assert list(found.told()) == []
+    assert list(found.differences()) == []
     assert found.chroma["artifacts"] == 120
 
 
@@ -406,7 +406,7 @@ async def test_vectors_of_an_older_version_are_taken_over_without_their_texts(
 
         assert len(embedded(provider)) == asked, "nothing is embedded twice"
         found = await comparing.compare(other)
-        assert list(found.told()) == []
+        assert list(found.differences()) == []
         assert found.chroma["artifact_chunks"] == stored["num_chunks"]
         names = set(await client.labels())
         assert {"artifacts", "artifact_chunks", "memory", "events"}.isdisjoint(names)

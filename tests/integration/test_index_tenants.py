@@ -198,7 +198,7 @@ async def test_what_differs_in_the_collections_of_a_tenant_is_found_and_repaired
 
     found = await comparing.compare(runtime, sample=5)
 
-    assert sorted(found.told()) == [
+    assert sorted(found.differences()) == [
         f"artifacts: {lost} is missing",
         f"artifacts: {lost} is not in Postgres",
     ]

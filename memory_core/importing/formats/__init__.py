@@ -1,5 +1,5 @@
-"""Formats: one module each. What a file is decides its content, where that says anything, and
-else its extension."""
+"""File formats, one module each. The content decides the format; where it does not, the extension
+does."""
 
 from collections.abc import Iterator
 from enum import StrEnum
@@ -13,7 +13,7 @@ from memory_core.importing.formats.structured import Users
 from memory_core.importing.item import Item, Skip
 from memory_core.importing.limits import LIMITS
 
-# Raised with every change of what a file becomes: what was remembered of files is forgotten.
+# Raise it with every change of how a file is parsed: that invalidates the file cache.
 VERSION = 2
 
 
@@ -46,7 +46,7 @@ _OTHER_PROGRAMS = (
 
 
 def recognise(head: bytes, path: PurePosixPath, *, maildir: bool = False) -> Format:
-    """From the first bytes and the name."""
+    """The format, from the first bytes and the name."""
     extension = path.suffix.lower()
     if maildir:
         return Format.MAIL
@@ -75,7 +75,7 @@ def recognise(head: bytes, path: PurePosixPath, *, maildir: bool = False) -> For
 
 
 def limit(form: Format) -> int:
-    """How large a file of that format may be."""
+    """The maximum size of a file of this format."""
     return {
         Format.PDF: LIMITS.packed_bytes,
         Format.DOCX: LIMITS.packed_bytes,
@@ -87,8 +87,8 @@ def limit(form: Format) -> int:
 def parse(
     form: Format, data: bytes, path: PurePosixPath, users: Users, root: str = ""
 ) -> Iterator[Item]:
-    """The items of a file that was read whole. `root`: what the folder that `path` begins in is
-    called."""
+    """The items of a file that was read whole. `root`: the name of the folder in which `path`
+    begins."""
     refuse_size(len(data), limit(form))
     if not data.strip(b"\x00 \t\r\n\xef\xbb\xbf"):
         raise Skip("empty")

@@ -1,9 +1,9 @@
-"""Slack's blocks and attachments as text, in the marks of its messages."""
+"""Slack's blocks and attachments as text, in the markup of its messages."""
 
 from typing import Any
 
 _MAX_DEPTH = 20
-# Pieces of one line; all others are lines of their own.
+# The pieces of these blocks form one line; pieces of all others are lines of their own.
 _LINES = {"rich_text_section", "rich_text_quote", "rich_text_preformatted", "context"}
 
 

@@ -1,4 +1,4 @@
-"""Chats: one artifact per channel and day, whatever program they come from."""
+"""Chats: one artifact per channel and day, whatever program exported them."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -12,14 +12,14 @@ from memory_core.importing.item import Item, Skip
 @dataclass(frozen=True, slots=True)
 class Said:
     when: datetime
-    who: str | None  # None: the program itself, "Alice joined"
+    who: str | None  # None: a notice of the program, "Alice joined"
     words: str
 
 
 def by_day(system: str, channel: str, said: Iterable[Said], key: str) -> Iterator[Item]:
-    """`key` tells this channel from all others of the import. Days are in UTC, where the export
-    says what UTC is; else as it writes them."""
-    ordered = sorted(said, key=lambda one: one.when)  # stable: the order of the export counts
+    """`key` identifies this channel among all of the import. Days are in UTC if the export gives
+    offsets, otherwise as it writes them."""
+    ordered = sorted(said, key=lambda one: one.when)  # a stable sort keeps the order of the export
     if not any(one.words.strip() for one in ordered):
         raise Skip("a chat without messages")
     for day, group in groupby(ordered, key=lambda one: one.when.astimezone(UTC).date()):
@@ -27,7 +27,7 @@ def by_day(system: str, channel: str, said: Iterable[Said], key: str) -> Iterato
 
 
 def one_day(system: str, channel: str, day: str, said: Iterable[Said], key: str) -> Iterator[Item]:
-    """Nothing for a day without words."""
+    """Yields nothing for a day without words."""
     messages = [one for one in said if one.words.strip()]
     if messages:
         people = dict.fromkeys(one.who for one in messages if one.who)
@@ -43,7 +43,7 @@ def one_day(system: str, channel: str, day: str, said: Iterable[Said], key: str)
 
 
 def _line(one: Said) -> str:
-    """Further lines are indented: the text of one turn must not look like another turn."""
+    """Further lines are indented, so that the text of one turn cannot look like another turn."""
     lines = one.words.replace("\r\n", "\n").replace("\r", "\n").strip("\n").split("\n")
     words = "\n".join([lines[0], *(f"  {line}" if line.strip() else "" for line in lines[1:])])
     clock = one.when.astimezone(UTC).strftime("%H:%M")

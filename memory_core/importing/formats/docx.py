@@ -1,5 +1,5 @@
-"""DOCX: headings, paragraphs, lists and tables, in the order in which they stand; text boxes below
-their paragraph, notes at the end. Insertions that are not yet accepted count, deletions do not."""
+"""DOCX: headings, paragraphs, lists and tables in document order; text boxes below their paragraph,
+notes at the end. Pending insertions are included, pending deletions are not."""
 
 import zipfile
 from collections.abc import Iterator
@@ -17,10 +17,10 @@ _PARAGRAPH, _TABLE, _ROW, _CELL, _BOX = (
     f"{_W}{tag}" for tag in ("p", "tbl", "tr", "tc", "txbxContent")
 )
 _TEXT = f"{_W}t"
-# What stands for a character.
+# Elements that represent a character.
 _MARKS = {f"{_W}tab": "\t", f"{_W}br": "\n", f"{_W}cr": "\n", f"{_W}noBreakHyphen": "-"}
 _NOTES = {f"{_W}footnoteReference": "", f"{_W}endnoteReference": "e"}
-# Looks, what was deleted or moved away, and pictures of a text box for old programs.
+# Formatting, deleted or moved text, and text-box fallbacks for old programs.
 _LEFT_OUT = {f"{_W}{tag}" for tag in ("pPr", "rPr", "sectPr", "del", "moveFrom")} | {
     "{http://schemas.openxmlformats.org/markup-compatibility/2006}Fallback"
 }
@@ -31,7 +31,7 @@ def parse(data: bytes, path: PurePosixPath) -> Item:
 
 
 def extract(data: bytes) -> dict[str, Any]:
-    """In the sandbox."""
+    """Runs in the sandbox."""
     import io
 
     import docx
@@ -61,14 +61,15 @@ def extract(data: bytes) -> dict[str, Any]:
 
 
 def _refuse_bombs(archive: zipfile.ZipFile) -> None:
-    """By what the directory says; one that lies runs into the memory limit."""
+    """Refuse by the sizes in the zip directory. A directory that lies runs into the memory
+    limit."""
     members = archive.infolist()
     if len(members) > _MAX_MEMBERS or sum(m.file_size for m in members) > LIMITS.unpacked_bytes:
         raise Unusable("unpacks to more than is read: a zip bomb?")
 
 
 def _blocks(container: Any, document: Any) -> Iterator[str]:
-    """Paragraphs and tables, also within content controls, insertions and the like."""
+    """Paragraphs and tables, including those in content controls and insertions."""
     for child in container:
         if child.tag == _PARAGRAPH:
             if (text := _paragraph(child, document)).strip():
@@ -118,7 +119,7 @@ def _boxes(element: Any) -> Iterator[Any]:
 
 
 def _table(table: Any, document: Any) -> str:
-    """A row a line. What stands in a cell, be it a table, is on that line."""
+    """One line per row. A cell's content, even a table, is on that line."""
     rows = []
     for row in _inside(table, _ROW):
         cells = (" ".join(_blocks(cell, document)) for cell in _inside(row, _CELL))
@@ -127,7 +128,7 @@ def _table(table: Any, document: Any) -> str:
 
 
 def _inside(element: Any, tag: str) -> Iterator[Any]:
-    """Its rows or cells, also those in a content control; not those of a table within."""
+    """The rows or cells of a table, including those in a content control, without nested tables."""
     for child in element:
         if child.tag == tag:
             yield child
@@ -136,7 +137,7 @@ def _inside(element: Any, tag: str) -> Iterator[Any]:
 
 
 def _notes(document: Any) -> Iterator[str]:
-    """Footnotes and endnotes, each with the mark that stands in the text."""
+    """Footnotes and endnotes, each with the mark that the text has."""
     from docx.opc.constants import RELATIONSHIP_TYPE
     from docx.oxml import parse_xml
 
@@ -146,7 +147,8 @@ def _notes(document: Any) -> Iterator[str]:
                 continue
             for note in parse_xml(relation.target_part.blob):
                 text = " ".join(" ".join(_blocks(note, document)).split())
-                if text and not note.get(f"{_W}type"):  # the rule above the notes is one
+                # the separator line above the notes is a note as well
+                if text and not note.get(f"{_W}type"):
                     yield f"[^{sign}{note.get(f'{_W}id')}]: {text}"
 
 

@@ -27,11 +27,11 @@ _ZERO = re.compile(r"0*\.?0+[a-z%]{0,4}")
 _SPACES = re.compile(r"[ \t\r\n\f]+")
 _MAX_NODES = 2_000_000
 _MAX_DEPTH = 2_000
-# Parsing takes time by size times depth. What exceeds these goes to a process with a time limit.
+# Parsing time grows with size times depth. Larger pages are parsed in a process with a time limit.
 _INLINE_CHARS = 1_000_000
 _INLINE_DEPTH = 500
 _TAG = re.compile(r"<(/?)([a-zA-Z][\w-]{0,30})")
-# Void, or closed by what follows: these do not nest.
+# Void elements, or elements closed by what follows: these do not nest.
 _FLAT = {
     "area", "base", "br", "col", "dd", "dt", "embed", "hr", "img", "input", "li", "link", "meta",
     "option", "p", "param", "source", "tbody", "td", "th", "tr", "track", "wbr",
@@ -45,8 +45,8 @@ _DECLARED_WITHIN = 1_024
 
 
 def declared(data: bytes) -> str | None:
-    """The charset that a page says it has, where browsers look for it. One that says UTF-16 in
-    ASCII does not have it."""
+    """The charset that a page declares, where browsers look for it. A page that declares UTF-16 in
+    ASCII is wrong."""
     charset = _CHARSET.search(data[:_DECLARED_WITHIN])
     label = charset[1].decode() if charset else None
     return None if label and label.lower().startswith(("utf-16", "utf-32")) else label
@@ -61,7 +61,7 @@ def read(data: str) -> tuple[str, str | None]:
 
 
 def _depth(data: str) -> int:
-    """An estimate from above: the open elements, were every closing tag to close its own."""
+    """An upper estimate: the open elements, if every closing tag closes its own."""
     counts: Counter[str] = Counter()
     depth = deepest = 0
     for match in _TAG.finditer(data):
@@ -83,7 +83,7 @@ def parse(data: str) -> tuple[str, str | None]:
     from selectolax.lexbor import LexborHTMLParser
 
     tree = LexborHTMLParser(data)
-    tree.strip_tags(["svg", "math"])  # pictures have titles too
+    tree.strip_tags(["svg", "math"])  # images have titles too
     title = tree.css_first("title")
     name = " ".join(title.text().split()) if title is not None else None
     tree.strip_tags(_DROPPED)
@@ -105,7 +105,8 @@ def render(body: Any) -> str:
         if not hidden and node.child is not None:
             node, depth = node.child, depth + 1
             continue
-        # Up, until there is a sibling. Iterative: hostile pages nest deeper than Python recurses.
+        # Go up until there is a sibling. Iterative, because hostile pages nest deeper than Python
+        # recurses.
         while node is not None:
             if not _hidden(node):
                 writer.leave(node)
@@ -135,8 +136,8 @@ def _style(attributes: Any) -> str:
 
 
 def _has_no_size(node: Any) -> bool | None:
-    """Whether its own style makes text vanish; None where it says nothing about that. Newsletters
-    do it to cells, and give the paragraphs within a size again."""
+    """Whether its own style hides text; None if the style says nothing about it. Newsletters hide
+    cells and give the paragraphs inside a size again."""
     attributes = node.attributes if node.is_element_node else None
     size = _FONT_SIZE.search(_style(attributes)) if attributes else None
     return None if size is None else _ZERO.fullmatch(size[1]) is not None
@@ -224,7 +225,7 @@ class _Writer:
         self._paragraph()
 
     def _bullet(self) -> None:
-        if self._current:  # a list is all that stands in the entry around it
+        if self._current:  # the list is the only content of the entry around it
             self._break()
         indent = "  " * max(len(self._lists) - 1, 0)
         if self._lists and (number := self._lists[-1]) is not None:
@@ -239,7 +240,7 @@ class _Writer:
         return bool("".join(self._current).strip()) and self._current != [self._marker]
 
     def _break_if_begun(self) -> None:
-        """The mark of an entry waits for its words, which may stand in a paragraph."""
+        """The mark of an entry waits for its words, which may be in a paragraph."""
         if self._begun:
             self._break()
         elif self._current != [self._marker]:

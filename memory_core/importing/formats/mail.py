@@ -1,7 +1,7 @@
 """Mail: one message becomes one artifact.
 
-Headers are parsed by our own few rules on bounded values (`email`'s parser of structured headers
-takes quadratic time on hostile ones); bodies and parts by the standard library.
+Our own few rules parse headers, with limits on their length, because `email`'s parser of structured
+headers takes quadratic time on hostile ones. The standard library parses bodies and parts.
 """
 
 import email
@@ -30,7 +30,7 @@ _QUOTED_NAME = re.compile(r'"((?:[^"\\]|\\.)*)"')
 _BOUNDARY_LINE = re.compile(
     rb"\n--([^\s\"\\](?:[^\n\"\\]{0,68}[^\s\"\\])?)[ \t]*\ncontent-[\w-]{1,40}:", re.IGNORECASE
 )
-# Text for programs.
+# Text that is meant for programs.
 _NOT_TO_READ = {"text/rtf", "text/css", "text/javascript", "text/x-javascript"}
 _TAGS = re.compile(r"<(?:html|body|div|p|br|table|span)\b", re.IGNORECASE)
 _ENVELOPE = re.compile(rb"\A(?:\xef\xbb\xbf)?(?:[ \t]*\r?\n)*(?:>?From [^\r\n]{0,1000}\r?\n)?")
@@ -39,7 +39,7 @@ _CONTENT_FIELD = re.compile(
     rb"^content-(?:type|disposition)[ \t]*:[^\n]*(?:\n[ \t][^\n]*)*", re.IGNORECASE | re.MULTILINE
 )
 _HEADERS_BYTES = 2_000_000
-# Every line is compared with the boundaries of all parts around it.
+# The parser compares every line with the boundaries of all enclosing parts.
 _BOUNDARY = re.compile(rb"\bboundary[ \t]*=", re.IGNORECASE)
 _INLINE_LINES = 1_000_000
 _INLINE_MARKS = 5_000
@@ -50,8 +50,8 @@ _MAX_SALVAGES = 3
 
 
 def parse(data: bytes) -> Item:
-    """The standard library's parser takes time for every line, more in parts within parts, and
-    memory for every part: what may cost more than others goes to a process with limits."""
+    """Parse a message. The standard library's parser takes time per line, more for nested parts,
+    and memory per part. So an expensive message is parsed in a process with limits."""
     _refuse_endless_headers(data)
     if not _is_costly(data):
         return read(data)
@@ -67,7 +67,7 @@ def parse(data: bytes) -> Item:
 
 
 def extract(data: bytes) -> dict[str, Any]:
-    """In the sandbox."""
+    """Runs in the sandbox."""
     item = read(data)
     return {**asdict(item), "ts": item.ts.isoformat() if item.ts else None}
 
@@ -114,7 +114,8 @@ def _item(message: Message) -> Item:
 
 
 def _refuse_endless_headers(data: bytes) -> None:
-    """The standard library takes quadratic time on the parameters of a content type."""
+    """Refuse huge headers: the standard library takes quadratic time on the parameters of a content
+    type."""
     end = _BLANK_LINE.search(data)
     if (end.start() if end else len(data)) > _HEADERS_BYTES or any(
         match.end() - match.start() > _HEADER_CHARS for match in _CONTENT_FIELD.finditer(data)
@@ -123,7 +124,7 @@ def _refuse_endless_headers(data: bytes) -> None:
 
 
 def header(message: Message, name: str) -> str:
-    """A header as people read it: encoded words decoded, on one line."""
+    """A header in readable form: encoded words decoded, on one line."""
     return " ".join(_decoded(_raw(message, name)).split())
 
 
@@ -132,14 +133,14 @@ def _raw(message: Message, name: str) -> str:
 
 
 def _raw_all(message: Message, name: str) -> list[str]:
-    """As they stand in the file; `Message.get` would already have given up on foreign bytes."""
+    """Headers as written in the file; `Message.get` would fail on non-ASCII bytes."""
     wanted = name.lower()
     values = [str(value) for key, value in message.raw_items() if key.lower() == wanted]
     return [_text(value[:_HEADER_CHARS]) for value in values[:20]]
 
 
 def _text(raw: str) -> str:
-    """Bytes that are not ASCII arrive as surrogates."""
+    """Decode a raw header: bytes that are not ASCII arrive as surrogates."""
     return raw if raw.isascii() else decode(raw.encode("utf-8", errors="surrogateescape"))
 
 
@@ -181,8 +182,9 @@ def _people(values: list[str]) -> list[tuple[str, str]]:
 
 
 def _named(part: str) -> tuple[str, str] | None:
-    """Before the only address in brackets stands the name, also one that should have been quoted:
-    "Doe, John <j@example.com>", "John [Acme] <…>". Not where other addresses, or a group, do."""
+    """The text before the only address in brackets is the name, even if it should have been quoted:
+    "Doe, John <j@example.com>", "John [Acme] <…>". Not if that text has other addresses or a
+    group."""
     name, _, rest = part.strip().partition("<")
     address, closed, after = rest.partition(">")
     if not closed or after.strip() or "<" in address or " " in address.strip():
@@ -288,13 +290,13 @@ class _Reader:
         return self._leaf(part, kind, alone=depth == 0)
 
     def _leave_out(self) -> str:
-        """Said once, not for each."""
+        """The note is written once, not for each part."""
         note = "" if self._left_out else "[Further parts were left out]"
         self._left_out = True
         return note
 
     def _best(self, versions: list[Message], depth: int) -> str:
-        """The plain version if it says anything; it is what the writer's program meant."""
+        """The plain version if it has text, because that is what the writer's program meant."""
         ordered = sorted(versions, key=lambda part: part.get_content_type() != "text/plain")
         for version in ordered:
             if (text := self.read(version, depth + 1)).strip():
@@ -312,8 +314,8 @@ class _Reader:
         return quoted_replies.quote(f"{head}\n\n{inner}".strip("\n"))
 
     def _salvaged(self, part: Message, depth: int) -> str:
-        """Parts whose boundary is missing or another one than was said. The first line that looks
-        like one is taken for it; without any, all of it is text."""
+        """A part whose boundary is missing or wrong. The first line that looks like a boundary is
+        used; without one, all of it is text."""
         data = _payload(part).replace(b"\r\n", b"\n")
         boundary = _BOUNDARY_LINE.search(b"\n" + data)
         self._salvages += 1
@@ -353,7 +355,7 @@ def _is_text(kind: str) -> bool:
 
 
 def _holds_text(part: Message, kind: str) -> bool:
-    """The whole of a message that calls itself data, and is words."""
+    """Whether a message that is declared as data is text."""
     if part.get_filename() or kind in _NOT_TO_READ:
         return False
     sample = _payload(part)[:20_000]
@@ -362,7 +364,7 @@ def _holds_text(part: Message, kind: str) -> bool:
 
 
 def _fields(part: Message) -> str:
-    """A report for programs: its fields, as they are."""
+    """A report for programs: its fields, as written."""
     rows = [f"{key}: {header(part, key)}" for key in dict.fromkeys(part.keys())]
     return "\n".join(rows[:100])
 

@@ -15,13 +15,13 @@ _LINE = 1 << 20
 
 
 def looks_like(head: bytes) -> bool:
-    """A "From " line and then a header. One message alone is a mailbox of one."""
+    """A "From " line followed by a header. A single message is a mailbox of one."""
     first, _, rest = head.lstrip(b"\xef\xbb\xbf").partition(b"\n")
     return _begins(first, rest)
 
 
 def messages(file: BinaryIO) -> Iterator[bytes | None]:
-    """Each message; None stands for one that is too large."""
+    """Each message; None for a message that is too large."""
     lines: list[bytes] = []
     size = 0
     after_blank = at_start = True
@@ -46,8 +46,8 @@ def messages(file: BinaryIO) -> Iterator[bytes | None]:
 
 
 def _begins(line: bytes, following: bytes) -> bool:
-    """A sender, a moment, and then a header: "From Monday on until 2026 we pay" is a sentence
-    that its program did not escape."""
+    """A sender, a time, and then a header. "From Monday on until 2026 we pay" is an unescaped
+    sentence."""
     header = _FROM.match(line)
     return (
         header is not None

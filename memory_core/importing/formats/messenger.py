@@ -1,4 +1,5 @@
-"""WhatsApp and Signal: text exports of lines that begin with a day and a clock; Signal's JSON."""
+"""WhatsApp and Signal: text exports whose lines begin with a day and a clock time; Signal's
+JSON."""
 
 import re
 from collections.abc import Iterator
@@ -11,9 +12,9 @@ from typing import Any
 from memory_core.importing.formats.chat import Said, by_day
 from memory_core.importing.item import Item, Unusable
 
-# Marks of direction that WhatsApp puts before lines and names.
+# Direction marks that WhatsApp puts before lines and names.
 _MARKS = "\u200e\u200f\u202a\u202b\u202c\ufeff"
-# Halves of the day, before or after the clock. What is not in the second is in the first.
+# Halves of the day, before or after the clock time. Those that are not afternoon are morning.
 _HALF = (
     r"[AaPp]\.?[\s\u202f]?[Mm]\.?|[πμ]\.μ\.|[صم]|上午|下午|凌晨|清晨|早上|中午|晚上|"
     r"오전|오후|午前|午後"
@@ -28,7 +29,7 @@ _LINE = re.compile(
     r"(?(bracket)\]|[\s\u202f]-)[\s\u202f](?P<rest>.*)",
     re.DOTALL,
 )
-# Quotation marks stand in what the program says: Alice changed the subject to "Plan: B".
+# Quotation marks occur in notices of the program: Alice changed the subject to "Plan: B".
 _WHO = re.compile(
     rf"[{_MARKS}]*(?P<who>[^:\n\"“”„«»]{{1,60}}?):(?:\s|(?=\S)|$)(?P<words>.*)", re.DOTALL
 )
@@ -47,7 +48,7 @@ class _Raw:
     year_first: bool
     dotted: bool
     clock: tuple[int, int, int]
-    # As Signal's exporters write it: "[2019-12-24, 12:23]", "[2019-12-24 12:23:05]".
+    # Written by Signal's exporters: "[2019-12-24, 12:23]", "[2019-12-24 12:23:05]".
     like_signal: bool
     rest: str
     whole: str
@@ -73,7 +74,7 @@ def parse(text: str, path: PurePosixPath, folder: str) -> Iterator[Item]:
 
 
 def _said(raws: list[_Raw]) -> list[Said]:
-    """A moment that does not exist makes no message: the line belongs to the one above."""
+    """A line with an impossible time is no message: it belongs to the one above."""
     day_first = _day_first(raws)
     said: list[Said] = []
     for raw in raws:
@@ -111,8 +112,8 @@ def looks_like_json(content: Any) -> bool:
 
 
 def parse_json(content: list[Any], path: PurePosixPath, folder: str) -> Iterator[Item]:
-    """Signal: a list of messages, or one message a line."""
-    # Exports of whole accounts have a folder per conversation and one name for all files in it.
+    """Signal: a list of messages, or one message per line."""
+    # Exports of whole accounts have a folder per conversation, and the same file name in each.
     generic = path.stem.lower() in ("data", "messages", "chat", "export", "signal")
     channel = folder if generic and folder else path.stem
     said = filter(None, map(_from_json, content))
@@ -154,7 +155,7 @@ def _raws(text: str) -> Iterator[_Raw]:
 
 
 def _begins(line: str) -> re.Match[str] | None:
-    """The year first, seconds, and no bracket is how programs write their logs."""
+    """A year first, seconds, and no bracket is the format of log files, not of chats."""
     match = _LINE.match(line)
     if match is None:
         return None
@@ -180,8 +181,8 @@ def _raw(match: re.Match[str]) -> _Raw:
 
 
 def _day_first(raws: list[_Raw]) -> bool:
-    """31/12 or 12/31? A number above 12 tells; else the order in which time does not run back;
-    else the way of most of the world."""
+    """31/12 or 12/31? A number above 12 decides; else the order in which times do not decrease;
+    else the most common order in the world."""
     if any(raw.dotted or raw.day[0] > 12 for raw in raws if not raw.year_first):
         return True
     if any(raw.day[1] > 12 for raw in raws if not raw.year_first):

@@ -1,4 +1,4 @@
-"""What PDF and DOCX have in common: they are read in the sandbox, and may hold no text."""
+"""What PDF and DOCX have in common: they are parsed in the sandbox, and may have no text."""
 
 from datetime import UTC, datetime
 from pathlib import PurePosixPath
@@ -7,13 +7,13 @@ from memory_core.artifacts.document import ArtifactType
 from memory_core.importing import sandbox
 from memory_core.importing.item import Item, Skip
 
-# What parsers of others raise when a file is not what it should be.
+# What third-party parsers raise for broken files.
 BROKEN = (ValueError, TypeError, KeyError, IndexError, AttributeError, OSError, EOFError,
           RecursionError, ArithmeticError, AssertionError, NotImplementedError)  # fmt: skip
 
 
 def document(kind: str, data: bytes, path: PurePosixPath, *, empty: str) -> Item:
-    """`empty`: what to say of a file without text."""
+    """`empty`: the message for a file without text."""
     parsed = sandbox.parse(kind, data)
     if not parsed["text"].strip():
         raise Skip(empty)

@@ -1,4 +1,4 @@
-"""PDF: the text of its pages. Scanned pages have none, which is said."""
+"""PDF: the text of its pages. A scanned PDF has none, and the report says so."""
 
 from pathlib import PurePosixPath
 from typing import Any
@@ -15,11 +15,11 @@ def parse(data: bytes, path: PurePosixPath) -> Item:
 
 
 def extract(data: bytes) -> dict[str, Any]:
-    """In the sandbox."""
+    """Runs in the sandbox."""
     import io
     import logging
 
-    from pypdf import PdfReader  # not there: the caller says what is missing
+    from pypdf import PdfReader  # if it is missing, the caller says what to install
     from pypdf.errors import PyPdfError
 
     logging.getLogger("pypdf").setLevel(logging.CRITICAL)
@@ -46,7 +46,7 @@ def extract(data: bytes) -> dict[str, Any]:
 
 
 def _metadata(reader: Any) -> tuple[str | None, str | None, str | None]:
-    """It is optional: a broken one is left out."""
+    """Metadata is optional, so broken metadata is dropped."""
     try:
         about = reader.metadata
         if about is None:

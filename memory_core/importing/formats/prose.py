@@ -1,4 +1,4 @@
-"""Markdown, reStructuredText and plain text: kept exactly, with what their heads say about them."""
+"""Markdown, reStructuredText and plain text: kept exactly, with the metadata in their heads."""
 
 import re
 from datetime import UTC, date, datetime
@@ -55,8 +55,8 @@ def _type(text: str, path: PurePosixPath) -> ArtifactType:
 
 
 def _front_matter(text: str) -> tuple[dict[str, Any], str]:
-    """The simple fields of a YAML head, and what follows. Values are text or lists of text:
-    no YAML parser, so that nothing in a file can do more than be read."""
+    """The simple fields of a YAML head, and the text after it. Values are text or lists of text.
+    There is no YAML parser, so that a file cannot do more than be read."""
     start = text[:_FRONT_MATTER_CHARS].lstrip("\ufeff")
     lines = start.splitlines()
     if not lines or lines[0].rstrip() != "---":
@@ -71,11 +71,11 @@ def _front_matter(text: str) -> tuple[dict[str, Any], str]:
             fields[last] = _value(field[2].strip())
         elif (entry := _LIST_ENTRY.match(line)) and last and not isinstance(fields[last], str):
             fields[last] = [*(fields[last] or []), _plain(entry[1])]
-    return {}, start  # it never ends: it is no front matter
+    return {}, start  # it never ends, so it is no front matter
 
 
 def _preamble(head: str) -> dict[str, Any]:
-    """The headers of a PEP. Their Type is none of ours."""
+    """The headers of a PEP. Its Type is not one of our types."""
     headers: dict[str, str] = {}
     last = ""
     for line in head.splitlines():
@@ -133,7 +133,7 @@ def _moment(raw: Any) -> datetime | None:
 
 
 def _iso(day: str) -> str:
-    """ "25-Jun-2020", which PEPs have, whatever the language of the machine."""
+    """Parse "25-Jun-2020", as PEPs write it, whatever the language of the machine."""
     match = _NAMED_DAY.fullmatch(day)
     if match is None or match[2].lower() not in _MONTHS:
         return day
@@ -141,8 +141,8 @@ def _iso(day: str) -> str:
 
 
 def _day_of(path: PurePosixPath) -> datetime | None:
-    """Daily notes have their day in their name. When a file was last written is no date of its
-    words: copying changes it."""
+    """The day in the name of a daily note. The modification time is not used: copying changes
+    it."""
     in_name = _DAY_IN_NAME.search(path.stem)
     if in_name is None:
         return None

@@ -1,4 +1,4 @@
-"""Slack exports: a folder per channel, a JSON file per day, and users.json beside them."""
+"""Slack exports: a folder per channel, a JSON file per day, and users.json next to the folders."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -10,7 +10,7 @@ from memory_core.importing.formats import blocks
 from memory_core.importing.formats.chat import Said, by_day, one_day
 from memory_core.importing.item import Item, Skip
 
-# Beside the channels: what the messages refer to, and no messages of their own.
+# Files next to the channels that have no messages: messages refer to them.
 DIRECTORY_FILES = {
     "users.json", "channels.json", "groups.json", "dms.json", "mpims.json", "org_users.json",
     "integration_logs.json", "canvases.json", "huddle_transcripts.json", "file_conversations.json",
@@ -33,7 +33,7 @@ def looks_like(content: Any) -> bool:
 
 
 def names(content: Any) -> dict[str, str]:
-    """Ids to names, from users.json."""
+    """Names by user id, from users.json."""
     names_by_id = {}
     for user in content if isinstance(content, list) else []:
         if isinstance(user, dict) and isinstance(user.get("id"), str):
@@ -54,14 +54,14 @@ def parse(
     users: Callable[[], Mapping[str, str]],
     folder: str,
 ) -> Iterator[Item]:
-    """`folder`: what the one is called that the file lies in."""
+    """`folder`: the name of the folder that contains the file."""
     names_by_id = users()
     key = str(path.with_suffix(""))
     day = _DAY.search(path.stem)
     if day is None:
         yield from by_day("slack", path.stem, _messages(content, names_by_id), key)
         return
-    # The file's own day, which is the workspace's: in UTC two files would share a day.
+    # The day in the file's name, which is the workspace's: in UTC, two files would share a day.
     channel = path.stem[: day.start()].rstrip("_- ") or folder or "channel"
     said = sorted(_messages(content, names_by_id), key=lambda one: one.when)
     if not any(one.words for one in said):
@@ -86,8 +86,8 @@ def _messages(content: list[Any], users: Mapping[str, str]) -> Iterator[Said]:
 
 
 def _said(one: dict[str, Any]) -> str:
-    """Its text; where a program wrote none, or beside it, what it put into blocks and attachments.
-    Below people's words attachments are only previews of what they link to."""
+    """The text of a message. If a program wrote it, its blocks and attachments are included.
+    Attachments of a person's message are only previews of its links."""
     text = str(one.get("text") or "") or blocks.text(one.get("blocks"))
     if text.strip() and not one.get("bot_id") and one.get("subtype") != "bot_message":
         return text

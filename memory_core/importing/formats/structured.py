@@ -1,6 +1,6 @@
-"""JSON and subtitles: small files are read here, larger ones in the sandbox.
+"""JSON and subtitles: small files are parsed here, larger ones in the sandbox.
 
-Parsed, JSON takes up to 25 times its size in memory, and subtitles take a second per megabyte.
+Parsed JSON takes up to 25 times its size in memory, and subtitles take a second per megabyte.
 """
 
 import json
@@ -17,12 +17,12 @@ from memory_core.importing.item import Item, Skip
 
 Users = Callable[[], Mapping[str, str]]
 
-# Up to these sizes a hostile file costs tens of megabytes or half a second at most.
+# Up to these sizes a hostile file costs at most tens of megabytes or half a second.
 INLINE_CHARS = {"json": 1_000_000, "subtitles": 500_000, "users": 1_000_000}
 
 
 def read_json(text: str, path: PurePosixPath, users: Users, folder: str) -> Iterator[Item]:
-    """An export of a chat, or a file like any other."""
+    """A chat export, or an ordinary file."""
     if len(text) <= INLINE_CHARS["json"]:
         yield from _parse_json(text, path, users, folder)
     else:
@@ -38,7 +38,8 @@ def read_subtitles(text: str, path: PurePosixPath) -> Iterator[Item]:
 
 
 def read_users(data: bytes) -> Mapping[str, str]:
-    """Names by ids, from the users.json of a Slack export. ValueError when it is no JSON."""
+    """Names by user id, from the users.json of a Slack export. Raises ValueError if it is no
+    JSON."""
     if len(data) <= INLINE_CHARS["users"]:
         return slack.names(json.loads(data))
     names = sandbox.parse("users", data)["names"]
@@ -46,7 +47,7 @@ def read_users(data: bytes) -> Mapping[str, str]:
 
 
 def extract(kind: str, data: bytes) -> dict[str, Any]:
-    """In the sandbox: what `_read_apart` has sent, or users.json as it is."""
+    """Runs in the sandbox, on input from `_read_apart` or on users.json as it is."""
     if kind == "users":
         return {"names": slack.names(json.loads(data))}
     head, _, body = data.partition(b"\n")

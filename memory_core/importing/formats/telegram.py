@@ -1,7 +1,8 @@
 """Telegram: result.json of one chat, or of a whole account.
 
-Every export is a folder of its own, named by the day of exporting: the chat's id, not the path,
-tells what it is, so that a later export adds to the earlier one. Names change; they are only shown.
+Every export is a new folder, named by the day of exporting. So the chat's id, not the path,
+identifies the chat, and a later export adds to the earlier one. Names may change; they are only
+shown.
 """
 
 from collections.abc import Iterator
@@ -27,7 +28,7 @@ def parse(content: dict[str, Any]) -> Iterator[Item]:
 
 
 def _is_chat(value: Any) -> bool:
-    """Several formats have messages; Telegram's know their kind and their time in seconds."""
+    """Several formats have messages; those of Telegram have a type and a time in seconds."""
     if not isinstance(value, dict) or not isinstance(value.get("messages"), list):
         return False
     first = next((one for one in value["messages"] if isinstance(one, dict)), {})
@@ -78,7 +79,7 @@ def _when(one: dict[str, Any]) -> datetime | None:
 
 
 def _words(text: Any) -> str:
-    """Plain, or a list of pieces with their looks."""
+    """Plain text, or a list of pieces with formatting."""
     if isinstance(text, str):
         return text
     if not isinstance(text, list):

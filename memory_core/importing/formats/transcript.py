@@ -1,4 +1,5 @@
-"""Transcripts: subtitles (WebVTT, SRT) as turns of speakers, and plain ones recognised."""
+"""Transcripts: subtitles (WebVTT, SRT) as turns of speakers, and recognition of plain
+transcripts."""
 
 import io
 import re
@@ -17,7 +18,7 @@ _TURN = re.compile(
     r"(?:[\[(]?\d{1,2}:\d{2}(?::\d{2})?(?:[.,]\d+)?[\])]?\s{1,3})?"
     r"(?P<who>[^\W\d_][\w .'\-]{0,40}?)(?:\s{1,3}[\[(]?\d{1,2}:\d{2}(?::\d{2})?[\])]?)?:\s+\S"
 )
-# The speaker and a clock above the words, as meeting programs copy them.
+# The speaker and a clock time on the line above the words, as meeting programs copy them.
 _ALONE = re.compile(
     r"\[?(?P<who>[^\W\d_][\w .'\-]{0,40}?)\]?\s{1,10}[\[(]?\d{1,2}:\d{2}(?::\d{2})?[\])]?\s*$"
 )
@@ -58,7 +59,7 @@ def parse(text: str, path: PurePosixPath) -> Item:
 
 
 def looks_like(text: str) -> bool:
-    """Turns are a good part of the lines, and at least two speakers take several."""
+    """Turns are a good part of the lines, and at least two speakers have several turns."""
     lines = [line for line in text[:100_000].splitlines() if line.strip()][:_SAMPLE_LINES]
     for pattern, share in ((_TURN, _MIN_SHARE), (_ALONE, _MIN_SHARE_ALONE)):
         regular = _regular(lines, pattern)
@@ -68,14 +69,15 @@ def looks_like(text: str) -> bool:
 
 
 def speakers(text: str) -> tuple[str, ...]:
-    """Of a plain transcript, in the order in which they first speak."""
+    """The speakers of a plain transcript, in order of their first turn."""
     lines = text.splitlines()
     counts = max((_regular(lines, pattern) for pattern in (_TURN, _ALONE)), key=Counter.total)
     return tuple(counts)
 
 
 def _regular(lines: list[str], pattern: re.Pattern[str]) -> Counter[str]:
-    """Who speaks, and how often. A prefix that stands once may be any word with a colon."""
+    """Speakers and their number of turns. A prefix that occurs once may be any word with a
+    colon."""
     counts: Counter[str] = Counter()
     for line in lines:
         turn = pattern.match(line[:300])
@@ -85,7 +87,7 @@ def _regular(lines: list[str], pattern: re.Pattern[str]) -> Counter[str]:
 
 
 def _cues(text: str, suffix: str) -> list[tuple[str, str]]:
-    """(when, words with their marks)."""
+    """Pairs of (time, words with their tags)."""
     import webvtt
     from webvtt.errors import MalformedCaptionError, MalformedFileError
 
@@ -100,14 +102,14 @@ def _cues(text: str, suffix: str) -> list[tuple[str, str]]:
 
 
 def _blocks(text: str, is_vtt: bool) -> Iterator[tuple[str, str]]:
-    """(clock, words) of every cue: with a clock that can be read, the one before it where its own
-    cannot, and also where a program left out the numbers or the blank lines."""
+    """(clock time, words) of every cue. A cue with an unreadable time gets that of the previous
+    cue. Missing cue numbers or blank lines are accepted."""
     start, words = "00:00:00", list[str]()
     for block in _BLOCK.split(text):
         lines = block.strip("\n").split("\n")
         clocks = [i for i, line in enumerate(lines) if _CLOCK_LINE.match(line)]
         if not clocks and not is_vtt and not block.strip().isdigit():
-            words += [line for line in lines if line.strip()]  # a cue with a blank line within
+            words += [line for line in lines if line.strip()]  # a cue with a blank line inside
         for at, stop in pairwise([*clocks, len(lines)]):
             if any(words):
                 yield start, "\n".join(words)
@@ -127,7 +129,7 @@ def _clock(line: str) -> str | None:
 
 
 def _voices(raw: str) -> Iterator[tuple[str | None, str]]:
-    """A cue may hold several: <v Alice>…</v> <v Bob>…"""
+    """A cue may have several voices: <v Alice>…</v> <v Bob>…"""
     voice, end = None, 0
     for mark in _VOICE.finditer(raw):
         yield voice, raw[end : mark.start()]
@@ -136,7 +138,8 @@ def _voices(raw: str) -> Iterator[tuple[str | None, str]]:
 
 
 def _turns(cues: list[tuple[str, str]]) -> list[_Turn]:
-    """Cues of one speaker in a row are one turn; a repeated line (rolling captions) counts once."""
+    """Consecutive cues of one speaker form one turn; a repeated line (rolling captions) counts
+    once."""
     turns: list[_Turn] = []
     for start, raw in cues:
         for voice, said in _voices(raw):

@@ -1,1 +1,2 @@
-"""Reading what version 2 kept in Chroma alone: memories, conversations and documents."""
+"""Importing from version 2, which kept everything in Chroma: memories, conversations and
+documents."""

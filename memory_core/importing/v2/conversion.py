@@ -1,4 +1,4 @@
-"""What version 2 kept, in our terms. What cannot be read for certain is refused, never guessed."""
+"""Converting records of version 2. A record that is ambiguous is refused, never guessed."""
 
 import json
 from collections.abc import Iterable
@@ -23,16 +23,16 @@ from memory_core.kernel.times import as_utc, parse_time
 
 Choice = TypeVar("Choice", bound=StrEnum)
 
-# Where version 2 said nothing.
+# Used where version 2 has no value.
 _SOURCE_SYSTEM = "memory-v2"
 _CONFIDENCE = 1.0
-# By what they were called in different builds of version 2.
+# The names that different builds of version 2 used.
 _TIMES = ("ts", "source_ts", "timestamp", "created_at", "ingested_at")
 _CREATED = ("created_at", "ts", "timestamp")
 _KEPT = {
     *("artifact_type", "type", "source_system", "source_id", "source_url", "title", "author"),
     *("participants", "sensitivity", "visibility_scope", "retention_policy", *_TIMES),
-    # These follow from the content.
+    # These are computed from the content.
     *("artifact_id", "content_hash", "is_chunked", "num_chunks", "chunk_count", "token_count"),
     *("chunk_index", "start_char", "end_char", "chunk_id", "artifact_uid", "revision_id"),
     *("confidence", "conversation_id", "role", "turn_index"),
@@ -85,7 +85,8 @@ def turn(record: Record) -> Turn:
 
 
 def document(record: Record, chunks: Iterable[Record]) -> Document:
-    """`chunks`: of a document that was stored in pieces. Its own entry has only a part of it."""
+    """`chunks`: the chunks of a document that was stored in pieces. Its own entry has only a part
+    of the text."""
     labels = record.metadata
     pieces = list(chunks)
     expected = labels.get("num_chunks", labels.get("chunk_count"))
@@ -99,7 +100,7 @@ def document(record: Record, chunks: Iterable[Record]) -> Document:
             artifact_type=_choice(ArtifactType, artifact_type) or ArtifactType.DOC,
             source_system=_text(labels.get("source_system")) or _SOURCE_SYSTEM,
             content=joined(pieces) if pieces else _content(record),
-            # Without an id of its own it would be another document in every import.
+            # Without a stable id, each import would create another document.
             source_id=_text(labels.get("source_id")) or record.id,
             source_url=_text(labels.get("source_url")),
             title=_text(labels.get("title")),
@@ -115,7 +116,7 @@ def document(record: Record, chunks: Iterable[Record]) -> Document:
 
 
 def joined(chunks: Iterable[Record]) -> str:
-    """The text that the chunks were cut from, by their offsets; where they overlap they agree."""
+    """The text that the chunks were cut from, by their offsets; overlapping parts must agree."""
     text = ""
     for start, chunk in sorted(((_start(chunk), chunk) for chunk in chunks), key=lambda p: p[0]):
         if start > len(text):
@@ -128,7 +129,7 @@ def joined(chunks: Iterable[Record]) -> str:
 
 
 def unknown_labels(record: Record) -> set[str]:
-    """Names of metadata that have no place in this version."""
+    """Names of metadata that this version cannot store."""
     return set(record.metadata) - _KEPT
 
 
@@ -150,7 +151,7 @@ def _content(record: Record) -> str:
 
 
 def _text(value: Any) -> str | None:
-    """Chroma has no null: blanks, and "None" as Python writes it, stood for it."""
+    """Chroma has no null: blanks, and the text "None", stood for it."""
     text = str(value).strip() if value is not None else ""
     return None if text in ("", "None", "null") else text
 
@@ -161,7 +162,7 @@ def _choice(choices: type[Choice], value: Any) -> Choice | None:
 
 
 def _participants(value: Any) -> tuple[str, ...]:
-    """A list, a list as JSON, or names with commas: Chroma used to take no lists."""
+    """A list, a list as JSON, or names separated by commas: Chroma used to accept no lists."""
     if isinstance(value, str):
         try:
             value = json.loads(value)
@@ -173,7 +174,7 @@ def _participants(value: Any) -> tuple[str, ...]:
 
 
 def _time(labels: dict[str, Any], names: Iterable[str]) -> datetime | None:
-    """ISO 8601, or seconds since 1970. What is neither is left out."""
+    """ISO 8601, or seconds since 1970. Any other value is dropped."""
     for name in names:
         value = labels.get(name)
         try:

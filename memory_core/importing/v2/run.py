@@ -1,4 +1,4 @@
-"""Importing what version 2 kept. Run again, it adds only what is missing."""
+"""Importing the data of version 2. A second run adds only what is missing."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -16,7 +16,7 @@ from memory_core.runtime import Runtime
 
 _BATCH = 64
 _BATCH_CHARS = 4_000_000
-# Told how many records were read since the last call.
+# Called with the number of records that were read since the last call.
 Advance = Callable[[int], None]
 
 
@@ -34,7 +34,7 @@ class Report:
     turns: Tally = field(default_factory=Tally)
     documents: Tally = field(default_factory=Tally)
     refused: list[tuple[str, str]] = field(default_factory=list)  # ids, and why
-    not_kept: set[str] = field(default_factory=set)  # names of metadata without a place here
+    not_kept: set[str] = field(default_factory=set)  # names of metadata that have no column here
 
 
 async def import_v2(
@@ -123,7 +123,8 @@ class _Import:
                 )
 
     async def documents(self) -> None:
-        """Each with its chunks; then chunks whose document has no entry of its own."""
+        """Import documents with their chunks, then chunks whose document has no entry of its
+        own."""
         chunks = await self._chunk_ids()
         async for record in self._source.records("artifacts"):
             await self._document(record, await self._chunks(chunks.pop(record.id, [])))
@@ -133,7 +134,7 @@ class _Import:
         await self._flush()
 
     async def _chunk_ids(self) -> dict[str, list[str]]:
-        """By document. Without their texts, which may be more than fits into memory."""
+        """Chunk ids by document, without texts, which may not fit into memory."""
         ids: dict[str, list[str]] = {}
         async for record in self._source.records("artifact_chunks", texts=False):
             owner = str(record.metadata.get("artifact_id") or record.id.partition("::")[0])

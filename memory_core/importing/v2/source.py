@@ -1,6 +1,6 @@
-"""Version 2's Chroma: a server, or a directory that a server of our own reads a copy of.
+"""Version 2's Chroma: a server, or a directory of which our own server reads a copy.
 
-Nothing is ever written to either. A directory is copied, since Chroma changes what it opens.
+Neither is ever written to. A directory is copied because Chroma changes what it opens.
 """
 
 import shutil
@@ -21,7 +21,7 @@ _LABELS: tuple[Literal["metadatas"], ...] = ("metadatas",)
 _WHOLE: tuple[Literal["metadatas", "documents"], ...] = ("metadatas", "documents")
 _SPARE_BYTES = 100_000_000
 
-# Starts a Chroma server on a directory and yields its address; it ends with the context.
+# Starts a Chroma server on a directory and yields its address; the server ends with the context.
 Serve = Callable[[Path], AbstractAsyncContextManager[str]]
 
 
@@ -40,7 +40,7 @@ class Source:
         return int(await self._collections[name].call("count")) if name in self._collections else 0
 
     async def records(self, name: str, *, texts: bool = True) -> AsyncIterator[Record]:
-        """All of a collection, in pages; nothing of one that is not there."""
+        """All records of a collection, in pages; nothing if the collection does not exist."""
         offset = 0
         while name in self._collections:
             page = await self._page(self._collections[name], texts, limit=_PAGE, offset=offset)
@@ -51,22 +51,22 @@ class Source:
                 return
 
     async def fetch(self, name: str, ids: Sequence[str]) -> list[Record]:
-        found: list[Record] = []
+        records: list[Record] = []
         for start in range(0, len(ids), _PAGE):
             batch = ids[start : start + _PAGE]
-            found += await self._page(self._collections[name], True, ids=batch)
-        return found
+            records += await self._page(self._collections[name], True, ids=batch)
+        return records
 
     async def _page(self, collection: Collection, texts: bool, **which: Any) -> list[Record]:
         try:
-            found = await collection.call("get", **which, include=_WHOLE if texts else _LABELS)
+            page = await collection.call("get", **which, include=_WHOLE if texts else _LABELS)
         except ChromaFault as error:
             raise ChromaUnavailable(
                 f"Version 2's Chroma stopped answering: {error}. What was read is imported; run "
                 "the command again to continue."
             ) from error
-        documents = found["documents"] if texts else [""] * len(found["ids"])
-        rows = zip(found["ids"], documents, found["metadatas"], strict=True)
+        documents = page["documents"] if texts else [""] * len(page["ids"])
+        rows = zip(page["ids"], documents, page["metadatas"], strict=True)
         return [Record(id_, text or "", metadata or {}) for id_, text, metadata in rows]
 
 
@@ -94,19 +94,19 @@ async def _connected(address: str) -> AsyncIterator[Source]:
             f"{address} does not answer as a Chroma server of today does ({error}). Nothing was "
             "imported. If it is an old one, stop it and give its directory instead."
         ) from error
-    found = {name: one for name, one in collections.items() if name in COLLECTIONS}
-    if ours := sorted(name for name, one in found.items() if is_labelled(one.metadata)):
+    wanted = {name: one for name, one in collections.items() if name in COLLECTIONS}
+    if ours := sorted(name for name, one in wanted.items() if is_labelled(one.metadata)):
         raise InvalidInput(
             f"{', '.join(ours)} there belong to this version, not to version 2: nothing was "
             "imported. Postgres has all of their content."
         )
-    if not found:
+    if not wanted:
         raise InvalidInput(
             f"There is no collection of version 2 ({', '.join(COLLECTIONS)}) in it: nothing was "
             "imported."
         )
     try:
-        yield Source(found)
+        yield Source(wanted)
     finally:
         await client.close()
 
@@ -127,7 +127,7 @@ def _refuse_no_chroma(directory: Path, data_dir: Path) -> None:
 
 @contextmanager
 def _copied(directory: Path, data_dir: Path) -> Iterator[Path]:
-    """In a folder of the data dir, so that what a killed import left is found and removed."""
+    """A copy inside the data dir, so that the rest of a killed import is found and removed."""
     folder = data_dir / "import-v2"
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     with FileLock(folder / "lock") as lock:

@@ -1,4 +1,4 @@
-"""All projections and duties of the product: what the worker hosts."""
+"""All projections and duties that the worker hosts."""
 
 from memory_core.index.projection import IndexProjection
 from memory_core.log.host import Host
@@ -19,5 +19,5 @@ def duties(runtime: Runtime) -> list[Duty]:
 
 
 def make_host(runtime: Runtime) -> Host:
-    """The worker inside this process."""
+    """A worker inside this process."""
     return Host(runtime.database, lambda: projections(runtime), lambda: duties(runtime))

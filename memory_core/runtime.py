@@ -1,4 +1,4 @@
-"""What a process needs to work with the memory: stores and embedder, opened on first use."""
+"""The runtime of a process: Postgres, Chroma and embedder, opened on first use."""
 
 import asyncio
 import contextlib
@@ -21,17 +21,18 @@ class Services(Protocol):
     """Where Postgres and Chroma come from."""
 
     def join(self) -> Settings:
-        """The settings with both of them named and ready. May be called again after a loss."""
+        """The settings with the addresses of both, once they are ready. Can be called again after a
+        loss."""
 
     @property
     def lost(self) -> bool:
-        """They have ended since they were joined."""
+        """Whether they have ended since the process joined them."""
 
     def leave(self) -> None: ...
 
 
 class NamedServices:
-    """Servers that the settings name: they run already, and go on running."""
+    """Servers that the settings name. They already run, and stay running."""
 
     lost = False
 
@@ -43,23 +44,23 @@ class NamedServices:
         return self._settings
 
     def leave(self) -> None:
-        """They are not ours to stop."""
+        """Does nothing: this process did not start them."""
 
 
 class Runtime:
-    """Opened lazily, so that a server can greet its client before anything is touched.
+    """Opened lazily, so that a server can greet its client before it connects to anything.
 
-    `services`: what provides Postgres and Chroma; without it, the settings name both. Services that
-    have ended meanwhile are joined again.
+    `services`: provides Postgres and Chroma; without it, the settings name both. Services that have
+    ended meanwhile are joined again.
 
-    `orchestrator`: the program that runs extractions and keeps something of each document.
+    `orchestrator`: the program that runs extractions and keeps records about each document.
 
-    `worker`: whether this process hosts the worker where no other does. With "when needed" it
-    starts with the first change that this process makes, so that others pay nothing for it.
-    `make_host` makes the host that it runs in.
+    `worker`: whether this process hosts the worker if no other process does. With "when needed" the
+    worker starts with the first change that this process makes, so that a reading process does not
+    pay for it. `make_host` creates its host.
 
-    `system`: why this process sees the rows of all principals; `unasked`: why it does so where
-    nothing has said who asks.
+    `system`: why this process sees the rows of all principals. `unasked`: why it does so outside of
+    a request.
     """
 
     def __init__(
@@ -103,11 +104,11 @@ class Runtime:
 
     @property
     def pool_stats(self) -> dict[str, int]:
-        """Of the connections to Postgres; empty while there are none."""
+        """Statistics of the pool of Postgres connections; empty while there is no pool."""
         return {} if self._database is None else self._database.pool_stats
 
     async def open(self) -> None:
-        """Cheap when open already."""
+        """Open the stores. Cheap if they are already open."""
         async with self._opening:
             if self._database is not None and not self._services.lost:
                 return
@@ -128,16 +129,16 @@ class Runtime:
                     self._host.start()
 
     async def indexed(self, position: Position | None) -> bool:
-        """Whether the index has passed a change, waiting for it for INDEX_WAIT_MS at most."""
+        """Whether the index has passed a change. Waits at most INDEX_WAIT_MS."""
         if position is None:
             return True
         wait = self.settings.index_wait_ms / 1000
         if not wait:
-            return False  # a moment after the change the index has not passed it yet
+            return False  # no wait: right after a change the index has never passed it
         return await wait_until(self.database, "index", position, wait)
 
     async def close(self, *, catch_up: bool = True) -> None:
-        """`catch_up`: let a worker that this process hosts come to the end of the log first."""
+        """`catch_up`: let a worker in this process reach the end of the log first."""
         if self._host is not None and catch_up:
             await self._host.finish()
         await self.audit.close()

@@ -1,1 +1,1 @@
-"""Who may ask: keys, tokens of an OAuth issuer, scopes and rates."""
+"""Access: API keys, OAuth tokens, scopes and rate limits."""

@@ -1,4 +1,4 @@
-"""Audiences: sets of users and groups of one tenant, by which it is decided who sees a row."""
+"""Audiences: sets of users and groups of one tenant. A row's audience decides who sees it."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -12,13 +12,13 @@ from memory_core.kernel.principal import Principal
 class Audience:
     audience_id: int
     tenant_id: UUID
-    members: list[str]  # as marks of principals
+    members: list[str]  # users and groups, as marks of principals
 
     def has(self, who: Principal) -> bool:
         return who.tenant_id == self.tenant_id and not set(self.members).isdisjoint(who.marks)
 
 
 async def audiences_by_id(session: Session, ids: Collection[int]) -> dict[int, Audience]:
-    """The session is the system's."""
+    """Needs a session of the system."""
     audiences = await session.rows(Audience, "audiences_by_id", ids=sorted(ids))
     return {one.audience_id: one for one in audiences}

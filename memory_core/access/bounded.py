@@ -1,4 +1,4 @@
-"""A dictionary that forgets what was not used for longest."""
+"""A dictionary of bounded size that drops the least recently used entry."""
 
 from collections import OrderedDict
 from typing import Generic, TypeVar

@@ -1,4 +1,4 @@
-"""How many calls of one user a server works on at the same time; some more wait for their turn."""
+"""A limit on concurrent calls per user. A few more calls may wait for a free place."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -9,16 +9,16 @@ from memory_core.access.credential import RateLimited
 from memory_core.kernel.principal import Principal
 
 WAIT_SECONDS = 10.0
-# Calls that may wait for their turn, for each that is at work.
+# How many calls may wait, per allowed concurrent call.
 _WAITING_PER_CALL = 4
-# Streams that one user may hold open, for each call at once.
+# How many streams a user may hold open, per allowed concurrent call.
 _STREAMS_PER_CALL = 16
 
 
 @dataclass(slots=True)
 class _UnderWay:
     turns: asyncio.Semaphore
-    calls: int = 0  # at work or waiting
+    calls: int = 0  # running or waiting
     streams: int = 0
 
 
@@ -50,8 +50,8 @@ class CallsAtOnce:
 
     @asynccontextmanager
     async def stream(self, principal: Principal) -> AsyncIterator[None]:
-        """An answer without an end takes nothing while nothing happens: more of these may be open,
-        and none waits."""
+        """Hold a stream open. An idle stream costs nothing, so more of them are allowed, and none
+        waits for a place."""
         under_way = self._of(principal)
         if under_way.streams >= _STREAMS_PER_CALL * self.limit:
             raise _too_many(f"{under_way.streams} streams of yours are open.")

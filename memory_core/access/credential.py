@@ -1,4 +1,4 @@
-"""What a bearer token proves."""
+"""Credentials: what a bearer token proves."""
 
 from dataclasses import dataclass
 from typing import Protocol
@@ -10,20 +10,21 @@ from memory_core.kernel.principal import Principal
 @dataclass(frozen=True, slots=True)
 class Credential:
     principal: Principal
-    # Which key or client was used: a session belongs to the one that opened it.
+    # The key or client of the token: a session belongs to the one that opened it.
     client: str
     issuer: str | None = None
 
 
 class Verifier(Protocol):
     async def verify(self, token: str, address: str) -> Credential | None:
-        """None for whatever does not hold, whatever the reason. `address`: of the client."""
+        """The credential, or None for an invalid token, whatever the reason. `address`: the
+        client's."""
 
     async def close(self) -> None: ...
 
 
 class Forbidden(MemoryFault):
-    """The principal is known, and lacks a scope."""
+    """The principal is authenticated but lacks a scope."""
 
     code = ErrorCode.FORBIDDEN
 

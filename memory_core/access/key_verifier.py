@@ -1,8 +1,8 @@
-"""Whether a key holds: its hash is computed once in a while, its row is read twice a second.
+"""Verifying keys: the hash of a key is computed once in a while, its row is read twice a second.
 
-A key that is revoked, that has expired or whose tenant is suspended is refused by every process
-half a second later at most, with or without a connection that listens. An unknown key costs the
-same work as a wrong one, so that neither the answer nor its time tells them apart.
+Every process refuses a revoked or expired key, or a key of a suspended tenant, within half a
+second, even without a listening connection. Checking an unknown key costs the same work as checking
+a wrong one, so neither the answer nor its time tells them apart.
 """
 
 import asyncio
@@ -22,11 +22,11 @@ from memory_core.access.credential import Credential, RateLimited
 from memory_core.kernel.database import Database
 from memory_core.kernel.principal import Principal
 
-# How old the row of a key may be when a call is let in.
+# The maximum age of a key's row when a call is admitted.
 FRESH_SECONDS = 0.5
-# How long the outcome of a comparison is remembered.
+# How long the result of a comparison is cached.
 COMPARED_SECONDS = 300.0
-# Comparisons that may wait for a thread, and wrong keys of one address in a minute.
+# Limits on comparisons that wait for a thread, and on wrong keys per address and minute.
 _MAX_WAITING = 32
 WRONG_PER_MINUTE = 30
 _REMEMBERED = 10_000
@@ -38,7 +38,7 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, slots=True)
 class KeyRecord:
-    """What a key is checked against."""
+    """The row that a key is checked against."""
 
     hash: str = field(repr=False)
     tenant_id: UUID
@@ -63,8 +63,8 @@ class _Compared:
 
 
 class KeyVerifier:
-    """`database`: opened on first use. It is not the pool of the tools: a flood of calls that holds
-    all of its connections must not keep others from proving who they are."""
+    """`database` is opened on first use. It is separate from the pool of the tools: a flood of
+    calls that holds all connections of that pool must not prevent others from authenticating."""
 
     def __init__(
         self,
@@ -79,11 +79,11 @@ class KeyVerifier:
         self._compared: Bounded[bytes, _Compared] = Bounded(_REMEMBERED)
         self._comparing: dict[bytes, asyncio.Task[bool]] = {}
         self._wrong: Bounded[str, list[float]] = Bounded(_REMEMBERED)
-        # One thread: wrong keys may take one core at most from those who have right ones.
+        # One thread, so that wrong keys take at most one core from users with valid keys.
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="key-hash")
         self._noted: Bounded[str, float] = Bounded(_REMEMBERED)
         self._noting: set[asyncio.Task[None]] = set()
-        # What unknown keys are compared with.
+        # The hash that unknown keys are compared with.
         self._nothing: str | None = None
 
     async def verify(self, token: str, address: str) -> Credential | None:
@@ -115,7 +115,8 @@ class KeyVerifier:
         return read.row
 
     async def _read(self, prefix: str) -> _Read:
-        at = self._clock()  # before: what is revoked meanwhile may not count as fresh
+        # read the clock first: a revocation during the query must not count as fresh
+        at = self._clock()
         database = await self._database()
         async with database.session() as session:
             read = _Read(await session.row(KeyRecord, "key_to_verify", prefix=prefix), at)
@@ -179,7 +180,7 @@ class KeyVerifier:
 
 
 def _matches(hash_: str, token: str) -> bool:
-    """Argon2 compares whole digests, in a time that does not depend on where they differ."""
+    """Argon2 compares whole digests in constant time."""
     from argon2.exceptions import VerificationError
 
     try:
@@ -191,7 +192,8 @@ def _matches(hash_: str, token: str) -> bool:
 async def _shared(
     running: dict[K, asyncio.Task[R]], key: K, work: Callable[[], Coroutine[Any, Any, R]]
 ) -> R:
-    """The result of one task for all who ask meanwhile; one who leaves does not end it."""
+    """Share the result of one task among all callers that wait for it. A cancelled caller does not
+    cancel the task."""
     task = running.get(key)
     if task is None:
         task = running[key] = asyncio.create_task(work())

@@ -1,7 +1,8 @@
-"""Keys: made, listed and revoked. A key is `mcpmem_`, ten characters that name it, and a secret.
+"""API keys: created, listed and revoked. A key is `mcpmem_`, ten characters that identify it, and a
+secret.
 
-The fixed start and the checksum at the end let secret scanners find a leaked key and nothing else:
-`mcpmem_[0-9A-Za-z]{10}_[0-9A-Za-z]{49}`.
+The fixed start and the checksum at the end let secret scanners recognise a leaked key without false
+alarms: `mcpmem_[0-9A-Za-z]{10}_[0-9A-Za-z]{49}`.
 """
 
 import re
@@ -61,20 +62,20 @@ class AccessKey:
 
 @dataclass(frozen=True, slots=True)
 class NewKey:
-    """A key with its text, which is known only to the one who makes it."""
+    """A key with its full text, which is shown only once, to its creator."""
 
     key: AccessKey
     text: str = field(repr=False)
 
 
 def new_text() -> str:
-    """A new key: 256 bits of it are secret."""
+    """The text of a new key, with 256 secret bits."""
     body = _random(_NAME_CHARS) + "_" + _random(_SECRET_CHARS)
     return f"{_START}{body}{checksum(_START + body)}"
 
 
 def prefix_of(text: str) -> str | None:
-    """The part that names the key; None for what cannot be one."""
+    """The part that identifies the key; None if the text cannot be a key."""
     match = PATTERN.fullmatch(text)
     if match is None or checksum(text[:-_CHECKSUM_CHARS]) != text[-_CHECKSUM_CHARS:]:
         return None
@@ -83,7 +84,7 @@ def prefix_of(text: str) -> str | None:
 
 @cache
 def hasher() -> "PasswordHasher":
-    """Argon2id as OWASP recommends it at least: about 16 ms of one core."""
+    """Argon2id with the minimum parameters that OWASP recommends: about 16 ms of one core."""
     from argon2 import PasswordHasher
 
     return PasswordHasher(time_cost=2, memory_cost=19_456, parallelism=1)
@@ -98,7 +99,7 @@ async def create(
     scopes: Collection[str] = ("read", "write"),
     days: int | None = None,
 ) -> NewKey:
-    """The only time that a key has its text."""
+    """Create a key. This is the only moment at which its text is known."""
     name = _name("user", user)
     if name == SYSTEM_USER:
         raise InvalidInput(f"{SYSTEM_USER!r} is the memory itself: choose another name.")
@@ -131,8 +132,8 @@ async def everyone(session: Session, tenant: str | None = None) -> list[AccessKe
 
 
 async def revoke(session: Session, text: str) -> AccessKey:
-    """By the prefix or the first characters of it. To revoke again changes nothing."""
-    start = re.split(r"_(?=[0-9A-Za-z]{49}$)", text.strip())[0]  # a whole key names itself too
+    """Revoke by the prefix or its first characters. Revoking a revoked key changes nothing."""
+    start = re.split(r"_(?=[0-9A-Za-z]{49}$)", text.strip())[0]  # a whole key works as well
     matching: list[AccessKey] = []
     if len(start) > len(_START) and re.fullmatch(r"\w+", start, re.ASCII):
         matching = await session.rows(AccessKey, "find_keys", start=start.replace("_", "\\_"))

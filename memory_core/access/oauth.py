@@ -1,11 +1,11 @@
-"""Tokens of an OAuth issuer: signed by it, for this server, in force, and what they say of whom.
+"""OAuth tokens: they must be signed by the issuer, be meant for this server and be in force.
 
 | claim | is |
 |---|---|
 | `sub` | the user |
 | `tenant` | the tenant, by name or id; without it, the default one |
 | `groups` | the user's groups |
-| `scope` or `scp` | read, write, admin, with or without `memory:` before them |
+| `scope` or `scp` | read, write, admin, with or without the prefix `memory:` |
 """
 
 import time
@@ -21,9 +21,9 @@ from memory_core.access.tenants import NamedTenant
 from memory_core.kernel.database import Database
 from memory_core.kernel.principal import DEFAULT_TENANT, SCOPES, SYSTEM_USER, Principal
 
-# How far the clocks of issuer and server may be apart.
+# The allowed difference between the clocks of issuer and server.
 LEEWAY_SECONDS = 30
-# How old what is known of a tenant may be.
+# The maximum age of a cached tenant.
 FRESH_SECONDS = 0.5
 _MAX_NAME = 200
 _MAX_GROUPS = 200
@@ -67,7 +67,7 @@ class OAuthVerifier:
         return Credential(principal, client=str(client)[:_MAX_NAME], issuer=self._issuer)
 
     async def close(self) -> None:
-        """Nothing is held open."""
+        """Does nothing: the verifier holds no connection."""
 
     async def _claims(self, token: str) -> dict[str, Any] | None:
         import jwt
@@ -86,7 +86,8 @@ class OAuthVerifier:
             claims: dict[str, Any] = jwt.decode(
                 token,
                 key,
-                algorithms=[key.algorithm_name],  # the key's own, whatever the token says
+                # the key's own algorithm, whatever the token claims
+                algorithms=[key.algorithm_name],
                 audience=self._audience,
                 issuer=self._issuer,
                 leeway=LEEWAY_SECONDS,

@@ -1,8 +1,8 @@
-"""How many calls a user, and a tenant, made in the last 60 seconds, over all servers together.
+"""Rate limits: the calls of a user, and of a tenant, in the last 60 seconds over all servers.
 
-Each server counts by itself, in slots of six seconds, and once a second adds its counts to
-Postgres and reads those of the others: a call costs no statement. So several servers together may
-let in what they get within that second beyond the limit; one server alone lets in nothing beyond.
+Each server counts its own calls in slots of six seconds. Once a second it adds its counts to
+Postgres and reads those of the others, so a call costs no statement. Several servers may therefore
+admit, within that second, more calls than the limit; a single server never does.
 """
 
 import asyncio
@@ -26,13 +26,13 @@ _SLOTS = WINDOW_SECONDS // SLOT_SECONDS
 TELL_SECONDS = 1.0
 _FORGET_SECONDS = 60.0
 
-# A tenant and its user; without a user, all of the tenant's.
+# A tenant and one of its users. An empty user means the whole tenant.
 Subject = tuple[UUID, str]
 
 
 @dataclass(frozen=True, slots=True)
 class CallCount:
-    """Of one slot, over all servers."""
+    """The calls of one slot, over all servers."""
 
     tenant_id: UUID
     user_id: str
@@ -42,14 +42,14 @@ class CallCount:
 
 @dataclass(slots=True)
 class Window:
-    """The calls of one subject, by slot."""
+    """The calls of one subject, per slot."""
 
     own: dict[int, int] = field(default_factory=dict)
-    told: dict[int, int] = field(default_factory=dict)  # of own, what Postgres has
+    sent: dict[int, int] = field(default_factory=dict)  # the part of `own` that Postgres has
     others: dict[int, int] = field(default_factory=dict)
 
     def calls(self, now: float) -> int:
-        """In the last 60 seconds, and in the rest of the slot in which they began."""
+        """Calls in the last 60 seconds, rounded up to whole slots."""
         last = int(now // SLOT_SECONDS)
         return sum(
             self.own.get(slot, 0) + self.others.get(slot, 0)
@@ -57,12 +57,12 @@ class Window:
         )
 
     def seconds_until(self, limit: int, now: float) -> int:
-        """Until a further call is within the limit."""
+        """Seconds until another call is within the limit."""
         excess = self.calls(now) + 1 - limit
         last = int(now // SLOT_SECONDS)
         for slot in range(last - _SLOTS, last + 1):
             excess -= self.own.get(slot, 0) + self.others.get(slot, 0)
-            if excess <= 0:  # when this slot has left the window
+            if excess <= 0:  # when this slot leaves the window
                 return max(1, math.ceil((slot + _SLOTS + 1) * SLOT_SECONDS - now))
         return WINDOW_SECONDS
 
@@ -70,15 +70,15 @@ class Window:
         slot = int(now // SLOT_SECONDS)
         self.own[slot] = self.own.get(slot, 0) + 1
 
-    def untold(self) -> dict[int, int]:
+    def unsent(self) -> dict[int, int]:
         return {
-            slot: calls - self.told.get(slot, 0)
+            slot: calls - self.sent.get(slot, 0)
             for slot, calls in self.own.items()
-            if calls > self.told.get(slot, 0)
+            if calls > self.sent.get(slot, 0)
         }
 
     def forget(self, before: int) -> None:
-        for counts in (self.own, self.told, self.others):
+        for counts in (self.own, self.sent, self.others):
             for slot in [slot for slot in counts if slot < before]:
                 del counts[slot]
 
@@ -96,11 +96,12 @@ class RateLimiter:
         of_tenant: int,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        """Limits in calls per minute; 0: none. `clock`: seconds, set right by that of Postgres."""
+        """Limits in calls per minute; 0: no limit. `clock`: seconds, corrected by the clock of
+        Postgres."""
         self._database = database
         self._of_user, self._of_tenant = of_user, of_tenant
         self._clock = clock
-        self._ahead = 0.0  # Postgres' clock before ours
+        self._ahead = 0.0  # how far Postgres' clock is ahead of ours
         self._windows: dict[Subject, Window] = {}
         self._forgot_at = -math.inf
         self._exchanging = asyncio.Lock()
@@ -113,7 +114,7 @@ class RateLimiter:
             return
         new = [subject for subject, _, _ in limits if subject not in self._windows]
         if new:
-            await self.exchange(new)  # what other servers have let in before we knew the user
+            await self.exchange(new)  # other servers may have admitted calls of this user
         now = self._clock() + self._ahead
         for subject, limit, whose in limits:
             window = self._windows.setdefault(subject, Window())
@@ -133,7 +134,8 @@ class RateLimiter:
             await asyncio.gather(self._telling, return_exceptions=True)
 
     async def exchange(self, subjects: Sequence[Subject] | None = None) -> None:
-        """Tell Postgres what was let in here, and learn what was elsewhere; of all by default."""
+        """Add our counts to Postgres, and read those of the other servers; by default for all
+        subjects."""
         try:
             database = await self._database()
             async with self._exchanging:
@@ -141,7 +143,7 @@ class RateLimiter:
                     database, list(self._windows if subjects is None else subjects)
                 )
         except MemoryFault as fault:
-            # Each server keeps the limits by what it knows itself.
+            # Until Postgres is back, each server applies the limits to its own calls.
             log.warning("calls are counted by this server alone: %s", fault.code)
 
     def _limits(self, principal: Principal) -> list[tuple[Subject, int, str]]:
@@ -158,21 +160,21 @@ class RateLimiter:
     async def _exchange(self, database: Database, subjects: list[Subject]) -> None:
         for subject in subjects:
             self._windows.setdefault(subject, Window())
-        untold = [
+        unsent = [
             (*subject, slot, calls)
             for subject in subjects
-            for slot, calls in self._windows[subject].untold().items()
+            for slot, calls in self._windows[subject].unsent().items()
         ]
         async with database.session() as session:
             seconds = await session.value(float, "database_seconds")
             self._ahead = seconds - self._clock()
             since = int(seconds // SLOT_SECONDS) - _SLOTS
-            if untold:
-                tenants, users, slots, calls = map(list, zip(*untold, strict=True))
+            if unsent:
+                tenants, users, slots, calls = map(list, zip(*unsent, strict=True))
                 await session.run(
                     "add_calls", tenants=tenants, users=users, slots=slots, calls=calls
                 )
-            self._note_told(untold)
+            self._note_sent(unsent)
             counts = await session.rows(
                 CallCount,
                 "calls_of_all_servers",
@@ -185,11 +187,11 @@ class RateLimiter:
                 await session.run("forget_calls", before=since - _SLOTS)
         self._learn(subjects, counts, since)
 
-    def _note_told(self, untold: list[tuple[UUID, str, int, int]]) -> None:
-        for tenant, user, slot, calls in untold:
+    def _note_sent(self, unsent: list[tuple[UUID, str, int, int]]) -> None:
+        for tenant, user, slot, calls in unsent:
             window = self._windows.get((tenant, user))
             if window is not None:
-                window.told[slot] = window.told.get(slot, 0) + calls
+                window.sent[slot] = window.sent.get(slot, 0) + calls
 
     def _learn(self, subjects: list[Subject], counts: list[CallCount], since: int) -> None:
         for subject in subjects:
@@ -198,7 +200,7 @@ class RateLimiter:
             window.forget(since)
         for row in counts:
             window = self._windows[row.tenant_id, row.user_id]
-            window.others[row.slot] = max(row.calls - window.told.get(row.slot, 0), 0)
-        # Users who left; the next exchange of all comes after them.
+            window.others[row.slot] = max(row.calls - window.sent.get(row.slot, 0), 0)
+        # Drop users without recent calls. The next exchange is then about the others only.
         for subject in [name for name, window in self._windows.items() if window.is_empty]:
             del self._windows[subject]

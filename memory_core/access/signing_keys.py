@@ -1,5 +1,5 @@
-"""The public keys with which an OAuth issuer signs: found, kept for a while, fetched again when a
-token names one that is not known yet."""
+"""The public keys of an OAuth issuer: fetched, cached, and fetched again when a token names an
+unknown key."""
 
 import asyncio
 import time
@@ -16,8 +16,8 @@ from memory_core.kernel.errors import ErrorCode, MemoryFault
 if TYPE_CHECKING:
     from jwt import PyJWK
 
-# Asymmetric algorithms alone: a token signed with a public key as if it were a password, or with
-# none at all, names none of these.
+# Only asymmetric algorithms. This excludes a token without a signature, and a token signed with a
+# public key used as a shared secret.
 ALGORITHMS = frozenset(
     {
         *("RS256", "RS384", "RS512", "PS256", "PS384", "PS512"),
@@ -26,9 +26,9 @@ ALGORITHMS = frozenset(
 )
 _KINDS = frozenset({"RSA", "EC", "OKP"})
 FRESH_SECONDS = 300.0
-# Keys are fetched for an unknown name at most that often: anyone can invent names.
+# How often keys are fetched for an unknown name at most: any client can invent names.
 UNKNOWN_SECONDS = 10.0
-# An issuer that is away does not lock out the tokens that it gave out before.
+# While the issuer is away, tokens that it issued before are still accepted for this time.
 STALE_SECONDS = 3600.0
 _TIMEOUT = 5.0
 _MAX_BYTES = 1_000_000
@@ -49,7 +49,7 @@ class SigningKeys:
         self._fetching = asyncio.Lock()
 
     async def find(self, name: str | None) -> "PyJWK | None":
-        """The key of that name (`kid`); a token without one means the only key there is."""
+        """The key of that name (`kid`). A token without a name means the only key."""
         if self._is_older_than(self._fetched, FRESH_SECONDS) or self._find(name) is None:
             await self._refresh(name)
         if self._fetched is None or self._is_older_than(self._fetched, STALE_SECONDS):
@@ -85,14 +85,14 @@ class SigningKeys:
                 if answer.status_code == 200:
                     break
             metadata = _document(answer)
-            # RFC 8414: else any site could speak for any issuer.
+            # RFC 8414. Otherwise any site could claim to be any issuer.
             if metadata.get("issuer") != self._issuer:
                 raise ValueError("the document is of another issuer")
             return _usable(_document(await client.get(_safe(str(metadata["jwks_uri"])))))
 
 
 def _metadata_urls(issuer: str) -> list[str]:
-    """RFC 8414 puts the well-known part before the issuer's path, OpenID Connect behind it."""
+    """RFC 8414 puts the well-known part before the issuer's path, OpenID Connect after it."""
     parts = urlsplit(issuer)
     path = parts.path.rstrip("/")
     before = [urlunsplit(parts._replace(path=document + path)) for document in _DOCUMENTS]
@@ -121,7 +121,7 @@ def _document(answer: httpx.Response) -> Mapping[str, Any]:
 
 
 def _usable(document: Mapping[str, Any]) -> "dict[str | None, PyJWK]":
-    """Keys to check signatures with. One that cannot be used does not spoil the others."""
+    """The keys that can verify signatures. An unusable key does not make the others fail."""
     from jwt import PyJWK
     from jwt.exceptions import PyJWTError
 

@@ -1,6 +1,6 @@
-"""Tenants: organisations whose data is kept apart. Made, listed, suspended and resumed.
+"""Tenants: organisations whose data is separate. Created, listed, suspended and resumed.
 
-What deletes one is in `upkeep/tenant_deletion.py`.
+Deleting a tenant is in `upkeep/tenant_deletion.py`.
 """
 
 import re
@@ -17,7 +17,7 @@ from memory_core.log.appending import append
 from memory_core.log.change import ChangeType, NewChange, Position, of_tenant
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
-# A tenant is found by its name or its id: no name may pass for the id of another tenant.
+# Tenants are looked up by name or id, so no name may look like an id.
 _ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 Status = Literal["active", "suspended"]
 
@@ -28,7 +28,7 @@ class Tenant:
     name: str
     status: str
     created_at: datetime
-    keys: int  # in force, were the tenant active
+    keys: int  # valid keys, if the tenant is active
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -42,7 +42,7 @@ class Tenant:
 
 @dataclass(frozen=True, slots=True)
 class NamedTenant:
-    """What is read of a tenant to work in it."""
+    """The columns of a tenant that work in it needs."""
 
     tenant_id: UUID
     name: str
@@ -70,7 +70,7 @@ async def everyone(database: Database) -> list[Tenant]:
 
 
 async def suspend(database: Database, name: str) -> Tenant:
-    """Its keys and tokens are refused; its data stays. To suspend again changes nothing."""
+    """Refuse its keys and tokens; its data stays. Suspending a suspended tenant changes nothing."""
     return await _set_status(database, name, "suspended", ChangeType.TENANT_SUSPENDED)
 
 
@@ -79,7 +79,7 @@ async def resume(database: Database, name: str) -> Tenant:
 
 
 async def find(session: Session, name: str) -> NamedTenant:
-    """By name or by id."""
+    """Look a tenant up by name or id."""
     tenant = await session.row(NamedTenant, "tenant_named", name=name.strip().lower())
     if tenant is None:
         raise NotFound(f"There is no tenant {name[:80]!r}: `mcp-memory tenants list` shows them.")
@@ -88,12 +88,12 @@ async def find(session: Session, name: str) -> NamedTenant:
 
 async def _set_status(database: Database, name: str, status: Status, change: ChangeType) -> Tenant:
     async with database.transaction() as session:
-        found = await find(session, name)
-        tenant_id = found.tenant_id
-        if found.status == "deleting":
+        named = await find(session, name)
+        tenant_id = named.tenant_id
+        if named.status == "deleting":
             raise Conflict(
-                f"The tenant {found.name!r} is being deleted: `mcp-memory tenants delete "
-                f"{found.name}` goes on with that."
+                f"The tenant {named.name!r} is being deleted: `mcp-memory tenants delete "
+                f"{named.name}` continues the deletion."
             )
         if tenant_id == DEFAULT_TENANT and status == "suspended":
             raise InvalidInput(
@@ -108,7 +108,7 @@ async def _set_status(database: Database, name: str, status: Status, change: Cha
 
 
 async def append_to(session: Session, tenant_id: UUID, change: NewChange) -> Position:
-    """The change is seen in the tenant that it is about, and in no other."""
+    """Append a change that only the tenant itself sees."""
     by = replace(origin.current(), tenant_id=tenant_id)
     [position] = await append(session, [change], by=by)
     return position

@@ -1,1 +1,2 @@
-"""Renewing events after a change of prompt: plan, trial, and a backfill that minds its budget."""
+"""Backfills: extracting events again after a prompt has changed. Plan, trial, and a run within a
+token budget."""

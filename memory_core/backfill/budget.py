@@ -1,4 +1,4 @@
-"""The tokens a backfill may use in a day, and what fits into what is left of them."""
+"""The daily token budget of a backfill, and which revisions fit into the rest of it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,8 +10,8 @@ T = TypeVar("T")
 @dataclass(frozen=True, slots=True)
 class Budget:
     per_day: int
-    used: int  # today, by what backfills were billed
-    reserved: int  # by estimate, for what was asked for and is not done
+    used: int  # tokens billed today for backfills
+    reserved: int  # estimated tokens of revisions that are requested and not done
 
     @property
     def left(self) -> int:
@@ -20,16 +20,16 @@ class Budget:
 
 @dataclass(frozen=True, slots=True)
 class Fit(Generic[T]):
-    """In order: what fits today, and what does not even fit into a whole day."""
+    """The items that fit today, in order, and those that are larger than a whole day's budget."""
 
     today: list[T]
     too_large: list[T]
-    exhausted: bool  # something that would fit into a day had to wait
+    exhausted: bool  # an item that is smaller than a day's budget had to wait
 
 
 def fit(budget: Budget, priced: Sequence[tuple[T, int]]) -> Fit[T]:
-    """What costs nothing always fits. The order is kept: the first that must wait for tomorrow ends
-    the day, so that the newest are not overtaken by whatever happens to be small."""
+    """Items that cost nothing always fit. The order is kept: the first item that must wait until
+    tomorrow ends the day, so that small older revisions do not overtake the newest."""
     left = budget.left
     today: list[T] = []
     too_large: list[T] = []

@@ -1,4 +1,5 @@
-"""Two tellings of one revision: which events the new prompt keeps, changes, adds and loses."""
+"""Comparing two extractions of one revision: events that the new prompt keeps, changes, adds and
+loses."""
 
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -10,7 +11,7 @@ from memory_core.events.reading import ProvedEvents
 from memory_core.processing.extraction import Extraction
 from memory_core.search.event import Event, Evidence
 
-# An event of the new prompt that only tells a confidence otherwise is kept.
+# An event that differs only in its confidence counts as kept.
 _UNIMPORTANT = frozenset({"confidence"})
 _STORED = (
     *("event_id", "category", "event_time", "due_time", "narrative", "subject_json"),
@@ -30,7 +31,7 @@ class Comparison:
 
 
 def compare(before: ProvedEvents, after: ProvedEvents) -> Comparison:
-    """The same occurrence is what `event_diff` takes for the same."""
+    """Matches events by the rules of `event_diff`."""
     pairs, lost, added = match(before, after)
     kept, changed = [], []
     for old, new in pairs:
@@ -51,8 +52,8 @@ def compare(before: ProvedEvents, after: ProvedEvents) -> Comparison:
     )
 
 
-def retold(extraction: Extraction) -> ProvedEvents:
-    """What an extraction gives, in the form of stored events."""
+def in_stored_form(extraction: Extraction) -> ProvedEvents:
+    """The result of an extraction, in the form of stored events."""
     job = extraction.job
     events: list[Event] = []
     evidence: dict[UUID, list[Evidence]] = {}

@@ -1,4 +1,4 @@
-"""Starting, watching, pausing, resuming and cancelling a backfill. One is open at a time."""
+"""Starting, watching, pausing, resuming and cancelling a backfill. At most one is open."""
 
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -25,8 +25,8 @@ from memory_core.runtime import Runtime
 class Status:
     backfill: Backfill
     progress: Progress
-    remaining: int  # not asked for yet
-    used_today: int  # tokens, by all backfills
+    remaining: int  # revisions not requested yet
+    used_today: int  # tokens used by all backfills
 
     @property
     def total(self) -> int:
@@ -50,13 +50,13 @@ class Status:
 @dataclass(frozen=True, slots=True)
 class Started:
     plan: Plan
-    first: Tick | None  # None: there was nothing to do
+    first: Tick | None  # None: no revision was outdated
 
 
 async def start(
     runtime: Runtime, chosen: Filter, *, other_models: bool = False, requested_by: str
 ) -> Started:
-    """Takes the first step at once; the schedule takes the others."""
+    """Start a backfill and take its first step; the schedule takes the others."""
     plan = await make_plan(runtime, chosen, other_models=other_models)
     async with runtime.database.transaction() as session:
         if await session.row(Backfill, "open_backfill") is not None:
@@ -79,15 +79,15 @@ async def start(
 
 
 async def start_by_itself(runtime: Runtime) -> Started | None:
-    """With BACKFILL_START=auto: when a prompt is newer than events that no backfill to it was ever
-    asked for."""
+    """With BACKFILL_START=auto: start a backfill when a prompt is newer than some events and no
+    backfill to this prompt was ever started."""
     if not await _starts_by_itself(runtime.database, runtime.settings):
         return None
     return await start(runtime, Filter(), requested_by="schedule")
 
 
 async def wants_a_tick(database: Database, settings: Settings) -> bool:
-    """Whether the schedule has anything to do."""
+    """Whether the schedule has a step to take."""
     async with database.session() as session:
         wants = await session.row(Wants, "backfill_wants_a_tick", lease=LEASE_SECONDS)
     assert wants is not None
@@ -106,7 +106,7 @@ async def _starts_by_itself(database: Database, settings: Settings) -> bool:
 
 
 async def status(runtime: Runtime, backfill_id: UUID | None = None) -> Status:
-    """Of the one named, else of the last."""
+    """The status of the named backfill, or of the last one."""
     async with runtime.database.session() as session:
         if backfill_id is None:
             row = await session.row(Backfill, "last_backfill")
@@ -134,19 +134,19 @@ async def _status(session: Session, row: Backfill) -> Status:
 
 
 async def pause(runtime: Runtime) -> Status:
-    """What is in the queue goes back; what a run holds is finished."""
+    """Take back jobs that no run has claimed; claimed jobs are finished."""
     return await _change(runtime, "PAUSED", "paused by a person", ChangeType.BACKFILL_PAUSED)
 
 
 async def cancel(runtime: Runtime) -> Status:
-    """As pause, for good. What is renewed stays renewed."""
+    """Like pause, but final. Renewed revisions stay renewed."""
     return await _change(
         runtime, "CANCELLED", "cancelled by a person", ChangeType.BACKFILL_CANCELLED
     )
 
 
 async def resume(runtime: Runtime) -> Status:
-    """What failed is tried once more."""
+    """Go on; failed revisions are tried once more."""
     async with runtime.database.transaction() as session:
         row = await session.row(Backfill, "lock_open_backfill")
         if row is None:

@@ -1,9 +1,9 @@
-"""What extracting revisions again would cost, before it is paid for.
+"""Estimating what it costs to extract revisions again, before it is paid for.
 
-Chunk calls are known exactly: the questions are put together as the extractor does, and those whose
-answer is cached, or that two revisions share, cost nothing. Their tokens are our own count, scaled
-by how this provider billed calls before; answers are taken to be as long as they were. Merge
-questions depend on the answers: they are taken to be what they were last time.
+The number of chunk calls is exact: the questions are built as the extractor builds them, and a
+question that is cached, or that another revision asks as well, costs nothing. Tokens are our own
+count, scaled by the provider's bills for past calls; answers are assumed to be as long as past
+ones. Merge questions depend on the answers, so last time's figures are used.
 """
 
 from collections.abc import Sequence
@@ -26,17 +26,17 @@ from memory_core.queue.versions import Versions
 from memory_core.text.tokens import count_tokens
 
 _PAGE = 500
-# Where no answer was ever billed: a middling answer about a chunk.
+# Used where no answer was ever billed: the length of an average answer about a chunk.
 _ANSWER_TOKENS = 400.0
 
 
 @dataclass(slots=True)
 class Cost:
-    """Of one revision, or of many."""
+    """The cost of one revision, or the sum over many."""
 
     chunks: int = 0
-    distinct_chunks: int = 0  # not counting those of a revision priced before
-    cached_chunks: int = 0  # of the distinct ones
+    distinct_chunks: int = 0  # without chunks of revisions that were priced before
+    cached_chunks: int = 0  # among the distinct chunks
     merge_calls: int = 0
     prompt_tokens: float = 0.0
     completion_tokens: float = 0.0
@@ -64,13 +64,14 @@ class Cost:
 
 @dataclass(frozen=True, slots=True)
 class Rates:
-    scale: float  # billed tokens for each that we count
+    scale: float  # billed tokens per token of our count
     answer_tokens: float
-    past_calls: int  # what this rests on; 0: on nothing
+    past_calls: int  # number of calls that the rates are based on; 0: a guess
 
 
 class Estimator:
-    """Prices revisions in the order given. A question counts for the first that asks it."""
+    """Prices revisions in the given order. A question counts for the first revision that asks
+    it."""
 
     def __init__(self, session: Session, settings: Settings, versions: Versions) -> None:
         self._session = session
@@ -87,7 +88,8 @@ class Estimator:
         return costs
 
     async def rates(self, revisions: Sequence[OutdatedRevision]) -> Rates:
-        """From calls about these very revisions where there are any, else from recent ones."""
+        """Rates from past calls about these revisions if there are any, or else from recent
+        calls."""
         model, jobs = self._versions.model, [row.job_id for row in revisions]
         own = await self._session.row(CallRates, "call_rates_of_jobs", model=model, job_ids=jobs)
         recent = await self._session.row(CallRates, "recent_call_rates", model=model)
@@ -130,7 +132,7 @@ class Estimator:
             if (mark := _mark(key)) not in self._asked:
                 self._asked.add(mark)
                 questions[key] = (position, context_tokens + row.token_count)
-        cached = await self._known(list(questions))
+        cached = await self._cached_keys(list(questions))
         instructions = count_tokens(self._prompt("extract").text)
         for key, (position, tokens) in questions.items():
             cost = costs[position]
@@ -141,7 +143,7 @@ class Estimator:
                 cost.prompt_tokens += rates.scale * (instructions + tokens)
                 cost.completion_tokens += rates.answer_tokens
 
-    async def _known(self, keys: list[AnswerKey]) -> set[AnswerKey]:
+    async def _cached_keys(self, keys: list[AnswerKey]) -> set[AnswerKey]:
         rows = await self._session.rows(
             Position,
             "known_answers",
@@ -169,12 +171,12 @@ class Estimator:
             cost.completion_tokens += merges.completion_tokens
 
     def _asks_to_merge(self, row: OutdatedRevision, cost: Cost) -> bool:
-        """A new prompt asks every question again; otherwise only new answers about chunks lead to
-        new questions."""
+        """A new merge prompt asks every question again. Otherwise only new answers about chunks
+        lead to new questions."""
         return row.merge_version != self._versions.merge or cost.chunk_calls > 0
 
     def _growth(self, name: str, version: str) -> int:
-        """By how many tokens the instructions are longer than they were; 0 when it is not known."""
+        """How many tokens the instructions have grown by; 0 if unknown."""
         prompt_texts = prompts.versions(name, self._settings.prompts_dir).values()
         before = next((prompt for prompt in prompt_texts if prompt.version == version), None)
         if before is None:
@@ -201,5 +203,5 @@ class Estimator:
 
 
 def _mark(key: AnswerKey) -> bytes:
-    """Short: a plan remembers one for each of millions of chunks."""
+    """A short hash: a plan remembers one for each of millions of chunks."""
     return blake2b(f"{key.chunk_hash}{key.context_hash}".encode(), digest_size=16).digest()

@@ -1,4 +1,4 @@
-"""`backfill plan`: what is outdated, and what renewing it would take."""
+"""`backfill plan`: what is outdated, and what renewing it would cost."""
 
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
@@ -27,7 +27,7 @@ class Plan:
 
     @property
     def days(self) -> int | None:
-        """At the daily limit; None when it never ends."""
+        """Days at the daily limit; None if it would never end."""
         if self.cost.tokens == 0:
             return 0
         return ceil(self.cost.tokens / self.tokens_per_day) if self.tokens_per_day else None
@@ -59,7 +59,7 @@ class Plan:
 async def make_plan(
     runtime: Runtime, chosen: Filter | None = None, *, other_models: bool = False
 ) -> Plan:
-    """Reads only."""
+    """Make a plan. It only reads."""
     settings = runtime.settings
     scope = Scope(current(settings), chosen or Filter(), other_models)
     async with runtime.database.transaction() as session:
@@ -85,7 +85,7 @@ async def make_plan(
 
 def _warnings(scope: Scope, made_with: list[VersionCount], rates: Rates) -> Iterable[str]:
     ours = scope.versions
-    newer = retold = others = 0
+    newer = same_number = others = 0
     for row in made_with:
         if row.extractor != ours.extractor or row.model != ours.model:
             others += row.revisions
@@ -95,14 +95,14 @@ def _warnings(scope: Scope, made_with: list[VersionCount], rates: Rates) -> Iter
             number(row.extract_version) > ours.extract_number
             or number(row.merge_version) > ours.merge_number
         )
-        retold += row.revisions * (
+        same_number += row.revisions * (
             _same_number_other_text(row.extract_version, ours.extract)
             or _same_number_other_text(row.merge_version, ours.merge)
         )
-    if retold:
+    if same_number:
         yield (
-            f"{retold} revisions were made with another text under the number of a prompt of ours. "
-            "They do not count as outdated: give the changed prompt the next number."
+            f"{same_number} revisions were made with another text under the number of a prompt of "
+            "ours. They do not count as outdated: give the changed prompt the next number."
         )
     if newer:
         yield f"{newer} revisions were made with a newer prompt than ours and are left alone."

@@ -1,4 +1,4 @@
-"""What the queries of backfills return."""
+"""Row types of the backfill queries."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -27,7 +27,7 @@ class Backfill:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Of what a backfill has asked for."""
+    """How many requested revisions of a backfill are in which state."""
 
     done: int
     failed: int
@@ -78,7 +78,7 @@ class VersionCount:
 
 @dataclass(frozen=True, slots=True)
 class PricedChunk:
-    position: int  # of its revision, from 1 on
+    position: int  # the number of its revision, from 1
     content_hash: str
     token_count: int
     artifact_type: str
@@ -106,7 +106,7 @@ class MergeCalls:
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    number: int  # in what was asked, from 1 on
+    number: int  # its number in the request, from 1
 
 
 @dataclass(frozen=True, slots=True)

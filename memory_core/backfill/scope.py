@@ -1,4 +1,4 @@
-"""Which revisions a backfill is about: versions to reach, and a filter that limits it."""
+"""The scope of a backfill: the versions to reach, and a filter on revisions."""
 
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -16,8 +16,8 @@ Words = Annotated[str, Field(min_length=1, max_length=200)]
 
 
 class Filter(BaseModel):
-    """What is not said does not limit. Times are those of the documents, or of their ingest where
-    they have none; a category means revisions that have an event of it now."""
+    """An unset field does not limit. Times are those of the documents, or of their ingest if they
+    have none. A category selects revisions that have an event of it now."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -51,11 +51,11 @@ class Filter(BaseModel):
 class Scope:
     versions: Versions
     filter: Filter = field(default_factory=Filter)
-    other_models: bool = False  # also what another extractor or model made
+    other_models: bool = False  # include revisions of other extractors or models
 
     @classmethod
     def of(cls, backfill: Backfill) -> "Scope":
-        """As it was asked for, whatever this deployment has by now."""
+        """The scope of a stored backfill, even if this deployment has other versions now."""
         versions = Versions(
             backfill.extractor,
             backfill.model,
@@ -65,7 +65,7 @@ class Scope:
         return cls(versions, Filter(**backfill.filter), backfill.other_models)
 
     def parameters(self) -> dict[str, Any]:
-        """For queries that ask what is outdated."""
+        """Parameters for queries that select outdated revisions."""
         return {
             "extractor": self.versions.extractor,
             "model": self.versions.model,
@@ -76,7 +76,7 @@ class Scope:
         }
 
     def stored(self) -> dict[str, Any]:
-        """As the columns of a backfill or a trial name it."""
+        """The scope as columns of a backfill or a trial."""
         return {
             "extractor": self.versions.extractor,
             "model": self.versions.model,

@@ -1,7 +1,7 @@
-"""One step of a backfill: ask for as many revisions again as time, queue and budget allow.
+"""One step of a backfill: request as many revisions as queue and budget allow.
 
-A step is one transaction: killed at any point it has happened or it has not. Steps take turns by a
-lock on the backfill's row, as do the commands that pause or cancel it.
+A step is one transaction, so a kill leaves it either done or not done. Steps and the commands that
+pause or cancel take turns by a lock on the backfill's row.
 """
 
 from dataclasses import dataclass
@@ -22,14 +22,14 @@ from memory_core.queue.jobs import count_waiting
 from memory_core.queue.versions import Versions
 from memory_core.runtime import Runtime
 
-# When half of the latest extractions failed, more of them would fail for the same reason.
+# When half of the latest extractions failed, others would fail for the same reason.
 _LAST_ENDINGS = 20
 _ENOUGH_ENDINGS = 10
 _ENDS = {"PAUSED": ChangeType.BACKFILL_PAUSED, "DONE": ChangeType.BACKFILL_FINISHED}
-# How many pages a step skips of revisions that are too large for a day.
+# How many pages of revisions larger than a day's budget a step skips.
 PAGES = 20
 
-_Priced = tuple[OutdatedRevision, int]  # with its tokens
+_Priced = tuple[OutdatedRevision, int]  # a revision with its tokens
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class Tick:
     backfill_id: UUID | None = None
     asked: int = 0
     withdrawn: int = 0
-    status: str | None = None  # of the backfill after it
+    status: str | None = None  # of the backfill, after the step
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ class _Step:
 
 
 async def tick(runtime: Runtime, *, now: datetime | None = None) -> Tick:
-    """`now` decides which day's budget is used; by default the database's clock."""
+    """`now` decides which day's budget is used. Default: the database's clock."""
     async with runtime.database.transaction() as session:
         withdrawn = await requests.withdraw_stopped(session)
         backfill = await session.row(Backfill, "try_open_backfill")
@@ -77,7 +77,7 @@ async def tick(runtime: Runtime, *, now: datetime | None = None) -> Tick:
 
 
 async def _advance(step: _Step, ours: Versions) -> tuple[int, str, str]:
-    """How many were asked for, what there is to say, and the status."""
+    """The number of requested revisions, a message, and the new status."""
     if step.backfill.status != "RUNNING":
         return 0, "it is paused", "PAUSED"
     if not ours.reach(step.scope.versions, same_model=step.scope.other_models):
@@ -112,7 +112,7 @@ async def _ask(step: _Step, room: int, in_queue: int, budget: Budget) -> tuple[i
         day = f"{budget.used:,} used and {budget.reserved:,} reserved of {budget.per_day:,}"
         return 0, f"today's tokens do not suffice for the next one: {day}", "RUNNING"
     remaining = await step.session.value(int, "count_remaining", **step.parameters())
-    # Where all of these are too large, the next step would only look at the same ones again.
+    # If all of these are too large, the next step would only look at the same ones again.
     no_end = len(fitting.too_large) >= room * PAGES
     all_too_large = bool(fitting.too_large) and remaining <= len(fitting.too_large)
     if (no_end or all_too_large) and not in_queue:
@@ -130,7 +130,7 @@ async def _ask(step: _Step, room: int, in_queue: int, budget: Budget) -> tuple[i
 
 
 async def _choose(step: _Step, room: int, budget: Budget) -> tuple[list[_Priced], Fit[_Priced]]:
-    """Newest first; past those that would not fit into a whole day."""
+    """Choose the newest revisions, skipping those larger than a whole day's budget."""
     too_large: list[_Priced] = []
     estimator = Estimator(step.session, step.settings, step.scope.versions)
     for _ in range(PAGES):

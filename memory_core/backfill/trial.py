@@ -1,7 +1,7 @@
-"""`backfill trial`: the new prompt on a sample, beside the events that are served.
+"""`backfill trial`: run the new prompt on a sample and compare with the served events.
 
-Nothing is replaced. What the model answers goes into the cache, so that a backfill that follows
-does not pay for it again.
+Nothing is replaced. The model's answers are cached, so a following backfill does not pay for them
+again.
 """
 
 import asyncio
@@ -13,7 +13,7 @@ from uuid import UUID
 
 from psycopg.types.json import Jsonb
 
-from memory_core.backfill.comparison import compare, retold, stored_form
+from memory_core.backfill.comparison import compare, in_stored_form, stored_form
 from memory_core.backfill.rows import OutdatedRevision, TrialHead, TrialRevision
 from memory_core.backfill.scope import Filter, Scope
 from memory_core.events.reading import list_for_revision
@@ -39,7 +39,7 @@ class Trial:
     revisions: list[TrialRevision]
 
     def totals(self) -> dict[str, int]:
-        """Over the sample; `before` and `after` are events."""
+        """Sums over the sample; `before` and `after` count events."""
         succeeded = [row for row in self.revisions if row.error is None]
         totals = {side: sum(len(row.comparison[side]) for row in succeeded) for side in SIDES}
         totals["before"] = totals["kept"] + totals["changed"] + totals["lost"]
@@ -72,7 +72,7 @@ async def run_trial(
     other_models: bool = False,
     advance: Callable[[int, int], None] = lambda done, of: None,
 ) -> Trial:
-    """The same seed takes the same sample of the same outdated revisions."""
+    """The same seed draws the same sample from the same outdated revisions."""
     scope = Scope(current(runtime.settings), chosen, other_models)
     async with runtime.database.session() as session:
         outdated = await session.rows(OutdatedRevision, "outdated_revisions", **scope.parameters())
@@ -124,7 +124,7 @@ async def load_trial(database: Database, trial_id: UUID) -> Trial:
 
 
 def _sample(outdated: list[OutdatedRevision], count: int, seed: int) -> list[OutdatedRevision]:
-    """Independent of when each was ingested, so that the same seed means the same documents."""
+    """Independent of the time of ingest, so that the same seed always means the same documents."""
     ordered = sorted(outdated, key=lambda row: (row.artifact_uid, row.revision_id))
     return random.Random(seed).sample(ordered, min(count, len(ordered)))
 
@@ -132,7 +132,7 @@ def _sample(outdated: list[OutdatedRevision], count: int, seed: int) -> list[Out
 async def _try_one(
     runtime: Runtime, engine: Engine, trial_id: UUID, position: int, row: OutdatedRevision
 ) -> None:
-    """One that fails is told of; the others go on."""
+    """Try one revision. A failure is recorded, and the other revisions go on."""
     uid, revision = row.artifact_uid, row.revision_id
     result: dict[str, Any] = {
         "events": Jsonb([]),
@@ -147,7 +147,7 @@ async def _try_one(
     }
     try:
         extraction = await rehearse(runtime, engine, _job(trial_id, row))
-        result |= await _told(runtime, extraction)
+        result |= await _comparison_columns(runtime, extraction)
     except MemoryFault as fault:
         result["error"] = printable(f"{fault.code}: {fault.message}", _ERROR_LIMIT)
     async with runtime.database.session() as session:
@@ -163,10 +163,10 @@ async def _try_one(
         )
 
 
-async def _told(runtime: Runtime, extraction: Extraction) -> dict[str, Any]:
+async def _comparison_columns(runtime: Runtime, extraction: Extraction) -> dict[str, Any]:
     uid, revision = extraction.job.artifact_uid, extraction.job.revision_id
     before = await list_for_revision(runtime, uid, revision, include_evidence=True)
-    after = retold(extraction)
+    after = in_stored_form(extraction)
     async with runtime.database.session() as session:
         rejected = await session.value(int, "rejections_of_revision", uid=uid, revision=revision)
     return {
@@ -182,7 +182,7 @@ async def _told(runtime: Runtime, extraction: Extraction) -> dict[str, Any]:
 
 
 def _job(trial_id: UUID, row: OutdatedRevision) -> Job:
-    """Calls are recorded under the trial, not under the revision's own job."""
+    """A job under the trial's id, so that its calls are not recorded for the revision's own job."""
     return Job(
         job_id=trial_id,
         artifact_uid=row.artifact_uid,

@@ -1,4 +1,4 @@
-"""A trial as a Markdown page: what a person decides by."""
+"""A trial as a Markdown page, for the person who decides on the prompt."""
 
 from typing import Any
 
@@ -52,7 +52,7 @@ def _documents(trial: Trial) -> str:
             counts = [f"failed: {_cell(row.error)}", "", "", ""]
         rejected = f"{row.rejected_before} → {row.rejected}"
         tokens = row.prompt_tokens + row.completion_tokens
-        # The uid is in it so that deleting the document finds this page.
+        # It contains the uid, so that deleting the document also deletes this page.
         whose = f"`{row.partition_key}` `{row.artifact_uid}`"
         name = f"{_cell(row.title or '(untitled)')} | {whose}"
         lines.append(f"| {name} | {' | '.join(counts)} | {rejected} | {tokens:,} |")
@@ -80,7 +80,7 @@ def _listed(side: str, events: list[dict[str, Any]]) -> str:
 
 
 def _cell(text: str) -> str:
-    """Text of documents is data: nothing of it may become Markdown of ours."""
+    """Escape text of documents, so that none of it is read as our Markdown."""
     flat = printable(" ".join(text.split()), _CELL)
     for mark in "\\`*_[]<>|#!":
         flat = flat.replace(mark, f"\\{mark}")

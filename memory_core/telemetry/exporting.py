@@ -1,4 +1,5 @@
-"""Spans are exported when OTEL_EXPORTER_OTLP_ENDPOINT is set; else nothing of it is loaded."""
+"""Exports spans if OTEL_EXPORTER_OTLP_ENDPOINT is set; otherwise no OpenTelemetry module is
+loaded."""
 
 import importlib
 from typing import TYPE_CHECKING
@@ -14,7 +15,7 @@ _started: "OtelTracer | None" = None
 
 
 def start(settings: Settings, role: str) -> None:
-    """Once in a process. `role`: what this process does, in the words of its command."""
+    """Call it once per process. `role`: the command that the process runs."""
     global _started
     if settings.otel_exporter_otlp_endpoint is None or _started is not None:
         return
@@ -34,6 +35,6 @@ def is_on() -> bool:
 
 
 def flush() -> None:
-    """Before a process ends: what has not been sent is sent, for a few seconds at most."""
+    """Send buffered spans before the process ends, for a few seconds at most."""
     if _started is not None:
         _started.flush()

@@ -1,7 +1,7 @@
-"""What may be kept of a call's parameters and answer: ids, numbers and words of our own.
+"""Masking the parameters and the answer of a call: only ids, numbers and our own words are kept.
 
 Every other text becomes its length and a hash: enough to see that two calls asked the same, not
-enough to read what was asked.
+enough to read the question.
 """
 
 import hashlib
@@ -13,7 +13,7 @@ from uuid import UUID
 import orjson
 
 _UUID = r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}"
-# As we give ids out; anything else in their place is a text like any other.
+# The exact form of our own ids. Any other value of an id parameter is treated as text.
 _ID = re.compile(
     rf"(?:(?:uid|rev|mem|evt|job|evi)_[0-9a-f]{{1,32}}|(?:evt_|job_|evi_)?{_UUID}"
     r"|art_[0-9a-f]{1,16}(?:::chunk::\d{3,6}::[0-9a-f]{8})?)"
@@ -24,15 +24,15 @@ _MOMENT = re.compile(
 _HASH_DIGITS = 16
 _LARGEST_NUMBER = 2**53
 _LISTED = 20
-# Of an answer, the texts that are words of ours.
+# Fields of an answer whose texts are our own words.
 _OUR_WORDS = frozenset({"status"})
 
 
 def masked(
     parameters: Mapping[str, Any], names: Collection[str], words: Collection[str] = ()
 ) -> dict[str, Any]:
-    """`known`: the names that the tool has; the others are counted, since a name may be any text.
-    `words`: values that the tool itself lists."""
+    """`known`: the tool's parameter names. Other names are only counted, since a name may be any
+    text. `words`: values that the tool itself lists."""
     kept = {name: _masked(value, words) for name, value in parameters.items() if name in names}
     if unknown := len(parameters) - len(kept):
         kept["unknown_parameters"] = unknown
@@ -40,7 +40,7 @@ def masked(
 
 
 def summary(answer: Mapping[str, Any]) -> dict[str, Any]:
-    """Ids, numbers and how many of what an answer has."""
+    """The ids and numbers of an answer, and the lengths of its lists."""
     kept: dict[str, Any] = {}
     for name, value in answer.items():
         if isinstance(value, list):
@@ -55,7 +55,7 @@ def is_id(value: object) -> bool:
 
 
 def job_of(*named: Mapping[str, Any] | None) -> str | None:
-    """The job that a call or its answer names, as Postgres takes it."""
+    """The job id in the parameters or the answer of a call, as Postgres accepts it."""
     for names in named:
         value = (names or {}).get("job_id")
         if isinstance(value, str):
@@ -87,5 +87,5 @@ def _hash(content: bytes) -> str:
 def _bytes(value: Any) -> bytes:
     try:
         return orjson.dumps(value)
-    except TypeError:  # a number or a text that JSON of ours cannot hold
+    except TypeError:  # a number or a text that our JSON cannot represent
         return repr(value).encode("utf-8", "surrogatepass")

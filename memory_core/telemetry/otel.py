@@ -1,8 +1,9 @@
-"""Spans to a collector, by OpenTelemetry's SDK: OTLP over HTTP. Loaded only when it is switched on.
+"""Exports spans to a collector with OpenTelemetry's SDK: OTLP over HTTP. Loaded only if switched
+on.
 
-The tracer is the process's own, so that the spans of the MCP SDK go the same way and are the
-parents of ours. What leaves the process holds ids, names, numbers and codes: messages of errors may
-repeat what a client sent, and are taken out.
+The tracer is the global one of the process, so that spans of the MCP SDK are exported as well and
+are the parents of ours. Exported spans contain ids, names, numbers and codes. Error messages may
+repeat what a client sent, so they are removed.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -110,7 +111,7 @@ class _Ids(RandomIdGenerator):
 
 
 class _WithoutWords(SpanExporter):
-    """The same spans, without what may be words of a client."""
+    """Exports the same spans without texts that a client may have sent."""
 
     def __init__(self, exporter: SpanExporter) -> None:
         self._exporter = exporter
@@ -130,7 +131,8 @@ def _cleaned(span: ReadableSpan) -> ReadableSpan:
     if scope is None or scope.name != _SDK_SCOPE:
         return span
     failed = span.status.status_code is StatusCode.ERROR
-    # The name of a tool that there is none of is the client's: our own span below has the tool's.
+    # The name of an unknown tool was chosen by the client. Our own span below it has the tool's
+    # name.
     name = span.name.split(" ", 1)[0] if failed else span.name
     dropped = {"jsonrpc.request.id"}
     if failed:

@@ -1,7 +1,7 @@
-"""What /metrics answers, in the text format of Prometheus.
+"""The metrics of /metrics, in the text format of Prometheus.
 
-Read from Postgres at most every few seconds, and never for more than a twentieth of the time; with
-Postgres away, the process tells of itself.
+Postgres is read at most every few seconds, and for at most a twentieth of the time. While Postgres
+is away, only the metrics of the process itself are given.
 """
 
 import asyncio
@@ -29,8 +29,8 @@ from memory_core.telemetry.tails import Tails
 
 CONTENT_TYPE = CONTENT_TYPE_LATEST
 PREFIX = "mcp_memory"
-_KNOWN_SECONDS = 5.0
-# How many times as long as a look took, the next one waits.
+_CACHED_SECONDS = 5.0
+# The next read waits this many times as long as the last one took.
 _SPARING = 20.0
 
 
@@ -42,7 +42,7 @@ class JobCount:
 
 @dataclass(frozen=True, slots=True)
 class OutboxCount:
-    """Deliveries of one status."""
+    """The number of deliveries of one status."""
 
     status: str
     messages: int
@@ -50,7 +50,7 @@ class OutboxCount:
 
 
 class Measured(Protocol):
-    """What is looked at: the memory that this process has open, or opens for the look."""
+    """The memory that is measured: open in this process, or opened for one read."""
 
     settings: Settings
     audit: Audit
@@ -65,7 +65,7 @@ class Measured(Protocol):
 
 
 class Metrics(Collector):
-    def __init__(self, runtime: Measured, *, known_seconds: float = _KNOWN_SECONDS) -> None:
+    def __init__(self, runtime: Measured, *, known_seconds: float = _CACHED_SECONDS) -> None:
         self._runtime = runtime
         self._known_seconds = known_seconds
         self._tails = Tails(runtime.settings.prices)
@@ -107,7 +107,7 @@ class Metrics(Collector):
         self._next_look = time.monotonic() + max(self._known_seconds, _SPARING * took)
 
     def describe(self) -> list[Metric]:
-        """Nothing is asked when this is registered."""
+        """Registering the collector must not read anything."""
         return []
 
     def collect(self) -> Iterator[Metric]:
@@ -212,7 +212,7 @@ class Metrics(Collector):
             yield gauge(f"pool_{name}", help_text, [], {(): pool.get(name, 0)})
 
 
-# As the pool's own statistics call them.
+# Metric help texts by the names of the pool's own statistics.
 _POOL = {
     "pool_size": "Connections to Postgres of this process.",
     "pool_available": "Of these, those that are free.",

@@ -1,4 +1,5 @@
-"""The audit's partitions: made ahead, dropped whole when all in them is older than AUDIT_DAYS."""
+"""The partitions of the audit: created ahead, and dropped when everything in them is older than
+AUDIT_DAYS."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -30,7 +31,7 @@ async def keep_audit(database: Database, days: int, now: datetime | None = None)
 async def _make_ahead(database: Database, now: datetime) -> list[str]:
     span = {"first": now.date(), "months": MONTHS_AHEAD + 1}
     async with database.transaction() as session:
-        # Looking costs nothing; making takes locks that the audit's writers wait for.
+        # The check is cheap; creating a partition takes locks that the audit's writers wait for.
         if not await session.value(int, "missing_audit_partitions", **span):
             return []
         return await session.values(str, "make_audit_partitions", **span)

@@ -1,11 +1,11 @@
-"""A span: a piece of work in a trace, with its beginning, its end and how it ended.
+"""A span: a piece of work in a trace, with its start, its end and its outcome.
 
     with span("tool artifact_ingest", attributes={"tool": "artifact_ingest"}) as work:
         ...
         work.fail("NOT_FOUND")
 
-Ids and context are always there: the log of changes, the audit and requests to models carry them.
-With OpenTelemetry switched on (`telemetry.otel`), spans are exported too.
+Ids and context always exist: the log of changes, the audit and requests to models carry them. With
+OpenTelemetry switched on (`telemetry.otel`), spans are exported as well.
 """
 
 from collections.abc import Iterator, Mapping
@@ -26,7 +26,7 @@ class Span:
     context: SpanContext
     parent_span_id: str | None
     error: str | None = None
-    # Known only when the work is done.
+    # Attributes that are known only when the work is done.
     attributes: dict[str, Attribute] = field(default_factory=dict)
 
     def fail(self, code: str) -> None:
@@ -34,7 +34,7 @@ class Span:
 
 
 class Tracer(Protocol):
-    """What exports spans."""
+    """Exports spans."""
 
     def exported(
         self,
@@ -63,9 +63,10 @@ def span(
     span_id: str | None = None,
     begun: datetime | None = None,
 ) -> Iterator[Span]:
-    """Without `parent`, a child of the span at hand, or the first of a new trace.
+    """Without `parent`: a child of the current span, or the first span of a new trace.
 
-    `span_id`: where others have named it as their parent already. `begun`: if before now.
+    `span_id`: given if other spans already name it as their parent. `begun`: if it began before
+    now.
     """
     parent = parent or trace.current()
     if _tracer is None:

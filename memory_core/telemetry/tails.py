@@ -1,7 +1,7 @@
-"""Counters over tables that only grow: each look adds what came since the last one.
+"""Counters over append-only tables: each read adds the rows that came since the last one.
 
-They begin with the process, as counters do; Prometheus takes a restart for what it is. Extraction
-runs in processes that come and go, so that its figures are read from Postgres.
+Counters begin at zero with the process, which Prometheus recognises as a restart. Extraction runs
+in short-lived processes, so its figures are read from Postgres.
 """
 
 from collections import Counter
@@ -12,13 +12,13 @@ from memory_core.kernel.database import Session
 from memory_core.kernel.prices import Price
 from memory_core.telemetry.calls import Durations
 
-# Rows younger than that wait for the next look: one with a lower number may still be uncommitted.
+# Younger rows wait for the next read: a row with a lower number may still be uncommitted.
 DELAY_SECONDS = 5.0
 
 
 @dataclass(frozen=True, slots=True)
 class Positions:
-    """Where counting begins in a process that has just started."""
+    """Where a process that has just started begins to count."""
 
     job_event: int
     model_call: int
@@ -61,7 +61,7 @@ class ExtractionFigures:
 @dataclass(slots=True)
 class Tails:
     prices: dict[str, Price]
-    # By (from, to) of a job's status, and by the code of the error that an attempt ended with.
+    # By (from, to) of a job's status, and by the error code of an attempt.
     transitions: Counter[tuple[str, str]] = field(default_factory=Counter)
     failures: Counter[str] = field(default_factory=Counter)
     # By (kind, model, outcome).

@@ -1,4 +1,5 @@
-"""What happened to a document, a job or a call: tool call → job → run → chunk → model call."""
+"""The tree of everything that happened to a document, a job or a call: tool call → job → run →
+chunk → model call."""
 
 import re
 from collections.abc import Iterable
@@ -36,7 +37,7 @@ class TracedJob:
 
 @dataclass(frozen=True, slots=True)
 class TracedCall:
-    """A call of a tool, as the audit keeps it."""
+    """A row of the audit: one call of a tool."""
 
     task_id: UUID | None
     principal: str
@@ -82,8 +83,8 @@ class Node:
     at: datetime | None = None
     seconds: float | None = None
     outcome: str = "ok"
-    tokens: int = 0  # of this node and all below
-    dollars: float | None = None  # None: no model that was asked has a price
+    tokens: int = 0  # sum over this node and all below it
+    dollars: float | None = None  # None: none of the models has a price
     details: dict[str, Any] = field(default_factory=dict)
     children: list["Node"] = field(default_factory=list)
 
@@ -103,7 +104,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class TraceSubject:
-    """What is asked about: one of the three."""
+    """What the tree is about: exactly one of the three."""
 
     trace_id: str | None = None
     job_id: UUID | None = None
@@ -111,7 +112,8 @@ class TraceSubject:
 
 
 async def find_subject(session: Session, text: str) -> TraceSubject:
-    """A trace by its 32 digits, a job by its id, a document by its uid or the beginning of it."""
+    """Find a trace by its 32 digits, a job by its id, or a document by its uid or the first
+    characters of it."""
     text = text.strip().lower()
     is_trace = _TRACE.fullmatch(text) is not None
     if is_trace and await session.value(bool, "known_trace", trace_id=text):
@@ -154,7 +156,7 @@ async def read_tree(
 
 
 def _below_calls(calls: list[TracedCall], jobs: list[tuple[TracedJob, Node]]) -> list[Node]:
-    """Jobs below the calls that requested them, calls below those that made them."""
+    """Nest jobs under the calls that requested them, and calls under the calls that made them."""
     nodes = {row.span_id: _call(row) for row in calls}
     roots: list[Node] = []
     for row in calls:
@@ -169,7 +171,7 @@ def _below_calls(calls: list[TracedCall], jobs: list[tuple[TracedJob, Node]]) ->
 
 
 def _asker(job: TracedJob, calls: list[TracedCall]) -> TracedCall | None:
-    """The call that requested a job: the one that answered with it, or the first of its trace."""
+    """The call that requested a job: the one whose answer names it, or the first of its trace."""
     of_trace = [call for call in calls if call.trace_id == job.trace_id]
     naming = [call for call in of_trace if call.task_id == job.job_id]
     return next(iter(naming or of_trace), None)
@@ -229,7 +231,7 @@ def _waited(row: TracedJob) -> float | None:
 def _runs(
     transitions: list[TracedTransition], calls: list[TracedModelCall], prices: dict[str, Price]
 ) -> list[Node]:
-    """An attempt begins where a run claims the job, and ends with the next transition."""
+    """An attempt begins when a run claims the job, and ends with the next transition."""
     runs = []
     for this, following in zip(transitions, [*transitions[1:], None], strict=True):
         if this.next_status != "PROCESSING":

@@ -1,4 +1,4 @@
-"""What models were asked for during a call: each question is added to the call at hand."""
+"""Usage of models during a call: each model question is added to the current call."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,1 +1,1 @@
-"""Text as the rest of the core sees it: tokens and chunks, with exact offsets."""
+"""Text utilities of the core: tokens, chunks, excerpts and turns, with exact offsets."""

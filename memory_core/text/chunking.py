@@ -1,18 +1,17 @@
 """Cuts a document into overlapping chunks whose boundaries survive edits elsewhere in the text.
 
-A text is first laid out as *atoms*: short runs between places where a cut is acceptable. Each
-place has a rank made of the kind of boundary (heading, paragraph, ... ) and a hash of the few
+A text is first divided into *atoms*: short runs between places where a cut is acceptable. Each
+place has a rank, made of the kind of boundary (heading, paragraph, ...) and a hash of the few
 characters around it. The text is then divided at its highest-ranked place, the two halves at
-theirs, and so on until the parts fit. Nothing depends on the distance from the document's start,
-so an edit disturbs the parts it touches and leaves the others as they were.
+theirs, and so on until the parts fit. Nothing depends on the distance from the document's start, so
+an edit changes only the parts that it touches.
 
 Bounds, in exact tokens of the finished chunks of a divided text:
 
 - no chunk has more than 4/3 of `target_tokens` (1200 by default);
 - no overlap has more than 3/2 of `overlap_tokens`, and none reaches the previous chunk's start;
-- where the vocabulary counts a passage about the same whole and in pieces, as it does in ordinary
-  writing, a chunk has at least 1/3 of `target_tokens` and an overlap about half of
-  `overlap_tokens` or more.
+- where a passage has about as many tokens as its pieces together, as in ordinary prose, a chunk has
+  at least 1/3 of `target_tokens` and an overlap at least about half of `overlap_tokens`.
 """
 
 import zlib
@@ -28,22 +27,22 @@ from memory_core.text.chunk import Chunk
 from memory_core.text.tokens import count_tokens
 from memory_core.text.turns import SPEAKER_TURN
 
-# The longest entry of cl100k_base. A text longer than n times this has more than n tokens, and
-# is never handed to the tokeniser whole: it gives up on very long runs of white space.
+# The longest entry of cl100k_base. A text longer than n times this has more than n tokens, and is
+# never passed to the tokeniser whole: the tokeniser fails on very long runs of white space.
 LONGEST_TOKEN_BYTES = 128
 
-# A part between two cuts is never cut closer to its ends than this share of the largest part.
-# Well below one half, so that there is always a choice of places: the wider the choice, the
-# likelier that the same place wins again after an edit, and the smaller the average chunk.
+# A part is never cut closer to its ends than this share of the largest part. It is well below one
+# half, so that there is always a choice of places. A wider choice makes it likelier that the same
+# place wins again after an edit, but makes the average chunk smaller.
 SMALLEST_PART_SHARE = 0.36
 
-# The largest atom, as a share of the target: fine enough to leave every cut a choice of places.
+# Atoms per target: fine enough that every cut has a choice of places.
 ATOMS_PER_TARGET = 9
 # One code point takes at most four bytes, and a token at least one byte.
 WIDEST_CODE_POINT_BYTES = 4
 
-# How many characters on each side of a place decide its rank among places of the same kind:
-# enough to tell most places apart, few enough that an edit changes the rank of very few.
+# How many characters on each side of a place decide its rank among places of the same kind: enough
+# to distinguish most places, few enough that an edit changes the rank of very few.
 RANK_CONTEXT_CHARS = 24
 
 # Kinds of boundary, worst first.
@@ -52,13 +51,13 @@ _HASH_BITS = 32
 
 _NEWLINE = r"(?:\r\n|\r|\n)"
 _BLANK_LINES = rf"(?:[ \t]*+{_NEWLINE})"
-# A single # right below a line of text is rather a comment in a listing.
+# A single # directly below a line of text is more likely a comment in a listing.
 _HASHES = r"(?:#{2,6}|(?<![^\r\n](?:\r\n|\r|\n))#)"
 _UNDERLINED = rf"[^\s][^\r\n]{{0,120}}{_NEWLINE}(?:={{3,}}+|-{{3,}}+|~{{3,}}+|\^{{3,}}+)[ \t]*+"
 _ABBREVIATION = r"\b(?:Mr|Mrs|Ms|Dr|St|vs|e\.g|i\.e|\p{Lu})\."
 
-# In all patterns every repetition is bounded or possessive: the scan must stay linear on any text.
-# A heading is taken with the blank lines below it, so that it stays with what it introduces.
+# In all patterns every repetition is bounded or possessive, so that the scan is linear on any text.
+# A heading includes the blank lines below it, so that it stays with the text that it introduces.
 _HEADING = regex.compile(
     rf"(?:{_HASHES}[ \t][^\r\n]*+|{_UNDERLINED}(?=[\r\n])){_NEWLINE}?+{_BLANK_LINES}*+"
 )
@@ -77,7 +76,7 @@ _BREAK = regex.compile(
     regex.VERBOSE,
 )
 _WHITESPACE = regex.compile(r"\s++")
-# White space that would start a chunk with half of a line ending or a stray mark is no boundary.
+# A chunk must not start with half of a line ending or with a combining mark.
 _CONTINUES = regex.compile(r"[\p{M}\u200d\ufe0f\U0001f3fb-\U0001f3ff]|(?<=\r)\n")
 _GRAPHEME = regex.compile(r"\X")
 
@@ -109,7 +108,7 @@ class ChunkingLimits:
 
     @property
     def max_part_tokens(self) -> int:
-        """A part is what a chunk adds to the one before it: the chunk without its overlap."""
+        """A part is what a chunk adds to the previous one: the chunk without its overlap."""
         return self.max_chunk_tokens - self.max_overlap_tokens
 
     @property
@@ -118,7 +117,7 @@ class ChunkingLimits:
 
     @property
     def max_atom_tokens(self) -> int:
-        """No larger than the room in which an overlap may start, so that some atom starts there."""
+        """At most the room in which an overlap may start, so that some atom starts there."""
         finest = self.target_tokens // ATOMS_PER_TARGET
         return max(WIDEST_CODE_POINT_BYTES, min(finest, self.overlap_tokens or finest))
 
@@ -127,7 +126,7 @@ DEFAULT_LIMITS = ChunkingLimits()
 
 
 def split(text: str, limits: ChunkingLimits = DEFAULT_LIMITS) -> list[Chunk]:
-    """The chunks of `text`, in order; together they cover it without a gap."""
+    """The chunks of `text`, in order; they cover it without a gap."""
     if len(text) <= limits.single_piece_max_tokens * LONGEST_TOKEN_BYTES:
         token_count = count_tokens(text)
         if token_count <= limits.single_piece_max_tokens:
@@ -136,7 +135,7 @@ def split(text: str, limits: ChunkingLimits = DEFAULT_LIMITS) -> list[Chunk]:
 
 
 class _Place(NamedTuple):
-    """Where the text may be cut: before the character at `position`."""
+    """A position where the text may be cut: before the character at `position`."""
 
     position: int
     kind: int
@@ -146,8 +145,9 @@ class _Place(NamedTuple):
 class _Layout:
     """The atoms of a text: atom i spans positions[i] to positions[i + 1].
 
-    `tokens_before[i]` adds up the atoms before i. It is close to, not equal to, the token count
-    of that stretch, so it guides the choice of cuts; finished chunks are counted exactly.
+    `tokens_before[i]` is the sum over the atoms before i. It is close to, but not equal to, the
+    token count of that stretch. So it only guides the choice of cuts; finished chunks are counted
+    exactly.
     """
 
     text: str
@@ -178,7 +178,7 @@ def _divide(layout: _Layout, limits: ChunkingLimits) -> Iterator[Chunk]:
                 index, previous_cut = index + 1, first
                 continue
         cut = _best_cut(layout, first, last, limits)
-        # The left part is taken next: chunks come out in order of the text.
+        # The left part is taken next, so that chunks come out in the order of the text.
         parts.append((cut, last))
         parts.append((first, cut))
 
@@ -187,7 +187,7 @@ def _best_cut(layout: _Layout, first: int, last: int, limits: ChunkingLimits) ->
     """The highest-ranked place that leaves a part of fair size on both sides."""
     before = layout.tokens_before
     total = layout.tokens(first, last)
-    # A stretch that fits by estimate but not exactly may be too short to keep the usual distance.
+    # A stretch that fits by the estimate but not exactly may be too short for the usual distance.
     room = min(limits.min_part_tokens, total * SMALLEST_PART_SHARE)
     low = max(first + 1, bisect_left(before, before[first] + room, first, last))
     high = min(last, bisect_right(before, before[last] - room, first, last))
@@ -196,8 +196,8 @@ def _best_cut(layout: _Layout, first: int, last: int, limits: ChunkingLimits) ->
 
 
 def _nearest_to_middle(ranks: list[int], low: int, high: int) -> int:
-    """Where the highest rank stands. Repetitive text has it often: then halves stay balanced,
-    so that dividing does not become quadratic."""
+    """The position of the highest rank. Repetitive text has it many times: then the one nearest to
+    the middle keeps the halves balanced, so that dividing does not become quadratic."""
     best = max(ranks[low:high])
     middle = (low + high) // 2
     after = ranks[middle:high]
@@ -207,12 +207,12 @@ def _nearest_to_middle(ranks: list[int], low: int, high: int) -> int:
 
 
 def _overlap_start(layout: _Layout, previous_cut: int, cut: int, limits: ChunkingLimits) -> int:
-    """Where the chunk after `cut` starts: looks only at the text just before the cut, so that the
-    same passage gives the same overlap in every revision."""
+    """Where the chunk after `cut` starts. It depends only on the text just before the cut, so that
+    the same passage gives the same overlap in every revision."""
     if cut == 0 or limits.overlap_tokens == 0:
         return cut
     before = layout.tokens_before
-    # Strictly after the previous cut: chunk starts must progress.
+    # Strictly after the previous cut, so that chunk starts always advance.
     earliest = bisect_left(before, before[cut] - limits.max_overlap_tokens, previous_cut + 1, cut)
     latest = bisect_right(before, before[cut] - limits.overlap_tokens // 2, earliest, cut)
     candidates = range(earliest, latest) or range(earliest, cut)
@@ -250,8 +250,8 @@ def _rank(text: str, place: _Place) -> int:
 
 
 def _written_boundaries(text: str, min_gap_chars: int) -> Iterator[_Place]:
-    """Boundaries the author wrote, from the text's start on. Those that follow a better or equal
-    one within a few characters are left out: a list of single words needs no cut at each."""
+    """Boundaries that the author wrote, from the start of the text. A boundary that closely follows
+    a better or equal one is skipped: a list of single words needs no cut at each."""
     kept = _Place(0, HEADING)
     heading_end = _heading_end(text, 0)
     for match in _BREAK.finditer(text):
@@ -270,7 +270,7 @@ def _written_boundaries(text: str, min_gap_chars: int) -> Iterator[_Place]:
 
 
 def _heading_end(text: str, position: int) -> int:
-    """Where the heading that starts here ends; `position` itself if none does."""
+    """The end of the heading that starts here; `position` itself if there is none."""
     heading = _HEADING.match(text, position)
     return heading.end() if heading else position
 
@@ -280,13 +280,13 @@ def _kind_of_line(text: str, position: int, heading_end: int, preceding: str | N
         return HEADING
     if preceding == "paragraph" or SPEAKER_TURN.match(text, position):
         return PARAGRAPH
-    # A line break alone is often a mere wrap inside a sentence.
+    # A line break alone is often only a wrap inside a sentence.
     return SENTENCE if preceding == "sentence_line" else WORD
 
 
 def _atoms(text: str, place: _Place, end: int, max_tokens: int) -> Iterator[tuple[_Place, int]]:
-    """The stretch from `place` to `end` with its token count; in small pieces if it is long."""
-    # Very long stretches are not counted first: most of them are too long anyway.
+    """The stretch from `place` to `end` with its token count, in small pieces if it is long."""
+    # Very long stretches are divided without counting them: most are too long anyway.
     if end - place.position <= max_tokens * LONGEST_TOKEN_BYTES // 8:
         token_count = _count_between(text, place.position, end)
         if token_count <= max_tokens:
@@ -299,7 +299,7 @@ def _atoms(text: str, place: _Place, end: int, max_tokens: int) -> Iterator[tupl
 
 
 def _count_between(text: str, start: int, end: int) -> int:
-    """Tokens of a stretch as part of its surroundings: the vocabulary joins a space to the word
+    """Tokens of a stretch as part of its surroundings. The vocabulary joins a space to the word
     after it, so a space before `start` counts here and one before `end` does not."""
     return count_tokens(text[_before_space(text, start) : _before_space(text, end)])
 
@@ -313,8 +313,8 @@ def _before_space(text: str, position: int) -> int:
 def _next_small_cut(text: str, start: int, end: int, max_bytes: int) -> _Place:
     """A cut between words or, failing that, between graphemes, at most `max_bytes` further on.
 
-    Bytes bound tokens from above for any script. The place is chosen by its surroundings, so the
-    cuts of a long unbroken stretch fall into step again after an edit.
+    For any script, a text has at most as many tokens as bytes. The place is chosen by the
+    characters around it, so that the cuts of a long unbroken stretch realign after an edit.
     """
     window_end = _bounded_by_bytes(text, start, min(end, start + max_bytes), max_bytes)
     if window_end == end:
@@ -325,7 +325,7 @@ def _next_small_cut(text: str, start: int, end: int, max_bytes: int) -> _Place:
     if not positions:
         kind = ANYWHERE
         positions = _grapheme_starts(text, start, nearest, window_end) or [window_end]
-    # Of equals the furthest: a run of one character needs no more atoms than it must have.
+    # The furthest of equal ones, so that a run of one character has as few atoms as possible.
     return _Place(max(reversed(positions), key=lambda at: _small_cut_rank(text, at)), kind)
 
 
@@ -343,7 +343,7 @@ def _word_starts(text: str, nearest: int, end: int) -> list[int]:
 
 
 def _bounded_by_bytes(text: str, start: int, end: int, max_bytes: int) -> int:
-    # "replace" keeps one character for one: offsets stay true.
+    # "replace" maps one character to one character, so offsets stay correct.
     encoded = text[start:end].encode("utf-8", "replace")[:max_bytes]
     return start + max(1, len(encoded.decode("utf-8", "ignore")))
 
@@ -351,6 +351,6 @@ def _bounded_by_bytes(text: str, start: int, end: int, max_bytes: int) -> int:
 def _grapheme_starts(text: str, start: int, nearest: int, end: int) -> list[int]:
     if text[start : end + 1].isascii() and "\r" not in text[start:end]:
         return list(range(nearest, end + 1))
-    # One character beyond the end tells whether the grapheme that reaches it ends there.
+    # One character beyond the end shows whether the last grapheme ends there.
     starts = (match.start() for match in _GRAPHEME.finditer(text, start, end + 1))
     return [position for position in starts if position >= nearest]

@@ -5,7 +5,7 @@ from functools import cache
 
 _WORD = re.compile(r"[^\W_]+")
 _SENTENCE = re.compile(r"[^\n]*?(?:[.!?…][\"'”’)\]]*(?=\s)|\n|$)", re.DOTALL)
-# Words of questions that say nothing about their matter.
+# Words of questions that say nothing about their topic.
 _COMMON = frozenset(
     re.findall(
         r"\w+",
@@ -14,12 +14,12 @@ _COMMON = frozenset(
         where which who whom whose why will with would you your""",
     )
 )
-# Forms of a word mostly differ after this many letters: decide, decided, decision.
+# Forms of a word usually share this many letters: decide, decided, decision.
 _STEM = 5
 
 
 def excerpt(text: str, question: str, length: int) -> str:
-    """At most about `length` characters of it, whole sentences where they fit, on one line."""
+    """About `length` characters at most, in whole sentences where they fit, on one line."""
     whole = " ".join(text.split())
     if len(whole) <= length:
         return whole
@@ -38,24 +38,24 @@ def excerpt(text: str, question: str, length: int) -> str:
 
 
 def _best_start(sentences: list[str], wanted: frozenset[str], length: int) -> int:
-    """Where the run of sentences begins that has most of the words; of equals, the first."""
+    """The start of the run of sentences with most of the words; the first of equal ones."""
     matches = [_stems(sentence) & wanted for sentence in sentences]
     scores = []
     for start, own in enumerate(matches):
-        together, size = set(own), len(sentences[start])
+        shared, size = set(own), len(sentences[start])
         for next_one in range(start + 1, len(sentences)):
             size += 1 + len(sentences[next_one])
             if size > length:
                 break
-            together |= matches[next_one]
+            shared |= matches[next_one]
         # A run that begins with a sentence without any of the words could begin later.
-        scores.append((len(together) if own else 0, len(own)))
+        scores.append((len(shared) if own else 0, len(own)))
     best = max(scores)
     return scores.index(best)
 
 
 def _around(sentence: str, wanted: frozenset[str], length: int) -> str:
-    """A part of one long sentence, with some of what stands before the words."""
+    """A part of one long sentence, with some of the text before the words."""
     places = [
         match.start() for match in _WORD.finditer(sentence) if _stem(match[0].lower()) in wanted
     ]

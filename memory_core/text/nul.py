@@ -1,7 +1,7 @@
-"""U+0000, which Postgres cannot hold in text.
+"""U+0000, which Postgres cannot store in text.
 
-Each one is stored as U+2400 (the picture of it) and its position kept beside, so that the text
-comes back exactly and no offset moves. What searches and extractors see is the stored form.
+Each one is stored as U+2400 (the picture of it), and its position is stored separately. So the text
+comes back exactly and no offset moves. Searches and extractors see the stored form.
 """
 
 from collections.abc import Sequence

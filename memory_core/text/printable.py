@@ -1,4 +1,4 @@
-"""Words of others (a provider's message, a model's refusal) made fit to be stored and shown."""
+"""Cleaning foreign text (a provider's message, a model's refusal) before it is stored or shown."""
 
 import unicodedata
 
@@ -7,12 +7,13 @@ _UNSEEN = {"Cc", "Cf", "Cs", "Co", "Cn"}
 
 
 def printable(text: str, limit: int) -> str:
-    """Without U+0000 and lone surrogates, which Postgres refuses, and not longer than that."""
+    """The text without U+0000 and lone surrogates, which Postgres refuses, cut to `limit`."""
     return text[:limit].encode(errors="replace").decode().replace("\x00", "�")
 
 
 def visible(text: str) -> str:
-    """Without controls, also without those that reorder or hide what a person reads. Lines stay."""
+    """The text without control characters, including those that reorder or hide text. Line breaks
+    stay."""
     return "".join(
         character if character == "\n" or not character.isspace() else " "
         for character in text.encode(errors="replace").decode()
@@ -21,5 +22,5 @@ def visible(text: str) -> str:
 
 
 def single_line(text: str, limit: int) -> str:
-    """What is visible of it, on one line."""
+    """The visible characters, on one line."""
     return " ".join(visible(text[: limit * 4]).split())[:limit]

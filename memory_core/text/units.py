@@ -1,14 +1,14 @@
-"""Where a passage may begin and end: at the edges of turns, lines and sentences.
+"""Units: where a passage may begin and end. They follow turns, lines and sentences.
 
-A unit is the smallest part of a text that is worth showing alone: a message, or some sentences.
+A unit is the smallest part of a text that is worth showing alone: a message, or a few sentences.
 """
 
 import re
 from collections.abc import Collection
 
-# A unit has about this many characters at most.
+# The approximate maximum length of a unit.
 UNIT_CHARS = 300
-# A turn with fewer characters is no unit of its own: "Mm-hmm" says nothing alone.
+# A shorter turn is no unit of its own: "Mm-hmm" says nothing alone.
 LEAST_TURN_CHARS = 60
 # One set of characters first: this is five times as fast as three alternatives.
 _BOUNDARY = re.compile(
@@ -19,8 +19,8 @@ Span = tuple[int, int]
 
 
 def units(text: str, turns: Collection[int] = ()) -> list[Span]:
-    """Spans that follow each other without a gap and cover the whole text. `turns`: where turns
-    begin; a unit ends there, unless it is too short to stand alone."""
+    """Consecutive spans that cover the whole text. `turns`: where turns begin; a unit ends there,
+    unless it would be too short."""
     spans: list[Span] = []
     turns = frozenset(turns)
     start = previous = 0
@@ -49,6 +49,6 @@ def _edges(text: str, turns: Collection[int]) -> list[int]:
 
 
 def _last_space(text: str, start: int, end: int) -> int:
-    """Just behind the last space of a part without any boundary; else its very end."""
+    """Just after the last space of a part without any boundary, or else its end."""
     place = max(text.rfind(" ", start + 1, end), text.rfind("\t", start + 1, end))
     return place + 1 if place > start else end

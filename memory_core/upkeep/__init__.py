@@ -1,1 +1,1 @@
-"""Checks, figures and housekeeping of the memory."""
+"""Upkeep: checks, figures and housekeeping of the memory."""

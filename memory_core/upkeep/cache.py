@@ -1,4 +1,4 @@
-"""Cached answers and vectors that nothing can ask for again."""
+"""Removing cached answers and vectors that are no longer needed."""
 
 from memory_core.extraction import prompts
 from memory_core.kernel.database import Database
@@ -8,8 +8,8 @@ _BATCH = 2_000
 
 
 async def sweep(database: Database, settings: Settings, *, most: int) -> int:
-    """Drops answers about passages that no revision has, and, after CACHE_DAYS, those about merges
-    and those to prompts and of models that no revision's events come from and that are not in use
+    """Delete answers about passages that no revision has. After CACHE_DAYS, also delete merge
+    answers, and answers of prompts and models that neither made stored events nor are in use
     here."""
     in_use = (prompts.load(name, settings.prompts_dir) for name in prompts.NAMES)
     wanted = {
@@ -28,6 +28,6 @@ async def sweep(database: Database, settings: Settings, *, most: int) -> int:
 
 
 async def sweep_embeddings(database: Database, days: int) -> int:
-    """Drops vectors that were not used for `days` and that the index does not hold."""
+    """Delete vectors that were not used for `days` and that the index does not hold."""
     async with database.session() as session:
         return await session.run("sweep_embeddings", days=days)

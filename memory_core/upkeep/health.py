@@ -1,4 +1,4 @@
-"""Is everything there that the product needs? Asked by `/health`, `doctor` and monitoring."""
+"""Health checks of everything that the product needs, for `/health`, `doctor` and monitoring."""
 
 import asyncio
 import time
@@ -39,7 +39,7 @@ class DaemonCheck(Check):
 
 
 class LogCheck(Check):
-    """How far what is derived from the log is behind it."""
+    """How far the projections are behind the log."""
 
     lag_changes: int = 0
     lag_seconds: float = 0.0
@@ -49,7 +49,7 @@ class LogCheck(Check):
 
 class Health(BaseModel):
     """`down`: Postgres is missing and tools fail. `degraded`: tools work, but nothing is extracted,
-    or searches go by words alone since Chroma is missing."""
+    or searches use words alone because Chroma is missing."""
 
     status: Literal["ok", "degraded", "down"]
     postgres: Check
@@ -83,7 +83,7 @@ async def check_health(
 
 
 async def check_daemon(database: Database, orchestrator: Orchestrator) -> DaemonCheck:
-    """Whether the program that picks up jobs shows signs of life."""
+    """Whether the program that starts extractions is alive."""
     with principal.system(_WHY):
         return await _timed(DaemonCheck, orchestrator.check(database))
 
@@ -97,7 +97,7 @@ async def _timed(kind: type[C], question: Awaitable[dict[str, Any]]) -> C:
     except MemoryFault as fault:
         return kind(state="down", detail=fault.message)
     except Exception as error:
-        # Whatever it is, the other answers are still worth having.
+        # A failed check must not hide the results of the others.
         return kind(state="down", detail=f"{type(error).__name__}: {error}".splitlines()[0])
     elapsed = round((time.perf_counter() - begun) * 1000, 2)
     return kind(**{"state": "up", "latency_ms": elapsed, **answer})

@@ -1,7 +1,7 @@
-"""What must hold at all times, asked of the stores themselves; and mending what can be mended.
+"""Integrity checks: what must always hold, computed from the stores; and the repairs.
 
-Each check names its offenders. They run as asset checks in production, each on its own schedule,
-and in `mcp-memory doctor`.
+Each check names the rows that break it. The checks run as asset checks in production, each on its
+own schedule, and in `mcp-memory doctor`.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -21,14 +21,14 @@ from memory_core.runtime import Runtime
 
 OFFENDERS_SHOWN = 20
 SAMPLE = 50
-# One lease, and the time until another run claims the job: the sensor looks every few seconds, and
+# One lease, plus the time until another run claims the job: the sensor looks every few seconds, and
 # its run takes a few more to start.
 ABANDONED_SECONDS = jobs.LEASE_SECONDS + 30
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    total: int = 0  # of offenders
+    total: int = 0  # number of offenders
     offenders: list[str] = field(default_factory=list)  # the first of them
     counts: dict[str, int] = field(default_factory=dict)
 
@@ -41,7 +41,7 @@ class Finding:
 class Offender:
     """A row that breaks a rule."""
 
-    total: int  # of such rows
+    total: int  # number of such rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,8 +97,8 @@ class LostText(Offender):
 @dataclass(frozen=True, slots=True)
 class Repair:
     mended: int = 0
-    awaited: int = 0  # revisions whose events are right once they are extracted again
-    beyond: list[str] = field(default_factory=list)  # what only a person can put right, and how
+    awaited: int = 0  # revisions that are being extracted again, which will repair them
+    beyond: list[str] = field(default_factory=list)  # what only a person can repair, and how
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +106,7 @@ class Check:
     name: str
     description: str
     remedy: str
-    cron: str  # when it runs in production
+    cron: str  # its schedule in production
     examine: Callable[[Runtime], Awaitable[Finding]]
     repair: Callable[[Runtime], Awaitable[Repair]]
 
@@ -156,8 +156,8 @@ async def _steps(runtime: Runtime) -> Finding:
 
 
 async def _words(runtime: Runtime) -> Finding:
-    """The indexes of words read other tables. A parallel restore of an old dump may have built them
-    before those were filled."""
+    """The word indexes read other tables. A parallel restore of an old dump may have built them
+    before those tables were filled."""
     async with runtime.database.transaction() as session:
         await session.run("ask_indexes")
         chunks = _finding(await session.rows(NamedOffender, "find_chunks_not_found", sample=SAMPLE))
@@ -182,12 +182,12 @@ async def _index(runtime: Runtime) -> Finding:
     comparison = await comparing.compare(runtime, sample=SAMPLE)
     counts = {f"postgres_{name}": number for name, number in comparison.postgres.items()}
     counts |= {f"chroma_{name}": number for name, number in comparison.chroma.items()}
-    offenders = list(comparison.told())
+    offenders = list(comparison.differences())
     return Finding(len(offenders), offenders[:OFFENDERS_SHOWN], counts)
 
 
 async def _extract_again(runtime: Runtime) -> Repair:
-    """Revisions whose events are not proved are extracted again; that replaces the broken rows."""
+    """Extract revisions with unproved events again; that replaces the broken rows."""
     async with runtime.database.transaction() as session:
         unproved = await unproved_quotes(session)
         without = await session.rows(EventOffender, "find_events_without_evidence", limit=None)
@@ -238,7 +238,7 @@ async def _newest_is_latest(runtime: Runtime) -> Repair:
     uids = [artifact.id for artifact in wrong]
     async with runtime.database.transaction() as session:
         await lock(session, *uids)
-        # First down, then up: at no time are there two.
+        # First clear, then set, so that there are never two latest revisions.
         await session.run("supersede_all_but_newest", uids=uids)
         await session.run("make_newest_latest", uids=uids)
         await _append_repairs(session, uids)

@@ -1,4 +1,4 @@
-"""How the pipeline does: the figures that an operator watches over time."""
+"""The figures of the pipeline that an operator watches over time."""
 
 from dataclasses import dataclass
 
@@ -9,21 +9,21 @@ from memory_core.log.lag import read_lags
 
 @dataclass(frozen=True, slots=True)
 class Metrics:
-    """Of the last 24 hours, and of the queue now. None: nothing to tell it from."""
+    """Figures of the last 24 hours, and of the queue now. None: there is no data."""
 
     revisions_per_day: int
     events_per_day: int
     calls_per_day: int
     tokens_per_day: int
-    failure_rate: float  # of the revisions that ended, those that FAILED
+    failure_rate: float  # the share of ended revisions that FAILED
     call_failure_rate: float
-    p95_seconds_to_events: float | None  # from ingest to its events, first extractions only
+    p95_seconds_to_events: float | None  # from ingest to events, first extractions only
     p95_call_seconds: float | None
-    cost_per_day: float | None  # when every model in use has a price
+    cost_per_day: float | None  # set if every model in use has a price
     pending: int
     failed: int
     oldest_pending_seconds: float
-    log_lag_changes: int  # of the projection that is farthest behind
+    log_lag_changes: int  # of the projection that is furthest behind
     log_lag_seconds: float
     dead_letters: int
 
@@ -66,7 +66,7 @@ async def read_metrics(database: Database, prices: dict[str, Price]) -> Metrics:
         queue = await session.only(_Queue, "metrics_of_queue")
     priced = [row for row in spent if row.model in prices]
     costs = (prices[row.model].of(row.prompt_tokens, row.completion_tokens) for row in priced)
-    # Where a model in use has no price, a sum would be too low: none is told.
+    # If a model in use has no price, the sum would be too low, so none is given.
     lags = await read_lags(database)
     cost = round(sum(costs, 0.0), 4) if prices and len(priced) == len(spent) else None
     return Metrics(
@@ -81,7 +81,7 @@ async def read_metrics(database: Database, prices: dict[str, Price]) -> Metrics:
 
 
 async def oldest_pending_seconds(database: Database) -> float:
-    """How long the document waits that waits longest for its events."""
+    """How long the document that has waited longest for its events has waited."""
     async with database.session() as session:
         queue = await session.only(_Queue, "metrics_of_queue")
     return queue.oldest_pending_seconds

@@ -1,7 +1,7 @@
-"""Retention: documents whose policy has run out are deleted, each in a transaction of its own.
+"""Retention: documents whose policy has expired are deleted, each in its own transaction.
 
-`1y` is counted from the moment at which the latest revision was stored, or restored. It is not
-counted from the document's own date: an import of old mail would be gone within the hour.
+`1y` counts from the moment at which the latest revision was stored or restored. It does not count
+from the document's own date: an import of old mail would be deleted within the hour.
 """
 
 import logging
@@ -21,7 +21,7 @@ from memory_core.log.origin import acting
 
 log = logging.getLogger(__name__)
 
-# The most documents of one run: the rest is left for the next.
+# The maximum per run; the next run takes the rest.
 DOCUMENTS_PER_RUN = 1_000
 _PAGE = 50
 _WHY = "the retention policy of a document has run out"
@@ -39,22 +39,22 @@ class Expired:
 
 @dataclass(frozen=True, slots=True)
 class RetentionCandidate(Expired):
-    """A document whose time is over, or one that is kept until its promises are resolved."""
+    """A document that has expired, or that is kept until its promises are resolved."""
 
     promises: list[UUID]
 
 
 @dataclass(slots=True)
 class Outcome:
-    found: list[Expired] = field(default_factory=list)
+    expired: list[Expired] = field(default_factory=list)
     deleted: list[str] = field(default_factory=list)
-    failed: dict[str, str] = field(default_factory=dict)  # kinds of error, by uid
+    failed: dict[str, str] = field(default_factory=dict)  # error class by uid
 
 
 async def expired(
     session: Session, now: datetime, *, most: int = DOCUMENTS_PER_RUN, uid: str | None = None
 ) -> list[Expired]:
-    """In the order of their uids. The session is the system's."""
+    """Ordered by uid. Needs a session of the system."""
     over: list[Expired] = []
     after = ""
     while len(over) < most:
@@ -80,12 +80,12 @@ async def run(
     with principal.system(_WHY):
         async with database.session() as session:
             outcome = Outcome(await expired(session, now, most=most))
-    for document in [] if dry_run else outcome.found:
+    for document in [] if dry_run else outcome.expired:
         try:
             if await _delete(database, orchestrator, document, now):
                 outcome.deleted.append(document.artifact_uid)
         except PostgresUnavailable:
-            raise  # the others would fail in the same way
+            raise  # the other documents would fail in the same way
         except Exception as error:
             log.exception("%s has expired and could not be deleted", document.artifact_uid)
             outcome.failed[document.artifact_uid] = type(error).__name__
@@ -131,8 +131,8 @@ async def _run_out(
 async def _is_resolved(
     session: Session, candidate: RetentionCandidate, commitments: Iterable[Commitment | None]
 ) -> bool:
-    """All were done, as documents tell that the owner of this one may see: the system, which
-    judges, sees those of all tenants and users."""
+    """Whether all promises were done, according to documents that the owner of this one may see:
+    the system, which checks this, sees those of all tenants and users."""
     reports: set[str] = set()
     for one in commitments:
         if one is None or one.fulfilled_by is None:

@@ -1,16 +1,16 @@
-"""What ranking needs to know of all passages, counted again."""
+"""The word statistics of all passages, which ranking needs, counted again."""
 
 from memory_core.kernel.database import Database
 from memory_core.search import vocabulary
 
-# The words of so few passages are counted again each time; of more, some words are, to see whether
-# their counts are right.
+# With at most this many passages, all words are counted again. With more, only a sample of words is
+# counted, to check the stored counts.
 _FEW_PASSAGES = 10_000
 
 
 async def rebuild(database: Database) -> int:
-    """Makes one row of what each change added since the last time, and repairs what was
-    changed by hand. Returns the number of passages that searches go through."""
+    """Combine the increments that changes added since the last time into one row, and correct
+    manual changes. Returns the number of searchable passages."""
     async with database.session() as session:
         passages = await session.value(int, "rebuild_passage_statistics")
     await vocabulary.fold_all(database)

@@ -1,8 +1,8 @@
-"""Deleting a tenant with everything that is its own.
+"""Deleting a tenant with all its data.
 
-First its keys are revoked and it is marked: nothing more comes in. Then its rows go in batches,
-each in a transaction of its own, so that no other tenant waits for long. A deletion that was
-interrupted goes on where it was when it is asked for again; the tenant itself goes last, with the
+First its keys are revoked and the tenant is marked, so that no new data arrives. Then its rows are
+deleted in batches, each in its own transaction, so that no other tenant waits for long. An
+interrupted deletion continues when it is requested again. The tenant's own row goes last, with the
 change in the log that the index follows.
 """
 
@@ -39,10 +39,10 @@ class Counts:
 
 
 async def preview(database: Database, name: str) -> tuple[NamedTenant, Counts]:
-    """What would go; nothing is changed."""
+    """The rows that a deletion would remove; nothing is changed."""
     with principal.system(_WHY):
         async with database.session() as session:
-            tenant = await _found(session, name)
+            tenant = await _deletable_tenant(session, name)
             counts = await session.only(Counts, "count_rows_of_tenant", tenant_id=tenant.tenant_id)
     return tenant, counts
 
@@ -50,10 +50,11 @@ async def preview(database: Database, name: str) -> tuple[NamedTenant, Counts]:
 async def delete(
     database: Database, orchestrator: Orchestrator, name: str, *, progress: Progress | None = None
 ) -> Position:
-    """Where the deletion stands in the log. `progress` is told how many documents are gone."""
+    """Delete the tenant; returns the position of the deletion in the log. `progress` is called with
+    the number of deleted documents."""
     with principal.system(_WHY):
         async with database.transaction() as session:
-            tenant = await _found(session, name)
+            tenant = await _deletable_tenant(session, name)
             await _close(session, tenant)
         with (
             principal.system(_WHY, tenant.tenant_id),
@@ -65,7 +66,7 @@ async def delete(
             return await _remove(database, tenant)
 
 
-async def _found(session: Session, name: str) -> NamedTenant:
+async def _deletable_tenant(session: Session, name: str) -> NamedTenant:
     tenant = await tenants.find(session, name)
     if tenant.tenant_id == DEFAULT_TENANT:
         raise InvalidInput(
@@ -76,7 +77,7 @@ async def _found(session: Session, name: str) -> NamedTenant:
 
 
 async def _close(session: Session, tenant: NamedTenant) -> None:
-    """Nothing comes in any more."""
+    """Revoke its keys and mark the tenant, so that no new data arrives."""
     await session.run("begin_to_delete_tenant", tenant_id=tenant.tenant_id)
     for prefix in await session.values(str, "keys_in_force", tenant_id=tenant.tenant_id):
         await keys.revoke(session, prefix)
@@ -85,7 +86,8 @@ async def _close(session: Session, tenant: NamedTenant) -> None:
 async def _delete_documents(
     database: Database, orchestrator: Orchestrator, tenant: NamedTenant, progress: Progress | None
 ) -> None:
-    """One by one: what Dagster and the audit have of each goes in the same transaction."""
+    """Delete documents one by one: the records that Dagster and the audit have of each go in the
+    same transaction."""
     gone = 0
     while True:
         async with database.session() as session:
@@ -101,15 +103,15 @@ async def _delete_documents(
             try:
                 await delete_uid(database, orchestrator, uid, ChangeType.ARTIFACT_DELETED)
             except NotFound:
-                continue  # retention was first
+                continue  # retention has deleted it meanwhile
             gone += 1
             if progress is not None:
                 progress(gone)
 
 
 async def _delete_rows(database: Database, tenant: NamedTenant) -> None:
-    """Until all tables are empty at the same time: words that another session counts meanwhile, or
-    a call that had begun before, may write once more."""
+    """Repeat until all tables are empty: another session that counts words, or a call that began
+    earlier, may write once more."""
     async with database.session() as session:
         names = await session.values(str, "tables_of_tenants")
         while sum([await _empty(session, name, tenant) for name in names]):

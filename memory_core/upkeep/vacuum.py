@@ -1,4 +1,5 @@
-"""Vacuuming the tables that need it, after much was deleted: autovacuum waits for a fifth."""
+"""Vacuuming tables after large deletions: autovacuum would wait until a fifth of a table is
+dead."""
 
 from dataclasses import dataclass
 
@@ -19,7 +20,8 @@ class TableName:
 async def vacuum(
     database: Database, *, dead_rows: int = DEAD_ROWS, dead_share: float = DEAD_SHARE
 ) -> list[str]:
-    """Returns the tables. Readers and writers go on; a table that is locked is left for later."""
+    """Vacuum and return the tables. Readers and writers are not blocked; a locked table is
+    skipped."""
     async with database.session() as session:
         tables = await session.rows(
             TableName, "tables_to_vacuum", dead_rows=dead_rows, dead_share=dead_share

@@ -1,5 +1,5 @@
-"""What every HTTP server of ours has in common: who may ask it, how much, and for how long.
+"""The protection that all our HTTP servers share: who may send requests, how large and how slow.
 
-`admission` knows the rule, `guard` puts it in front of an application, `connections` bounds what
-happens before an application is asked. Nothing here knows Dagster or MCP.
+`admission` has the rule, `guard` applies it in front of an application, and `connections` limits
+what happens before an application is called. Nothing here knows Dagster or MCP.
 """

@@ -1,7 +1,7 @@
-"""uvicorn, with bounds on what happens before an application is asked.
+"""uvicorn with limits on what happens before an application is called.
 
-As shipped it waits for ever for a request to begin and for its headers to end, takes headers of any
-length and any number of connections.
+As shipped, it waits for ever for a request to begin and for its headers to end, and accepts headers
+of any length and any number of connections.
 """
 
 import asyncio
@@ -15,14 +15,14 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from memory_core.web.guard import Application
 
-# How long a connection may take from its opening, or from the first byte of a further request, to
-# the end of the headers.
+# The time from opening a connection, or from the first byte of a further request, to the end of the
+# headers.
 HEADER_SECONDS = 20.0
 MAX_HEADER_BYTES = 64_000
 MAX_CONNECTIONS = 1_000
-# How long a client may take not a byte of an answer.
+# How long a client may stop reading an answer.
 STALL_SECONDS = 60.0
-# How long answers may take that are still being given when the server is told to stop.
+# How long answers may still take after the server was asked to stop.
 STOP_SECONDS = 10
 
 
@@ -50,12 +50,12 @@ class BoundedConnection(HttpToolsProtocol):
         if self._deadline is not None:
             self._header_bytes += len(data)
         super().data_received(data)
-        # Still waiting: all of these bytes were headers.
+        # The headers are not complete, so all of these bytes were headers.
         if self._deadline is not None and self._header_bytes > MAX_HEADER_BYTES:
             self._headers_came()
             self.send_400_response("The headers are too long.")
         elif self._deadline is None and self._is_idle:
-            # uvicorn ends its own wait at any byte, also at one that begins no request.
+            # uvicorn ends its own wait at any byte, even at one that begins no request.
             self._await_headers()
 
     def on_message_begin(self) -> None:
@@ -88,12 +88,12 @@ class BoundedConnection(HttpToolsProtocol):
         if self.transport.get_write_buffer_size() < before:
             self._watch_stall()
         else:
-            # Closed politely, it would wait for the client to take the rest.
+            # A normal close would wait for the client to read the rest.
             self.transport.abort()
 
     @property
     def _is_idle(self) -> bool:
-        is_ours = self.transport.get_protocol() is self  # not a WebSocket's by now
+        is_ours = self.transport.get_protocol() is self  # not a WebSocket by now
         return is_ours and (self.cycle is None or self.cycle.response_complete)
 
     def _await_headers(self) -> None:
@@ -130,8 +130,7 @@ def serve(
     on_stop: Callable[[], None] = lambda: None,
     **options: Any,
 ) -> None:
-    """Serve until told to stop by a signal. `on_stop`: called then, to end answers that would go on
-    for ever."""
+    """Serve until a signal asks to stop. `on_stop`: called then, to end endless answers."""
     config = uvicorn.Config(
         app,
         host=host,
@@ -139,7 +138,7 @@ def serve(
         log_level=log_level,
         http=BoundedConnection,
         timeout_graceful_shutdown=STOP_SECONDS,
-        # A line for every look of a browser or a probe drowns all others.
+        # A line for every request of a browser or a probe would hide all other lines.
         access_log=log_level in {"debug", "trace"},
         **options,
     )

@@ -1,4 +1,5 @@
-"""ASGI: requests that may not ask, are too large or too slow do not reach the application.
+"""ASGI middleware: requests that are not allowed, too large or too slow do not reach the
+application.
 
 app = Guard(app, Admission.of("127.0.0.1"), max_body_bytes=70_000_000)
 """
@@ -14,13 +15,13 @@ Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 Application = Callable[[Scope, Receive, Send], Awaitable[None]]
-# A further rule of one server: method, path and headers of a request that was admitted.
+# An additional rule of one server, over method, path and headers of an admitted request.
 Rule = Callable[[str, str, Mapping[str, list[str]]], Refusal | None]
 
-# A body may take that long, and a second more for each further part of it that has come.
+# The time for a body, plus one second for each further part of this size that has arrived.
 BODY_SECONDS = 30.0
 BODY_BYTES_PER_SECOND = 10_000
-# No page of another server shows ours in a frame and has people click in it.
+# No page of another server may show ours in a frame (clickjacking).
 _NO_FRAMES = (b"x-frame-options", b"SAMEORIGIN")
 
 
@@ -55,7 +56,7 @@ class Guard:
         try:
             await self._app(scope, body.receive, answer.send)
         except Exception:
-            # Of a request that was cut off, the application only says that its client has left.
+            # The request was cut off, so the application only reports that its client has left.
             if not answer.is_cut_off:
                 raise
 
@@ -71,7 +72,7 @@ class Guard:
 
 
 class _Body:
-    """What the client sends, as long as it is neither too much nor too slow."""
+    """The body of a request, with limits on its size and time."""
 
     def __init__(
         self,
@@ -89,7 +90,7 @@ class _Body:
         self._complete = False
 
     async def receive(self) -> Message:
-        if self._complete:  # from now on the application waits for the client to leave
+        if self._complete:  # from now on the application waits for the client to disconnect
             return await self._receive()
         until = self._begun + self._seconds + self._bytes / BODY_BYTES_PER_SECOND
         try:
@@ -109,7 +110,7 @@ class _Body:
 
 
 class _Answer:
-    """What the application answers, unless its request was cut off."""
+    """The application's answer, unless the request was cut off."""
 
     def __init__(self, send: Send) -> None:
         self._send = send
@@ -143,7 +144,7 @@ async def _send_refusal(refusal: Refusal, send: Send) -> None:
         (b"content-type", b"text/plain; charset=utf-8"),
         (b"content-length", str(len(body)).encode()),
         (b"x-content-type-options", b"nosniff"),
-        # What is left of a refused request must not be read as the next one.
+        # The rest of a refused request must not be parsed as the next request.
         (b"connection", b"close"),
     ]
     await send({"type": "http.response.start", "status": refusal.status, "headers": headers})

@@ -1,1 +1,1 @@
-"""Webhooks: receivers of other people are told of changes, by the Standard Webhooks rules."""
+"""Webhooks: subscribers receive changes as HTTP requests, by the Standard Webhooks rules."""

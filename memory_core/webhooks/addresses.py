@@ -1,7 +1,7 @@
-"""Where messages may go: not into the network that this machine stands in.
+"""Which addresses webhooks may be sent to: none inside the network of this machine.
 
-A URL is text of a stranger. Its name is resolved once for each connection, every address is
-checked, and the connection goes to a checked one: to resolve the name again could give another.
+A URL is untrusted input. Its name is resolved once per connection, every address is checked, and
+the connection uses a checked address: resolving the name again could give another one.
 """
 
 import asyncio
@@ -17,17 +17,17 @@ IPAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
 Resolver = Callable[[str, int], Awaitable[list[str]]]
 
 _MAX_URL = 2_000
-# Below 1024 stand services that are not HTTP, and some of them take a POST for commands.
+# Below 1024 are services other than HTTP, and some of them would run a POST as commands.
 _WEB_PORTS = frozenset({80, 443})
 _FIRST_FREE_PORT = 1024
-# Answers with secrets of the machine, on an address that looks public (Azure's wire server).
+# It looks public, but answers with secrets of the machine (Azure's wire server).
 _METADATA = frozenset({ipaddress.ip_address("168.63.129.16")})
 _NAT64 = ipaddress.ip_network("64:ff9b::/96")
 _SITE_LOCAL = ipaddress.ip_network("fec0::/10")
 
 
 class AddressRefused(Exception):
-    """The receiver's address is one that nothing is sent to."""
+    """The receiver's address is not allowed."""
 
 
 class NameUnknown(Exception):
@@ -35,7 +35,7 @@ class NameUnknown(Exception):
 
 
 async def resolve(host: str, port: int) -> list[str]:
-    """All addresses of a name, as the system knows them."""
+    """All addresses of a name, from the system's resolver."""
     try:
         answers = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError):
@@ -44,7 +44,7 @@ async def resolve(host: str, port: int) -> list[str]:
 
 
 async def checked(host: str, port: int, resolver: Resolver, *, allow_private: bool) -> list[str]:
-    """The addresses to connect to. One that may not be asked spoils them all."""
+    """The addresses to connect to. One forbidden address makes the whole name forbidden."""
     addresses = await resolver(host, port)
     if not addresses:
         raise NameUnknown("the receiver's name has no address")
@@ -77,7 +77,7 @@ def _is_public(address: IPAddress) -> bool:
 
 
 def _carried(address: IPAddress) -> list[IPAddress]:
-    """The IPv4 addresses that an IPv6 address stands for."""
+    """The IPv4 addresses that are embedded in an IPv6 address."""
     if isinstance(address, ipaddress.IPv4Address):
         return []
     carried: list[IPAddress] = [
@@ -91,7 +91,8 @@ def _carried(address: IPAddress) -> list[IPAddress]:
 
 
 def parse_url(text: str, *, allow_private: bool) -> httpx.URL:
-    """A URL as messages are sent to. Raises InvalidInput, without the URL: it may hold a secret."""
+    """Parse a receiver's URL. The InvalidInput that it raises does not repeat the URL, which may
+    contain a secret."""
     if len(text) > _MAX_URL or any(not char.isprintable() or char.isspace() for char in text):
         raise InvalidInput(f"A URL has at most {_MAX_URL} characters, none of them a space.")
     try:

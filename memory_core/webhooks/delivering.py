@@ -1,7 +1,7 @@
-"""Delivery: takes due messages out of the outbox, sends them, and decides what comes next.
+"""Delivery: claims due messages from the outbox, sends them, and schedules the next attempt.
 
-One process leads it, by the same kind of lock as a projection. A message that was sent but not
-struck off (the process or Postgres ended in between) is sent again, with the same id.
+One process leads, by the same kind of lock as a projection. A message that was sent but not marked
+as sent (the process or Postgres ended in between) is sent again, with the same id.
 """
 
 import asyncio
@@ -16,15 +16,15 @@ from memory_core.webhooks.sending import SEND_SECONDS, Answer, Sender, SendFault
 log = logging.getLogger(__name__)
 
 _MINUTE, _HOUR = 60.0, 3600.0
-# Between one attempt and the next: about a day in all.
+# The waits between attempts: about a day in all.
 SCHEDULE = (5.0, 5 * _MINUTE, 30 * _MINUTE, 2 * _HOUR, 5 * _HOUR, 6 * _HOUR, 10 * _HOUR)
 DAY_SECONDS = 24 * _HOUR
-# Of each subscription the last messages are kept for `webhooks deliveries`.
+# How many ended messages per subscription are kept for `webhooks deliveries`.
 KEPT_DELIVERIES = 100
 KEPT_DAYS = 7
 _AT_ONCE = 16
 _FOR_EACH = 4
-# Longer than an attempt can take: a lease that ended was left behind.
+# Longer than any attempt, so an expired lease was abandoned.
 _LEASE_SECONDS = SEND_SECONDS * 3
 _PAUSE_FIRST_SECONDS = 0.5
 _PAUSE_LIMIT_SECONDS = 60.0
@@ -38,7 +38,7 @@ _AWAY = 503
 
 
 class Webhooks:
-    """What the worker hosts beside its projections."""
+    """The duty of the worker that delivers webhooks; it runs in addition to the projections."""
 
     name = "webhooks"
 
@@ -50,7 +50,7 @@ class Webhooks:
         return Delivery(self._database, self._sender, leader)
 
     async def settle(self) -> None:
-        """Give what is due a moment to be sent, before its process ends."""
+        """Give due messages a moment to be sent before the process ends."""
         loop = asyncio.get_running_loop()
         until = loop.time() + _SETTLE_SECONDS
         while loop.time() < until:
@@ -61,7 +61,7 @@ class Webhooks:
 
 
 class Delivery:
-    """To be run by the holder of the lock."""
+    """The delivery loop. Only the holder of the lock runs it."""
 
     def __init__(self, database: Database, sender: Sender, leader: str) -> None:
         self._database = database
@@ -74,7 +74,7 @@ class Delivery:
         self._wake.set()
 
     async def run(self) -> None:
-        """Until it is cancelled, or Postgres is away."""
+        """Run until cancelled, or until Postgres is away."""
         try:
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(self._prune())
@@ -153,7 +153,8 @@ class Delivery:
     async def _failed(
         self, waiting: OutboxMessage, error: str, *, retry_after: float | None = None
     ) -> None:
-        """A receiver that says when to come again has not failed: that attempt does not count."""
+        """Schedule another attempt. A receiver that says when to come again has not failed, so that
+        attempt does not count."""
         counts = retry_after is None
         if waiting.tried_for >= DAY_SECONDS or (counts and waiting.attempts > len(SCHEDULE)):
             await self._give_up(waiting, error)
@@ -207,7 +208,7 @@ class Delivery:
 
 
 def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
-    """The fault that says most of what ended the group."""
+    """The exception of a group that says most about why it ended."""
     inner = [
         _first(one) if isinstance(one, BaseExceptionGroup) else one for one in group.exceptions
     ]

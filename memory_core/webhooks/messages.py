@@ -1,6 +1,6 @@
-"""A message: what a change says, assembled when it is sent.
+"""Webhook messages: the description of a change, built when it is sent.
 
-Nothing of it is kept between attempts but ids: what was deleted meanwhile is not sent.
+Only ids are kept between attempts, so that deleted content is never sent.
 """
 
 from dataclasses import asdict, dataclass, field
@@ -24,7 +24,7 @@ _DELETIONS = (
 
 @dataclass(frozen=True, slots=True)
 class OutboxMessage:
-    """A message that this process has claimed, and where it goes."""
+    """A message that this process has claimed, with its receiver."""
 
     id: UUID
     event_id: UUID
@@ -35,19 +35,19 @@ class OutboxMessage:
     timestamp: str
     payload: dict[str, Any]
     item_id: UUID | None
-    attempts: int  # this one included
+    attempts: int  # including this one
     tried_for: float  # seconds since the first attempt
     made_at: datetime
     subscription_id: UUID
     url: str
     include_content: bool
-    failures: int  # of the receiver, one after the other
+    failures: int  # consecutive failures of the receiver
     secret: str = field(repr=False)
     previous_secret: str | None = field(repr=False)
 
     @property
     def secrets(self) -> list[str]:
-        """Those that sign now, the newest first."""
+        """The secrets that sign now, newest first."""
         return [self.secret, *([self.previous_secret] if self.previous_secret else [])]
 
 
@@ -82,7 +82,7 @@ class Message:
     body: bytes
 
     def headers(self, secrets: list[str]) -> dict[str, str]:
-        """Signed now: a receiver refuses what is older than a few minutes."""
+        """Signed at this moment, because a receiver refuses signatures older than a few minutes."""
         from standardwebhooks import Webhook
 
         now, text = datetime.now(UTC), self.body.decode()
@@ -97,7 +97,7 @@ class Message:
 
 
 async def assemble(session: Session, waiting: OutboxMessage) -> Message | None:
-    """None: what it is about is gone, or the subscriber may no longer see it."""
+    """The message; None if its subject is gone or the subscriber may no longer see it."""
     if waiting.event_type not in _DELETIONS and await _is_gone(session, waiting):
         return None
     data = dict(waiting.payload)
@@ -159,7 +159,7 @@ def _event(event: EventContent) -> dict[str, Any]:
 
 
 async def _content(session: Session, payload: dict[str, Any]) -> dict[str, Any]:
-    """What a person would want to read of it: a document's title, a memory's words."""
+    """The content that a person would want to read: a document's title, a memory's words."""
     content: DocumentContent | MemoryContent | None = None
     if "revision_id" in payload:
         content = await session.row(

@@ -1,4 +1,5 @@
-"""One request to a receiver, within bounds: to a checked address, no redirects, little read."""
+"""One HTTP request to a receiver, with limits: a checked address, no redirects, little of the
+answer read."""
 
 import asyncio
 import contextlib
@@ -22,14 +23,15 @@ from memory_core.webhooks.addresses import (
 
 CONNECT_SECONDS = 5.0
 SEND_SECONDS = 15.0
-# Of the answer only its head counts. A little is read, so that the connection can be used again.
+# Only the head of the answer matters. A little of the body is read so that the connection can be
+# reused.
 _BODY_BYTES = 64_000
 _BODY_SECONDS = 1.0
 _RETRY_AFTER_LIMIT = 86_400.0
 
 
 class SendFault(Exception):
-    """Nothing was answered. The text names neither the URL nor what the receiver said."""
+    """There was no answer. The text names neither the URL nor anything that the receiver said."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +45,7 @@ class Answer:
 
 
 class _Pinned(httpcore.AsyncNetworkBackend):
-    """Connects to addresses that were checked; Host and certificate stay those of the name."""
+    """Connects to checked addresses only; Host and certificate stay those of the name."""
 
     def __init__(self, resolver: Resolver, *, allow_private: bool) -> None:
         self._resolver = resolver
@@ -77,7 +79,7 @@ class _Pinned(httpcore.AsyncNetworkBackend):
 
 
 class Sender:
-    """`resolver`: how names become addresses."""
+    """`resolver`: maps names to addresses."""
 
     def __init__(
         self,
@@ -132,13 +134,13 @@ class Sender:
             extensions={"timeout": timeouts},
         ) as response:
             answer = Answer(response.status, _retry_after(response.headers))
-            limit.reschedule(None)  # it has answered, however long the rest takes
+            limit.reschedule(None)  # it has answered, so the rest may take its time
             await _discard(response)
             return answer
 
 
 async def _discard(response: httpcore.Response) -> None:
-    """What comes too slowly, or is too much, ends with the connection."""
+    """Close the connection if the rest is too slow or too long."""
     count = 0
     with contextlib.suppress(TimeoutError, httpcore.NetworkError, httpcore.ProtocolError):
         async with asyncio.timeout(_BODY_SECONDS):

@@ -1,4 +1,4 @@
-"""Who wants to be told of which changes, and where."""
+"""Subscriptions: who receives which changes, and where."""
 
 import base64
 import secrets
@@ -13,7 +13,7 @@ from memory_core.kernel.errors import InvalidInput, NotFound
 from memory_core.log.change import ChangeType
 from memory_core.webhooks.addresses import parse_url
 
-# So long a receiver may go on with the secret that was replaced.
+# How long messages are also signed with a replaced secret.
 ROTATION_SECONDS = 86_400.0
 _MOST = 100
 _MAX_ACTOR = 200
@@ -37,7 +37,7 @@ class Subscription:
 
     @property
     def secrets(self) -> list[str]:
-        """Those that sign now, the newest first."""
+        """The secrets that sign now, newest first."""
         return [self.secret, *([self.previous_secret] if self.previous_secret else [])]
 
     def as_json(self) -> dict[str, Any]:
@@ -61,7 +61,7 @@ class Subscription:
 
 @dataclass(frozen=True, slots=True)
 class ListedSubscription(Subscription):
-    """With what waits for it."""
+    """A subscription, with its waiting messages."""
 
     waiting: int
     last_error: str | None
@@ -73,7 +73,7 @@ class ListedSubscription(Subscription):
 
 @dataclass(frozen=True, slots=True)
 class DeliveryState:
-    """A message that waits, or one that has ended."""
+    """A message that waits or has ended."""
 
     subscription_id: UUID
     message_id: UUID
@@ -140,7 +140,7 @@ async def everyone(session: Session) -> list[ListedSubscription]:
 
 
 async def find(session: Session, text: str) -> Subscription:
-    """By its id, or the first characters of it."""
+    """Look up by id, or by the first characters of it."""
     start = text.strip().lower()
     rows: list[Subscription] = []
     if start and all(char in "0123456789abcdef-" for char in start):
@@ -153,12 +153,12 @@ async def find(session: Session, text: str) -> Subscription:
 
 
 async def remove(session: Session, subscription: Subscription) -> None:
-    """With all messages that wait for it."""
+    """Remove it, with all its waiting messages."""
     await session.run("remove_subscription", id=subscription.id)
 
 
 async def rotate(session: Session, subscription: Subscription) -> Subscription:
-    """A new secret. Messages are signed with the old one too, for a day."""
+    """Replace the secret. For a day, messages are signed with the old one as well."""
     rotated = await session.row(
         Subscription,
         "rotate_secret",
@@ -174,7 +174,7 @@ async def rotate(session: Session, subscription: Subscription) -> Subscription:
 async def deliveries(
     session: Session, subscription: Subscription | None, limit: int
 ) -> list[DeliveryState]:
-    """What waits, then what has ended, newest first."""
+    """Waiting messages, then ended ones, newest first."""
     id_ = subscription.id if subscription is not None else None
     return await session.rows(DeliveryState, "list_deliveries", id=id_, limit=limit)
 

@@ -76,7 +76,7 @@ async def reported(garden: Garden) -> Planted:
 async def test_custom_ends_at_its_moment(tools: ToolClient, runtime: Runtime) -> None:
     uid = (await custom(tools))["artifact_uid"]
 
-    assert (await run(runtime, END)).found == []
+    assert (await run(runtime, END)).expired == []
     assert await exists(tools, uid)
     assert (await run(runtime, END + SECOND)).deleted == [uid]
     assert not await exists(tools, uid)
@@ -90,7 +90,7 @@ async def test_a_year_is_counted_from_storing_not_from_the_documents_date(
                 [END, END])  # fmt: skip
     over = END.replace(year=END.year + 1)
 
-    assert (await run(runtime, over - SECOND)).found == []
+    assert (await run(runtime, over - SECOND)).expired == []
     assert (await run(runtime, over + SECOND)).deleted == [uid]
 
 
@@ -104,7 +104,7 @@ async def test_a_year_begins_again_when_old_content_is_restored(
     assert (await ingest(tools, OTTERS))["status"] == "restored"
 
     now = datetime.now(UTC)
-    assert (await run(runtime, now)).found == []
+    assert (await run(runtime, now)).expired == []
     assert (await run(runtime, now + timedelta(days=367))).deleted == [uid]
 
 
@@ -112,7 +112,7 @@ async def test_until_resolved_ends_with_the_last_open_promise(
     garden: Garden, tools: ToolClient, runtime: Runtime
 ) -> None:
     planted = await promised(garden, PARSER)
-    assert (await run(runtime, END)).found == []
+    assert (await run(runtime, END)).expired == []
 
     report = await reported(garden)
 
@@ -123,7 +123,7 @@ async def test_until_resolved_ends_with_the_last_open_promise(
 async def test_one_open_promise_keeps_the_document(garden: Garden, runtime: Runtime) -> None:
     await promised(garden, PARSER, GUIDE)
     await reported(garden)
-    assert (await run(runtime, END)).found == []
+    assert (await run(runtime, END)).expired == []
 
 
 async def test_without_a_promise_or_before_extraction_nothing_is_resolved(
@@ -133,7 +133,7 @@ async def test_without_a_promise_or_before_extraction_nothing_is_resolved(
     planted = await promised(garden, PARSER)
     await reported(garden)
     sql.execute("UPDATE event_jobs SET status = 'PENDING' WHERE job_id = %s", [planted.job_id])
-    assert (await run(runtime, END)).found == []
+    assert (await run(runtime, END)).expired == []
 
 
 async def test_a_report_that_the_owner_does_not_see_resolves_nothing(
@@ -146,7 +146,7 @@ async def test_a_report_that_the_owner_does_not_see_resolves_nothing(
         "WHERE artifact_uid = %s"
     )
     sql.execute(shown_to, [["user:bob"], report.uid])
-    assert (await run(runtime, END)).found == []
+    assert (await run(runtime, END)).expired == []
     sql.execute(shown_to, [["org"], report.uid])
     assert (await run(runtime, END)).deleted == [planted.uid]
 
@@ -156,7 +156,7 @@ async def test_without_an_end_a_document_stays(
     tools: ToolClient, runtime: Runtime, fields: Json
 ) -> None:
     await ingest(tools, OTTERS, **fields)
-    assert (await run(runtime, datetime(2999, 1, 1, tzinfo=UTC))).found == []
+    assert (await run(runtime, datetime(2999, 1, 1, tzinfo=UTC))).expired == []
 
 
 async def test_the_labels_of_the_latest_revision_decide(
@@ -164,7 +164,7 @@ async def test_the_labels_of_the_latest_revision_decide(
 ) -> None:
     await custom(tools)
     await custom(tools, retention_policy="forever", expires_at=None)
-    assert (await run(runtime, END + SECOND)).found == []
+    assert (await run(runtime, END + SECOND)).expired == []
 
 
 # --- a run -------------------------------------------------------------------------------------
@@ -173,7 +173,7 @@ async def test_the_labels_of_the_latest_revision_decide(
 async def test_a_dry_run_lists_and_deletes_nothing(tools: ToolClient, runtime: Runtime) -> None:
     uid = (await custom(tools))["artifact_uid"]
     outcome = await run(runtime, END + SECOND, dry_run=True)
-    assert [one.artifact_uid for one in outcome.found] == [uid]
+    assert [one.artifact_uid for one in outcome.expired] == [uid]
     assert outcome.deleted == []
     assert await exists(tools, uid)
 
@@ -187,7 +187,7 @@ async def test_the_log_says_expired_and_no_search_finds_it(
     await run(runtime, END + SECOND)
     again = await run(runtime, END + SECOND)
 
-    assert (again.found, again.deleted, again.failed) == ([], [], {})
+    assert (again.expired, again.deleted, again.failed) == ([], [], {})
     logged = sql.execute(
         "SELECT event_type, payload ->> 'artifact_uid', metadata ->> 'source' FROM log.events "
         "WHERE aggregate_type = 'artifact' ORDER BY version DESC LIMIT 1"
@@ -245,7 +245,7 @@ async def test_a_document_that_gets_another_policy_meanwhile_stays(
 
     outcome = await retention.run(runtime.database, Interrupting(keep_the_other), END + SECOND)
 
-    assert (len(outcome.found), outcome.deleted, outcome.failed) == (2, [first], {})
+    assert (len(outcome.expired), outcome.deleted, outcome.failed) == (2, [first], {})
     assert await exists(tools, second)
 
 

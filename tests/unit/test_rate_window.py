@@ -58,10 +58,10 @@ def test_who_waits_as_told_is_let_in_and_not_a_second_earlier(
 
 
 def test_what_is_long_past_is_forgotten() -> None:
-    window = Window(own={1: 5, 20: 1}, told={1: 5}, others={1: 2})
+    window = Window(own={1: 5, 20: 1}, sent={1: 5}, others={1: 2})
     window.forget(10)
-    assert (window.own, window.told, window.others) == ({20: 1}, {}, {})
-    assert window.untold() == {20: 1}
+    assert (window.own, window.sent, window.others) == ({20: 1}, {}, {})
+    assert window.unsent() == {20: 1}
 
 
 @pytest.fixture

@@ -1,1 +1,1 @@
-"""The faces of the memory: MCP tools for assistants, a command line for people."""
+"""The interfaces of the memory: MCP tools for assistants, a command line for people."""

@@ -1,4 +1,5 @@
-"""What the MCP server asks of its clients, by AUTH: nothing, a key, or a token of an issuer."""
+"""Access to the MCP server by AUTH: no proof, a key, or a token of an issuer; and the rate
+limits."""
 
 from typing import Any
 
@@ -23,8 +24,8 @@ _WHY = "keys are looked up before it is known who asks"
 
 
 class AccessDatabase:
-    """A small pool of its own, opened with the first client: one who floods the tools and holds all
-    of their connections keeps no other from being recognised."""
+    """A small separate pool, opened with the first client: a client that floods the tools and holds
+    all of their connections must not prevent others from authenticating."""
 
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
@@ -46,12 +47,12 @@ class AccessDatabase:
 
 
 class Access:
-    """Of one server: how its clients prove who they are, and how much they may ask."""
+    """How the clients of one server authenticate, and how much they may ask."""
 
     def __init__(self, settings: Settings, runtime: Runtime, *, stdio: bool = False) -> None:
         self._settings = settings
         self._database = AccessDatabase(runtime)
-        # None where every client is the user of this machine.
+        # None if every client is the user of this machine.
         self.verifier = None if stdio else self._make_verifier()
         self.limiter: RateLimiter | None = None
         if settings.calls_per_minute or settings.tenant_calls_per_minute:
@@ -62,7 +63,7 @@ class Access:
             )
 
     def guarded(self, app: Application) -> Application:
-        """The application behind what asks its clients who they are, and how often they asked."""
+        """The application behind authentication and rate limits."""
         if self.limiter is not None or self.verifier is not None:
             many = CallsAtOnce(self._settings.rate_calls_at_once) if self.verifier else None
             app = Rates(app, self.limiter, many)
@@ -78,8 +79,8 @@ class Access:
         await self._database.close()
 
     def sdk_options(self) -> dict[str, Any]:
-        """With AUTH=oauth the SDK tells clients which issuer gives out tokens (RFC 9728), and looks
-        at those that come to `/mcp` itself."""
+        """With AUTH=oauth the SDK tells clients which issuer gives out tokens (RFC 9728), and
+        checks the tokens of requests to `/mcp` itself."""
         settings = self._settings
         if settings.auth != "oauth" or self.verifier is None:
             return {}
@@ -110,7 +111,7 @@ def metadata_url(settings: Settings) -> str | None:
 
 
 class SdkVerifier:
-    """The same verifier as the SDK asks it, which looks at `/mcp` once more."""
+    """Our verifier in the form that the SDK calls: the SDK checks requests to `/mcp` once more."""
 
     def __init__(self, verifier: Verifier) -> None:
         self._verifier = verifier

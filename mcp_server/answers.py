@@ -1,4 +1,4 @@
-"""Refusals over HTTP: a status, and the same object as a tool that fails answers with."""
+"""Refusals over HTTP: a status, and the same object that a failing tool returns."""
 
 import json
 from collections.abc import Mapping
@@ -15,8 +15,8 @@ _STATUS = {
 
 
 async def refuse(fault: MemoryFault, send: Send, more: Mapping[str, str] | None = None) -> None:
-    """`more`: further headers."""
-    if fault.code not in _STATUS:  # what is wrong inside is no business of a stranger
+    """`more`: additional headers."""
+    if fault.code not in _STATUS:  # internal problems are not shown to strangers
         fault = MemoryFault("The memory cannot be reached now. Try again.", code=fault.code)
     body = {"error": fault.message, "error_code": fault.code.value, "details": fault.details}
     text = json.dumps(body).encode()

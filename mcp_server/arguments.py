@@ -1,4 +1,4 @@
-"""The arguments of a call: what is taken, what is refused, and in which words."""
+"""The arguments of a call: which are accepted or refused, and the error messages."""
 
 from typing import Any, get_args, get_origin
 
@@ -14,23 +14,23 @@ from memory_core.kernel.errors import InvalidInput
 
 
 class _Id:
-    """Marks a parameter that names something of ours: what cannot be an id is NOT_FOUND, like any
-    other that we never gave out."""
+    """Marks a parameter that is one of our ids. A value that cannot be an id is NOT_FOUND, like an
+    id that we never gave out."""
 
 
 AN_ID = _Id()
 
 
 class Arguments(FuncMetadata):
-    """Takes strings for what they are, and writes answers without white space.
+    """Passes strings through unparsed, and writes answers without white space.
 
-    The SDK parses a string that happens to be JSON whenever a parameter is not a plain `str`;
-    a search for `null`, `[]` or `{"a": 1}` would arrive as something else. Where a list is wanted,
-    it is still unpacked, since some clients send lists as JSON text. A blank text that may be left
-    out is left out: models fill in what they do not need.
+    The SDK parses a string that is valid JSON whenever a parameter is not a plain `str`, so a
+    search for `null`, `[]` or `{"a": 1}` would arrive as something else. A list parameter still
+    accepts JSON text, since some clients send lists that way. A blank optional text counts as left
+    out: models fill in what they do not need.
     """
 
-    # With every limit; clients are shown less.
+    # With every limit; clients get a shorter schema.
     full_schema: dict[str, Any]
 
     def pre_parse_json(self, data: dict[str, Any]) -> dict[str, Any]:
@@ -64,7 +64,8 @@ def _takes_list(annotation: Any) -> bool:
 
 
 def refuse_what_validation_lets_pass(tool: Tool, arguments: dict[str, Any]) -> None:
-    """Unknown parameters, types that pydantic would convert, and text that no store can hold."""
+    """Refuse unknown parameters, types that pydantic would convert, and text that no store can
+    contain."""
     properties, definitions = _full_schema(tool)
     for name, value in tool.fn_metadata.pre_parse_json(arguments).items():
         if name not in properties:
@@ -106,7 +107,7 @@ def _is_id(arguments: type[BaseModel], name: str) -> bool:
 
 _JSON_TYPES: dict[str, tuple[type, ...]] = {
     "string": (str,),
-    "integer": (int, float),  # 5.0 is an integer in JSON; 5.5 is refused by its validation
+    "integer": (int, float),  # 5.0 is an integer in JSON; validation refuses 5.5
     "number": (int, float),
     "boolean": (bool,),
     "array": (list,),
@@ -116,7 +117,7 @@ _JSON_TYPES: dict[str, tuple[type, ...]] = {
 
 
 def _has_type(value: object, schema: dict[str, Any], definitions: dict[str, Any]) -> bool:
-    """Left to itself, pydantic takes "5" or true for an integer and "yes" for a boolean."""
+    """Without this check, pydantic accepts "5" or true as an integer and "yes" as a boolean."""
     if "$ref" in schema:
         return _has_type(value, _definition(schema, definitions), definitions)
     if "anyOf" in schema:
@@ -138,7 +139,7 @@ def is_about_arguments(error: ValidationError, tool: Tool) -> bool:
 
 
 def describe(error: ValidationError, tool: Tool) -> tuple[str, dict[str, Any]]:
-    """Each wrong parameter with what it may be."""
+    """Each wrong parameter, with its allowed values."""
     faults = error.errors(include_url=False, include_context=False)
     problems = list(dict.fromkeys(_problem(fault, tool) for fault in faults))
     details = {"parameter": str(faults[0]["loc"][0]), "problems": problems}
@@ -154,7 +155,7 @@ def _problem(fault: Any, tool: Tool) -> str:
     parameter, given = str(fault["loc"][0]), fault["input"]
     properties, definitions = _full_schema(tool)
     allowed = _allowed(properties.get(parameter, {}), definitions)
-    if fault["type"] in _CHOICES:  # pydantic's own words would list the values twice
+    if fault["type"] in _CHOICES:  # pydantic's own message would list the values twice
         shown = given if isinstance(given, str) and given.isprintable() else shorten(given)
         return f"Invalid {parameter}: {shown[:80]}. Must be {allowed}"
     shown = shorten(given) if fault["type"] != "missing" else "nothing"

@@ -1,6 +1,6 @@
-"""ASGI: every route asks who knocks, before anything of the memory is touched.
+"""ASGI middleware: every route authenticates its client before it touches the memory.
 
-Without AUTH there is nothing to ask: the server listens on this machine alone, for its one user.
+Without AUTH there is no authentication: the server listens on this machine alone, for its one user.
 """
 
 import asyncio
@@ -19,21 +19,21 @@ from memory_core.kernel.principal import Principal, asking
 from memory_core.log.origin import acting
 from memory_core.web.guard import Application, Receive, Scope, Send
 
-# What a stranger may ask for. /health tells it no more than whether the server is up.
+# What an unauthenticated client may request. /health tells it only whether the server is up.
 HEALTH = "/health"
 _OPEN_PREFIX = "/.well-known/oauth-protected-resource"
-# What a route needs beyond a principal; /mcp leaves it to each tool.
+# The scope that a route needs; /mcp leaves it to each tool.
 _SCOPES = {"/metrics": "admin"}
 _NO_SCOPE = frozenset({"/mcp", HEALTH})
-# How long a credential may be out of force while an answer goes on.
+# How long an answer may continue after its credential has become invalid.
 CHECK_SECONDS = 0.5
-# A client that asks for /health without a key.
+# A client that requests /health without a key.
 _STRANGER = Principal(user="", scopes=frozenset())
 _BEARER = re.compile(r"bearer +([A-Za-z0-9._~+/=-]{1,8192})", re.IGNORECASE | re.ASCII)
 
 
 class Unauthenticated(MemoryFault):
-    """One answer for all that is missing, unknown, wrong, expired or revoked."""
+    """One answer for a credential that is missing, unknown, wrong, expired or revoked."""
 
     code = ErrorCode.UNAUTHENTICATED
 
@@ -91,7 +91,7 @@ class Authentication:
             await self._while_it_holds(scope, receive, send)
 
     async def _while_it_holds(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """A stream may last for days: it ends with the key that opened it."""
+        """A stream may last for days, so it ends when the key that opened it becomes invalid."""
         answer = _Answer(send)
         with anyio.CancelScope() as lasting:
             watch = asyncio.create_task(self._watch(scope, lasting))
@@ -105,7 +105,7 @@ class Authentication:
     async def _watch(self, scope: Scope, lasting: anyio.CancelScope) -> None:
         while True:
             await asyncio.sleep(CHECK_SECONDS)
-            with contextlib.suppress(MemoryFault):  # Postgres away: the next look decides
+            with contextlib.suppress(MemoryFault):  # Postgres is away: the next check decides
                 if await self._credential(scope) is None:
                     lasting.cancel()
                     return
@@ -141,7 +141,7 @@ class _Answer:
 
 
 def _token(scope: Scope) -> str | None:
-    """Of exactly one Authorization header. A token in the address would end up in logs."""
+    """The token of exactly one Authorization header. A token in a URL would end up in logs."""
     sent = [value for name, value in scope["headers"] if name.lower() == b"authorization"]
     if len(sent) != 1:
         return None
@@ -150,8 +150,8 @@ def _token(scope: Scope) -> str | None:
 
 
 def access_token(credential: Credential) -> AccessToken:
-    """What the SDK compares: a session can only be used by the credential that opened it. It is not
-    given the token itself."""
+    """What the SDK compares: a session can only be used with the credential that opened it. The SDK
+    does not get the token itself."""
     principal = credential.principal
     return AccessToken(
         token="",

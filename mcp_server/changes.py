@@ -1,4 +1,4 @@
-"""`GET /changes`: the log as server-sent events, from a position on."""
+"""`GET /changes`: the log as server-sent events, from a given position."""
 
 import asyncio
 from collections.abc import Collection, Sequence
@@ -18,12 +18,12 @@ from memory_core.log.kinds import change_types
 
 MAX_STREAMS = 256
 HEARTBEAT_SECONDS = 15.0
-# How long a client waits before it comes again, in milliseconds.
+# How long a client waits before it reconnects, in milliseconds.
 _RETRY_MS = 2_000
 _AGAIN_SECONDS = "10"
 _HEADERS = {
     "cache-control": "no-store",
-    "x-accel-buffering": "no",  # a proxy must not collect them
+    "x-accel-buffering": "no",  # a proxy must not buffer them
     "x-content-type-options": "nosniff",
 }
 
@@ -40,7 +40,7 @@ class ChangeStreams:
         server.custom_route("/changes", methods=["GET"])(self.answer)
 
     def end(self) -> None:
-        """End all streams; their clients come again with their positions."""
+        """End all streams; their clients reconnect with their positions."""
         self._ending.set()
 
     async def answer(self, request: Request) -> Response:
@@ -83,7 +83,7 @@ class _Stream(Response):
         self._heartbeat = heartbeat
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Until the client leaves or the server ends."""
+        """Send changes until the client leaves or the server ends."""
         try:
             async with self._feed.reading():
                 await self._serve(receive, send)
@@ -139,14 +139,14 @@ class _Stream(Response):
         )
 
     def _beat(self, sent: Position, after: Position) -> bytes:
-        """It also moves a client on that was told of nothing, for lack of what it wants."""
+        """It also advances the position of a client whose filter matched no change."""
         why = f" waiting: {self._feed.fault}" if self._feed.fault else ""
         moved = f"id: {after}\n" if after != sent else ""
         return f"{moved}:{why}\n\n".encode()
 
 
 async def _send(send: Send, frames: bytes) -> None:
-    """Returns when the client has taken most of what was sent before."""
+    """Returns when the client has received most of what was sent before."""
     await send({"type": "http.response.body", "body": frames, "more_body": True})
 
 
@@ -156,7 +156,8 @@ async def _leaves(receive: Receive) -> None:
 
 
 def _position(request: Request) -> Position | None:
-    """Where the client is. It says so itself when it comes again, whatever its URL says."""
+    """The client's position. A reconnecting client sends it in a header, which takes precedence
+    over its URL."""
     text = request.headers.get("last-event-id") or request.query_params.get("after")
     if not text:
         return None

@@ -1,6 +1,6 @@
 """MCP clients and the files in which they list their servers.
 
-A file is never damaged: what cannot be read as plain JSON is left alone, other servers and settings
+A file is never damaged: a file that is not plain JSON is left alone, other servers and settings
 stay as they are, and the file is replaced in one step after a copy was made.
 """
 
@@ -46,7 +46,7 @@ class Client:
     title: str
     afterwards: str
     key: str = "mcpServers"
-    is_typed: bool = False  # an entry says whether it is stdio or http
+    is_typed: bool = False  # its entries say whether they are stdio or http
     takes_http: bool = True
 
     def file(self, place: Place) -> Path:
@@ -75,14 +75,14 @@ CLIENTS = {
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """How a client reaches the memory: it starts a process, or asks an address."""
+    """How a client reaches the memory: it starts a process, or connects to an address."""
 
     command: tuple[str, ...] = ()
     env: dict[str, str] = field(default_factory=dict)
     url: str | None = None
-    # Where this memory is asked, by this entry or by an earlier one.
+    # The addresses of this memory, in this entry or an earlier one.
     addresses: frozenset[str] = frozenset()
-    # What the client sends along to prove who it is.
+    # The key that the client sends to authenticate.
     key: str | None = field(default=None, repr=False)
 
     def entry(self, client: Client) -> Entry:
@@ -108,11 +108,11 @@ class ConfigEdit:
 
 
 class Unreadable(InvalidInput):
-    """The file is not plain JSON of the expected shape: a person has to change it."""
+    """The file is not plain JSON of the expected structure: a person has to change it."""
 
 
 def connect(client: Client, file: Path, name: str, server: Server) -> ConfigEdit:
-    """The file with the memory in it. Another server of that name is not replaced."""
+    """The file with the memory added. Another server of that name is not replaced."""
     before, content = _read(client, file)
     servers = content.setdefault(client.key, {})
     entry, wanted = servers.get(name), server.entry(client)
@@ -128,7 +128,7 @@ def connect(client: Client, file: Path, name: str, server: Server) -> ConfigEdit
 
 
 def disconnect(client: Client, file: Path, name: str, server: Server) -> ConfigEdit:
-    """The file without the memory."""
+    """The file with the memory removed."""
     before, content = _read(client, file)
     servers = content.get(client.key, {})
     entry = servers.get(name)
@@ -144,7 +144,7 @@ def disconnect(client: Client, file: Path, name: str, server: Server) -> ConfigE
 
 
 def write(change: ConfigEdit) -> Path | None:
-    """Replace the file in one step. Returns the copy of what was there."""
+    """Replace the file in one step. Returns the copy of the previous file."""
     target = change.file.resolve()  # a link stays a link
     target.parent.mkdir(parents=True, exist_ok=True)
     backup = None
@@ -180,7 +180,7 @@ def _backup(file: Path) -> Path:
 
 
 def _copy_of(content: dict[str, Any], file: Path) -> str | None:
-    """A copy made earlier that says the same: as its owner had laid it out."""
+    """An earlier copy with the same content, in its owner's formatting."""
     target = file.resolve()
     for backup in sorted(target.parent.glob(f"{glob.escape(target.name)}.*.bak"), reverse=True):
         try:
@@ -194,7 +194,7 @@ def _copy_of(content: dict[str, Any], file: Path) -> str | None:
 
 def _read(client: Client, file: Path) -> tuple[str | None, dict[str, Any]]:
     try:
-        # newline="": lines end as they did before.
+        # newline="" keeps the line endings.
         with file.open(encoding="utf-8", newline="") as opened:
             text = opened.read()
     except FileNotFoundError:
@@ -215,7 +215,7 @@ def _read(client: Client, file: Path) -> tuple[str | None, dict[str, Any]]:
 
 
 def _without_repetition(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """A key that stands there twice would lose one of its values."""
+    """Refuse repeated keys: parsing would lose one of their values."""
     content = dict(pairs)
     if len(content) != len(pairs):
         raise ValueError("a key is repeated")
@@ -223,7 +223,7 @@ def _without_repetition(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _written(content: dict[str, Any], before: str | None) -> str:
-    """Indented as it was."""
+    """With the same indentation as before."""
     before = before or ""
     match = _INDENT.search(before)
     text = json.dumps(content, indent=match[1] if match else 2, ensure_ascii=False) + "\n"
@@ -233,7 +233,7 @@ def _written(content: dict[str, Any], before: str | None) -> str:
 
 
 def _is_ours(entry: object, server: Server) -> bool:
-    """Started by our command, wherever it is installed, or asked at our address."""
+    """Whether the entry starts our command, wherever it is installed, or has our address."""
     if not isinstance(entry, dict):
         return False
     command = str(entry.get("command", ""))

@@ -1,5 +1,5 @@
-"""Clients that speak the protocol before 2026-07-28: they are told on their connection, by
-themselves, instead of in the answer to a request."""
+"""Clients of protocols before 2026-07-28. They get notifications on their connection, not in the
+answer to a request."""
 
 import asyncio
 from collections.abc import Callable
@@ -15,8 +15,8 @@ _STATE = "mcp-memory client"
 
 
 class EarlierClient:
-    """One connection. What waits to be sent is a set: to be told twice to read again says no more,
-    and so a client that does not read holds no more than its subscriptions."""
+    """One connection. The pending notifications are a set, because a repeated one adds nothing. So
+    a client that does not read holds no more than its subscriptions."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
@@ -24,7 +24,7 @@ class EarlierClient:
         self._news = asyncio.Event()
         self.addresses: set[str] = set()
         self.beginning = asyncio.Lock()
-        self.is_told = False
+        self.is_following = False
         sending = asyncio.create_task(self._send())
         self.on_leaving(sending.cancel)
 
@@ -34,7 +34,7 @@ class EarlierClient:
 
     @classmethod
     def of(cls, context: ServerRequestContext[Any, Any]) -> "EarlierClient":
-        # The one way from a request to the connection that it came on.
+        # The only way from a request to its connection.
         connection = context.session._connection
         client = connection.state.get(_STATE)
         if not isinstance(client, cls):
@@ -42,7 +42,7 @@ class EarlierClient:
         return client
 
     async def keep(self, used: AbstractAsyncContextManager[None]) -> None:
-        """Until the client leaves."""
+        """Hold the resource until the client leaves."""
         await self._connection.exit_stack.enter_async_context(used)
 
     def on_leaving(self, do: Callable[[], object]) -> None:

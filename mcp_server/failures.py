@@ -1,4 +1,4 @@
-"""How a failure reaches a client: of a tool, of a resource, of a prompt."""
+"""How failures of tools, resources and prompts reach a client."""
 
 import json
 from typing import Any
@@ -10,10 +10,10 @@ from memory_core.kernel.errors import ErrorCode, MemoryFault
 
 
 def failed_call(message: str, code: ErrorCode, details: dict[str, Any]) -> CallToolResult:
-    """{"error", "error_code", "details"} as text, and no structured content.
+    """{"error", "error_code", "details"} as text, without structured content.
 
-    Clients on the TypeScript SDK check the structured content of an error against the tool's
-    output schema too, and replace an error that does not fit by a complaint of their own.
+    Clients on the TypeScript SDK validate the structured content of an error against the tool's
+    output schema as well, and replace an error that does not fit by their own complaint.
     """
     body = {"error": message, "error_code": code.value, "details": details}
     text = json.dumps(body, ensure_ascii=True, default=str)
@@ -32,8 +32,8 @@ _CALLERS_OWN = {ErrorCode.VALIDATION_ERROR, ErrorCode.NOT_FOUND, ErrorCode.FORBI
 
 
 def protocol_error(fault: MemoryFault, **data: Any) -> MCPError:
-    """Of a resource or a prompt, which have no result that could be an error: code and details are
-    the data of the protocol's own error."""
+    """The error of a resource or a prompt. These have no error result, so code and details are the
+    data of the protocol's own error."""
     return MCPError(
         code=INVALID_PARAMS if fault.code in _CALLERS_OWN else INTERNAL_ERROR,
         message=fault.message,

@@ -1,4 +1,4 @@
-"""`GET /health`: every part for the user of this machine and for admins; up or down for others."""
+"""`GET /health`: all details for the user of this machine and for admins; up or down for others."""
 
 import time
 
@@ -11,8 +11,8 @@ from memory_core.kernel.principal import current
 from memory_core.runtime import Runtime
 from memory_core.upkeep.health import check_health
 
-# A stranger who asks all the time does not make us look all the time.
-_KNOWN_SECONDS = 2.0
+# Cached, so that frequent requests of strangers do not cause frequent checks.
+_CACHED_SECONDS = 2.0
 
 
 def register(server: MemoryServer, runtime: Runtime) -> None:
@@ -22,7 +22,7 @@ def register(server: MemoryServer, runtime: Runtime) -> None:
     async def health(_: Request) -> JSONResponse:
         nonlocal last
         for_all = "admin" not in current().scopes
-        if for_all and last is not None and time.monotonic() - last[0] < _KNOWN_SECONDS:
+        if for_all and last is not None and time.monotonic() - last[0] < _CACHED_SECONDS:
             return _up_or_down(last[1])
         answer = await _report(runtime)
         last = time.monotonic(), answer.status_code

@@ -1,4 +1,4 @@
-"""The MCP server over HTTP: what stands between a request and the tools."""
+"""The MCP server over HTTP: the middleware between a request and the tools."""
 
 from mcp.server.transport_security import TransportSecuritySettings
 
@@ -7,13 +7,13 @@ from mcp_server.tool import MemoryServer
 from memory_core.kernel.settings import Settings
 from memory_core.web.guard import Application, Guard
 
-# Ten million characters of content, six bytes each when JSON escapes them.
+# Ten million characters of content, six bytes each if JSON escapes them.
 MAX_REQUEST_BYTES = 70_000_000
 
 
 def application(server: MemoryServer, settings: Settings) -> Application:
-    """Every route is guarded, ours too: the SDK looks at requests to `/mcp` alone, and by default
-    only when it is bound to loopback."""
+    """Every route is guarded, including ours: the SDK only checks requests to `/mcp`, and by
+    default only if it is bound to loopback."""
     admission = settings.admission(settings.mcp_host, local_pages=True)
     routes = server.streamable_http_app(
         host=settings.mcp_host,

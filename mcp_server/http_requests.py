@@ -1,4 +1,4 @@
-"""ASGI: a request's trace context reaches what it asks for, and pages are put on record."""
+"""ASGI middleware: passes a request's trace context on, and records requests to our own routes."""
 
 from collections.abc import Iterator, MutableMapping
 from contextlib import contextmanager
@@ -11,13 +11,13 @@ from starlette.requests import Request
 from mcp_server.recording import Call, Recorder
 from memory_core.web.guard import Application, Message, Receive, Scope, Send
 
-# Asked by machines every few seconds, about the server itself: on no record. What comes to /mcp is
-# recorded tool by tool.
+# Machines request these every few seconds, so they are not recorded. Requests to /mcp are recorded
+# per tool.
 _UNRECORDED = frozenset({"/mcp", "/health", "/metrics"})
 
 
 class RecordedRequests:
-    """`routes`: paths that there are. Any other path may be any text, and is not kept."""
+    """`routes`: the existing paths. Any other path may be any text, and is not kept."""
 
     def __init__(self, app: Application, recorder: Recorder, routes: frozenset[str]) -> None:
         self._app = app
@@ -54,7 +54,7 @@ class _Observed:
 
 @contextmanager
 def _asked_within(scope: MutableMapping[str, Any]) -> Iterator[None]:
-    """The header `traceparent`, where the message itself names no span."""
+    """Use the header `traceparent` if the message itself names no span."""
     given = Request(dict(scope)).headers.get("traceparent")
     if given is None:
         yield

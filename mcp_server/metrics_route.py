@@ -1,4 +1,5 @@
-"""`GET /metrics`: for Prometheus. Guarded as every other route; with authentication, for admins."""
+"""`GET /metrics` for Prometheus. Guarded like every other route; with authentication, for admins
+only."""
 
 from typing import TYPE_CHECKING
 
@@ -17,7 +18,7 @@ def register(server: MemoryServer, runtime: Runtime) -> None:
 
     @server.custom_route("/metrics", methods=["GET"])  # type: ignore[untyped-decorator]
     async def metrics(_: Request) -> Response:
-        # A server that is never asked loads nothing for it.
+        # Imported here, so that a server without scrapes loads nothing for it.
         from memory_core.telemetry.prometheus import CONTENT_TYPE, Metrics
 
         nonlocal collector

@@ -1,7 +1,7 @@
-"""Resource notifications: subscribed clients are told which documents and events changed.
+"""Resource notifications: subscribed clients are notified which documents and events changed.
 
-They come from the log, which every server follows while a client of it is subscribed. A
-notification says "read it again": none is kept for a client that is away.
+They come from the log, which every server follows while it has a subscribed client. A notification
+means "read it again", so none is kept for a client that is away.
 """
 
 import asyncio
@@ -37,7 +37,7 @@ from memory_core.log.following import RESOURCE_NOTIFICATIONS, Follower
 from memory_core.log.reading import of_aggregate
 
 MAX_STREAMS = 1_024
-MAX_URIS = 10_000  # of one client
+MAX_URIS = 10_000  # per client
 MAX_URIS_OF_ALL = 100_000
 _COME_AND_GO = {
     *(ChangeType.ARTIFACT_CREATED, ChangeType.ARTIFACT_RELABELLED),
@@ -49,8 +49,8 @@ Context = ServerRequestContext[Any, Any]
 
 
 class Subscribers:
-    """Between the log and the clients: each is told of what its principal may see, and of nothing
-    else. To be told that an address changed would tell that there is something at it."""
+    """Between the log and the clients: each client is notified only of what its principal may see.
+    Even the fact that an address changed would reveal that something is there."""
 
     def __init__(self) -> None:
         self._listeners: dict[object, tuple[Principal, Callable[[ServerEvent], None]]] = {}
@@ -65,7 +65,7 @@ class Subscribers:
         return unsubscribe
 
     async def publish(self, event: ServerEvent) -> None:
-        """What concerns the server itself is for all."""
+        """Events about the server itself go to all clients."""
         for _, listener in list(self._listeners.values()):
             listener(event)
 
@@ -93,16 +93,16 @@ class ResourceNotifications:
         server.middleware.append(self._watch)
 
     def end(self) -> None:
-        """End the streams of notifications; their clients listen again and read again."""
+        """End the notification streams; their clients subscribe again and read again."""
         self._listening.close()
 
     async def _watch(self, ctx: Context, call_next: CallNext) -> HandlerResult:
-        """The log is followed before a client is told that it is subscribed."""
+        """Follow the log before a client gets the confirmation of its subscription."""
         if ctx.method == _LISTEN:
             async with self._subscribed(_addresses(ctx)):
                 return await call_next(ctx)
         if ctx.method == "resources/list" and EarlierClient.is_one(ctx):
-            await self._known(ctx)
+            await self._earlier_client(ctx)
         return await call_next(ctx)
 
     @asynccontextmanager
@@ -124,19 +124,19 @@ class ResourceNotifications:
         except MemoryFault as fault:
             raise protocol_error(fault) from fault
 
-    async def _known(self, context: Context) -> EarlierClient:
-        """A client of an earlier protocol, from its first question on until it leaves."""
+    async def _earlier_client(self, context: Context) -> EarlierClient:
+        """A client of an earlier protocol, from its first request until it leaves."""
         client = EarlierClient.of(context)
         async with client.beginning:
-            if not client.is_told:
+            if not client.is_following:
                 await client.keep(self._following())
-                client.is_told = True
+                client.is_following = True
                 client.on_leaving(self._subscribers.subscribe(client.tell))
                 client.on_leaving(lambda: self._no_longer(client.addresses))
         return client
 
     async def _subscribe(self, context: Context, params: SubscribeRequestParams) -> EmptyResult:
-        client = await self._known(context)
+        client = await self._earlier_client(context)
         if params.uri not in client.addresses:
             self._refuse_too_many(len(client.addresses) + 1, 1)
             client.addresses.add(params.uri)
@@ -144,7 +144,7 @@ class ResourceNotifications:
         return EmptyResult()
 
     async def _unsubscribe(self, context: Context, params: UnsubscribeRequestParams) -> EmptyResult:
-        client = await self._known(context)
+        client = await self._earlier_client(context)
         if params.uri in client.addresses:
             client.addresses.discard(params.uri)
             self._no_longer([params.uri])
@@ -173,7 +173,7 @@ class ResourceNotifications:
             for address in await self._changed(change):
                 if address in self._wanted:
                     self._subscribers.tell(audience, ResourceUpdated(uri=address))
-                    await asyncio.sleep(0)  # streams send meanwhile what waits in them
+                    await asyncio.sleep(0)  # let the streams send what waits in them
             if change.event_type in _COME_AND_GO:
                 self._subscribers.tell(audience, ResourcesListChanged())
 
@@ -187,7 +187,7 @@ class ResourceNotifications:
             return set()
         addresses = addresses_of(change)
         if change.event_type in _GONE:
-            # With it went revisions and events that only earlier changes name.
+            # The deletion also removed revisions and events that only earlier changes name.
             database = await self._opened()
             async with database.session() as session:
                 earlier = await of_aggregate(session, change.aggregate_type, change.aggregate_id)
@@ -196,7 +196,7 @@ class ResourceNotifications:
 
 
 def addresses_of(change: Change) -> set[str]:
-    """The resources that a change names."""
+    """The addresses of the resources that a change names."""
     uid = change.payload.get("artifact_uid")
     if uid is None or change.event_type == ChangeType.JOB_REQUESTED:
         return set()
@@ -213,7 +213,7 @@ def addresses_of(change: Change) -> set[str]:
 
 
 def _addresses(context: Context) -> list[str]:
-    """As the client sent them; what is no list of texts is refused by what comes after."""
+    """The addresses as the client sent them. Invalid values are refused later."""
     asked = (context.params or {}).get("notifications")
     listed = asked.get("resourceSubscriptions") if isinstance(asked, dict) else None
     return [one for one in listed if isinstance(one, str)] if isinstance(listed, list) else []

@@ -1,4 +1,4 @@
-"""Prompts: ways of working that a client can offer its user."""
+"""Prompts: workflows that a client can offer its user."""
 
 import json
 from collections.abc import Callable
@@ -14,12 +14,12 @@ _PROOF = (
 
 
 def _text(value: str) -> str:
-    """As an argument of the calls that are shown, whatever is in it."""
+    """Quoted as an argument of the shown calls, whatever it contains."""
     return json.dumps(value, ensure_ascii=False)
 
 
 def register(server: MCPServer[None], offered: frozenset[str]) -> None:
-    """Those whose tools the server offers."""
+    """Register the prompts whose tools the server offers."""
 
     def prompt(title: str, *tools: str) -> Callable[[_Prompt], _Prompt]:
         return server.prompt(title=title) if offered.issuperset(tools) else lambda fn: fn

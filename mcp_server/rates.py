@@ -1,4 +1,5 @@
-"""ASGI: who asks too often, or too much at once, waits; the others do not wait for it."""
+"""ASGI middleware: a client that sends too many requests waits; other clients do not wait for
+it."""
 
 import asyncio
 
@@ -9,8 +10,8 @@ from memory_core.access.rate_limits import RateLimiter
 from memory_core.kernel.principal import current
 from memory_core.web.guard import Application, Receive, Scope, Send
 
-# A client that goes on asking is answered slowly: what it gets is not worth the work. Beyond some,
-# there is no room to keep it waiting.
+# A client that exceeds its limit is answered slowly. Only this many wait at once; further ones are
+# answered at once.
 _PAUSE_SECONDS = 1.0
 _MAX_PAUSING = 500
 
@@ -26,7 +27,7 @@ class Rates:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         principal = current()
-        if scope["type"] != "http" or not principal.user:  # a stranger gets little, and cheaply
+        if scope["type"] != "http" or not principal.user:  # a stranger's request is cheap
             await self._app(scope, receive, send)
             return
         try:

@@ -1,5 +1,5 @@
-"""Every call is put on record once, whatever its kind, its transport and its end: a span, a row of
-the audit, a line in the log."""
+"""Recording calls: every call becomes a span, a row of the audit and a log line, whatever its kind,
+transport and outcome."""
 
 import logging
 import time
@@ -22,21 +22,20 @@ from memory_core.telemetry.usage import Usage, counting
 
 log = logging.getLogger(__name__)
 
-# What the caller cannot mend: worth seeing where LOG_LEVEL leaves out the rest.
+# Errors that the caller cannot fix: logged even at a higher LOG_LEVEL.
 _FAULTS = OUTAGES | {ErrorCode.INTERNAL_ERROR, ErrorCode.STACK_ERROR}
 CANCELLED = "CANCELLED"
 
 
 @dataclass(slots=True)
 class Call:
-    """What is kept of a call: ids, numbers, how it went; no text of any kind."""
+    """What is kept of a call: ids, numbers and its outcome; no text of any kind."""
 
     kind: Kind
     name: str
     parameters: dict[str, Any]
     result: dict[str, Any] | None = None
-    # "ok", or the code of its error. Where nothing was answered, the client gave up waiting or the
-    # server was stopped.
+    # "ok", or the error code. Without an answer, the client gave up or the server was stopped.
     outcome: str = CANCELLED
     usage: Usage = field(default_factory=Usage)
 
@@ -115,7 +114,7 @@ def _tell(call: Call, context: SpanContext, seconds: float) -> None:
 
 
 def _asker() -> SpanContext | None:
-    """The caller's span, where the protocol named one: the SDK reads it."""
+    """The caller's span, if the protocol named one: the SDK reads it."""
     span_context = get_current_span().get_span_context()
     if span_context.is_valid:
         return SpanContext(f"{span_context.trace_id:032x}", f"{span_context.span_id:016x}")

@@ -19,7 +19,7 @@ from memory_core.search.event_filters import EventFilters
 
 _CONTEXT_CHARS = 200
 _TIMELINE_EVENTS = 100
-# Of documents in a page of the list.
+# Documents per page of the list.
 _LISTED = 100
 _CURSOR_DIGITS = 12
 _SPACE = re.compile(r"\s+")
@@ -130,14 +130,15 @@ async def _event(runtime: Runtime, event_id: str) -> str:
 
 
 def _quoted(item: QuoteInContext) -> str:
-    """In one paragraph: a line of its own would end the quotation."""
+    """In one paragraph: a separate line would end the Markdown quotation."""
     before, after = item.text_before or "", item.text_after or ""
     return "> …" + _SPACE.sub(" ", f"{before}**{item.quote}**{after}") + "…"
 
 
 async def _timeline(runtime: Runtime, artifact_uid: str) -> str:
     ids.refuse_impossible("artifact_uid", artifact_uid)
-    await reading.list_revisions(runtime, artifact_uid)  # says so when there is no such document
+    # raises NotFound if there is no such document
+    await reading.list_revisions(runtime, artifact_uid)
     entries = await timeline(
         runtime, None, EventFilters(artifact_uid=artifact_uid), limit=_TIMELINE_EVENTS
     )

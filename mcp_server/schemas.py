@@ -1,8 +1,7 @@
-"""What clients are told of a tool's arguments and answers. Every conversation pays for each word.
+"""The schemas of arguments and answers that clients see. Every conversation pays for each word.
 
-pydantic's own schemas stay in use for checking; these are the same with less said: no titles, no
-definitions to follow, no lengths (a text that is too long is refused with its limit), and for
-answers only the names and the JSON types.
+Validation still uses pydantic's own schemas. These say less: no titles, no references, no lengths
+(a text that is too long is refused with its limit), and for answers only names and JSON types.
 """
 
 from typing import Any
@@ -10,13 +9,13 @@ from typing import Any
 Schema = dict[str, Any]
 
 _OF_ARGUMENTS = ("description", "enum", "default", "maximum")
-# A bound that no caller will come near is not worth telling.
+# A bound that no caller will reach is not worth showing.
 _FAR = 100_000
 _OF_ANSWERS = ("description",)
 
 
 def of_arguments(full: Schema) -> Schema:
-    """A misspelt parameter is an error, which clients see too."""
+    """Unknown parameters are forbidden, and clients see that too."""
     definitions = full.get("$defs", {})
     lean: Schema = {"type": "object", "properties": {}}
     for name, schema in full.get("properties", {}).items():
@@ -27,7 +26,7 @@ def of_arguments(full: Schema) -> Schema:
 
 
 def _argument(schema: Schema, definitions: Schema) -> Schema:
-    """Null, which is taken for what may be left out, is not offered."""
+    """Null is accepted for a parameter that may be left out, but it is not shown."""
     [kind] = [option for option in _options(schema, definitions) if option.get("type") != "null"]
     merged = {**kind, **schema}
     lean: Schema = {"type": kind["type"]}
@@ -40,7 +39,7 @@ def _argument(schema: Schema, definitions: Schema) -> Schema:
 
 
 def of_answers(full: Schema, elsewhere: frozenset[str] = frozenset()) -> Schema:
-    """`elsewhere`: the shapes (by the names of their models) that are spelled out elsewhere."""
+    """`elsewhere`: models (by name) that another tool's schema describes in full."""
     definitions = {
         name: {"type": "object"} if name in elsewhere else schema
         for name, schema in full.get("$defs", {}).items()
@@ -71,7 +70,7 @@ def _answer(schema: Schema, definitions: Schema) -> Schema:
 
 
 def _options(schema: Schema, definitions: Schema) -> list[Schema]:
-    """The schemas a value may have, without references; none where any value will do."""
+    """The alternatives of a schema, without references; empty if any value is allowed."""
     if "$ref" in schema:
         return _options(definitions[schema["$ref"].rsplit("/", 1)[-1]], definitions)
     if "anyOf" in schema:

@@ -1,4 +1,4 @@
-"""The MCP server: its tools, resources, prompts and the health route, over one Runtime."""
+"""The MCP server: its tools, resources, prompts and routes, over one Runtime."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -35,7 +35,7 @@ from memory_core.telemetry import exporting
 from memory_core.telemetry.audit import Transport
 from stack.connection import joined_runtime
 
-# What is said of each set of tools, and the modules that hold them. A module may be in several.
+# The instructions for each set of tools, and its modules. A module may be in several sets.
 _TOOLSETS: dict[str, tuple[str, tuple[ModuleType, ...]]] = {
     "core": (
         "Store documents with artifact_ingest, short facts with memory_store; look up text with "
@@ -67,11 +67,11 @@ def build_server(
     every_tool: bool = False,
     runtime: Runtime | None = None,
 ) -> MemoryServer:
-    """Touches nothing: stores are opened by the first call that needs them.
+    """Opens nothing: the first call that needs a store opens it.
 
-    `stdio`: its client runs on this machine as this user, and may name its files.
-    `every_tool`: for our own commands, which need them whatever TOOLSETS offers to clients.
-    `runtime`: the caller's own, which stays open.
+    `stdio`: the client runs on this machine as this user, and may name its files. `every_tool`: for
+    our own commands, which need all tools whatever TOOLSETS offers to clients. `runtime`: the
+    caller's own, which stays open.
     """
     is_ours = runtime is None
     runtime = runtime or joined_runtime(settings, worker="always" if stdio else "never")

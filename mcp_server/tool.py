@@ -1,4 +1,4 @@
-"""How a function becomes a tool, and how every failure becomes the same answer."""
+"""How a function becomes a tool, and how every failure becomes the same kind of answer."""
 
 import inspect
 import logging
@@ -48,14 +48,14 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class ToolFunction:
-    """A function of a runtime and a client's arguments, and what clients are told of it."""
+    """A function of a runtime and a client's arguments, with its title and annotations."""
 
     title: str
     fn: Callable[..., Any]
     annotations: ToolAnnotations
 
     def of(self, runtime: Runtime) -> Tool:
-        """The tool that works on this memory."""
+        """The tool, bound to this memory."""
         fn = _bound(self.fn, runtime)
         words = " ".join((inspect.getdoc(fn) or "").split())
         tool = Tool.from_function(
@@ -73,7 +73,7 @@ class ToolFunction:
 
 
 def _bound(fn: Callable[..., Any], runtime: Runtime) -> Callable[..., Any]:
-    """The function without its first parameter, also for those who look at its signature."""
+    """The function without its first parameter, also in its signature."""
 
     async def call(**arguments: Any) -> Any:
         return await fn(runtime, **arguments)
@@ -95,7 +95,7 @@ def read_tool(title: str, fn: Callable[..., Any]) -> ToolFunction:
 def write_tool(
     title: str, fn: Callable[..., Any], *, destructive: bool = False, repeatable: bool = True
 ) -> ToolFunction:
-    """A tool that stores or deletes; `repeatable`: to call it again has no further effect."""
+    """A tool that stores or deletes. `repeatable`: calling it again has no further effect."""
     annotations = ToolAnnotations(
         read_only_hint=False,
         destructive_hint=destructive,
@@ -106,50 +106,50 @@ def write_tool(
 
 
 def scope_of(tool: Tool) -> str:
-    """What a principal needs to call it, as `read_tool` and `write_tool` say."""
+    """The scope that a principal needs to call it, as `read_tool` and `write_tool` set it."""
     assert tool.annotations is not None
     return "read" if tool.annotations.read_only_hint else "write"
 
 
-# The shapes that many tools return, and the tool whose schema spells them out.
+# The models that many tools return, and the tool whose schema describes them in full.
 _SPELLS_OUT_EVENTS = "event_search"
 _EVENTS = frozenset({"EventOut", "EvidenceInContext", "Candidate"})
-# Parts of an answer that no schema spells out: docs/tools.md shows them.
+# Models that no schema describes in full: docs/tools.md shows them.
 _DETAILS = frozenset(
     {"ChunkInfo", "ExtractedWith", "ImportedItem", "JobRow", "Neighbor", "Transition"}
 )
 
 
 class Stream(Protocol):
-    """Answers that go on until their client leaves."""
+    """Answers that continue until their client leaves."""
 
     def end(self) -> None: ...
 
 
 class MemoryServer(MCPServer[None]):
-    """An MCP server whose tools fail in one shape: {"error", "error_code", "details"}."""
+    """An MCP server whose tools fail in one form: {"error", "error_code", "details"}."""
 
     streams: tuple[Stream, ...] = ()
     access: Access
-    # Over HTTP every request is counted before it comes here.
+    # Over HTTP the middleware has already counted every request.
     counts_calls = False
 
     def serve(
         self, method: str, params: type[RequestParams], answer: Callable[..., Awaitable[BaseModel]]
     ) -> None:
-        """A request of the protocol that the SDK leaves to us, or answers otherwise."""
+        """Handle a protocol request that the SDK leaves to us, or answers differently."""
         self._lowlevel_server.add_request_handler(method, params, answer)
 
     def announce_resource_changes(self) -> None:
-        """Clients of the protocol before 2026-07-28 are told in the greeting what they are told of
-        later; later ones ask for it."""
+        """The greeting tells clients of protocols before 2026-07-28 which notifications they get;
+        later clients ask for them."""
         server = self._lowlevel_server
         options = NotificationOptions(resources_changed=True)
         greeting = partial(server.create_initialization_options, options)
         server.create_initialization_options = greeting  # type: ignore[method-assign]
 
     def end_streams(self) -> None:
-        """Before the server stops: answers without an end would keep it waiting."""
+        """Called before the server stops: endless answers would keep it waiting."""
         for stream in self.streams:
             stream.end()
 
@@ -158,7 +158,7 @@ class MemoryServer(MCPServer[None]):
         self.recorder = recorder
 
     async def list_tools(self) -> list[ListedTool]:
-        """Those that the principal may call."""
+        """The tools that the principal may call."""
         scopes = current().scopes
         allowed = {
             tool.name for tool in self._tool_manager.list_tools() if scope_of(tool) in scopes
@@ -169,7 +169,7 @@ class MemoryServer(MCPServer[None]):
         self, name: str, arguments: dict[str, Any], context: Context[None, Any] | None = None
     ) -> CallToolResult | InputRequiredResult:
         tool = self._tool_manager.get_tool(name)
-        # A name that no tool has may be any text: it is not kept.
+        # The name of an unknown tool may be any text, so it is not kept.
         tool_name = name if tool is not None else "?"
         with self.recorder.recording("tool", tool_name, _kept(tool, arguments)) as call:
             answer = await self._answer(name, arguments, context)
@@ -257,7 +257,7 @@ class MemoryServer(MCPServer[None]):
 
 
 def _kept(tool: Tool | None, arguments: dict[str, Any]) -> dict[str, Any]:
-    """What the record holds of the arguments."""
+    """The masked arguments, for the record."""
     if tool is None:
         return masked(arguments, ())
     words = _WORDS.get(tool.name)
@@ -284,7 +284,7 @@ _ADDRESS = re.compile(r"memory://(?P<kind>artifact|event|timeline)/(?P<rest>.*)"
 
 
 def _address(uri: str) -> tuple[str, dict[str, Any]]:
-    """Of memory://artifact/uid_…/rev_…: which kind of resource, and the ids in it."""
+    """The kind of a resource and its ids, from memory://artifact/uid_…/rev_…."""
     match = _ADDRESS.fullmatch(uri)
     if match is None:
         return "?", masked({"uri": uri}, ("uri",))
@@ -295,7 +295,8 @@ def _address(uri: str) -> tuple[str, dict[str, Any]]:
 
 
 def _of_resource(name: str, error: MCPError | ResourceError, uri: str) -> MCPError:
-    """Ours as they are. The SDK would log the others with the address, which may be any text."""
+    """Our own errors stay as they are. The SDK would log others with the address, which may be any
+    text."""
     if isinstance(error, MCPError):
         return error
     if isinstance(error, ResourceNotFoundError):
@@ -327,15 +328,15 @@ def _explain(name: str, error: ToolError, tool: Tool) -> CallToolResult:
 
 
 def _log_unexpected(name: str, error: BaseException) -> None:
-    """Where it happened, but not what was said there: a driver's words may repeat a document's
-    text. LOG_LEVEL=DEBUG shows them."""
+    """Log where it happened, but not the message: a driver's message may repeat a document's text.
+    LOG_LEVEL=DEBUG shows it."""
     frames = "".join(traceback.format_tb(error.__traceback__))
     log.error("%s failed unexpectedly: %s\n%s", name, type(error).__name__, frames.rstrip())
     log.debug("%s failed unexpectedly", name, exc_info=error)
 
 
 def _first_fault(group: BaseExceptionGroup[BaseException]) -> BaseException:
-    """A task group wraps what its tasks raised; one of them says enough."""
+    """A task group wraps what its tasks raised; one exception says enough."""
     for member in group.exceptions:
         if isinstance(member, BaseExceptionGroup):
             member = _first_fault(member)

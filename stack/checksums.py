@@ -1,8 +1,8 @@
-"""Page checksums of the embedded Postgres: whether it has them, and giving them to an older one.
+"""Page checksums of the embedded Postgres: checking for them, and adding them to an older data dir.
 
-A new data dir is made with them. `pg_checksums` writes them into every page while the server is
-stopped and says so in the control file at the very end: killed before that, the data dir is what it
-was, and it can be run again.
+A new data dir has them. `pg_checksums` writes them into every page while the server is stopped, and
+records that in the control file at the very end. If it is killed before that, the data dir is
+unchanged, and it can be run again.
 """
 
 import re
@@ -18,7 +18,7 @@ _WAIT_SECONDS = 10.0
 
 
 def has_checksums(layout: Layout) -> bool | None:
-    """None where there is no embedded Postgres yet."""
+    """None if there is no embedded Postgres yet."""
     if not layout.postgres.is_dir():
         return None
     done = EmbeddedPostgres(layout.postgres).run_tool("pg_controldata", str(layout.postgres))
@@ -27,7 +27,7 @@ def has_checksums(layout: Layout) -> bool | None:
 
 
 def enable_checksums(layout: Layout) -> None:
-    """Raises a StackFault when a stack uses the server: it has to be stopped meanwhile."""
+    """Raises a StackFault if a stack uses the server, which must be stopped meanwhile."""
     with (
         holding(layout.transition_lock, timeout=_WAIT_SECONDS) as alone,
         FileLock(layout.supervisor_lock) as lock,

@@ -1,4 +1,4 @@
-"""One supervised process: how to start it, how to know it is ready, how to stop it."""
+"""One supervised process: how to start it, check that it is ready, and stop it."""
 
 import asyncio
 import contextlib
@@ -16,11 +16,11 @@ from memory_core.kernel.errors import StackFault
 _POLL_SECONDS = 0.1
 _LAST_LINES = 15
 
-# A module in the user's folder must not be taken for one of ours: `python -m` would look there.
+# A module in the user's folder must not replace one of ours: `python -m` would look there.
 SAFE_PATH = {"PYTHONSAFEPATH": "1"}
 
-# Called with the time (epoch) of the child's start. Returns when the child answers properly;
-# raises anything while it does not yet.
+# Called with the time (epoch) of the child's start. Returns when the child answers properly; raises
+# any exception while it does not yet.
 Probe = Callable[[float], Awaitable[None]]
 
 
@@ -32,7 +32,7 @@ class ChildSpec:
     log: Path
     probe: Probe
     environment: Mapping[str, str] = field(default_factory=dict)
-    # Whether it gets our own environment too, with the keys in it.
+    # Whether it also inherits our own environment, with the keys in it.
     inherits: bool = True
     depends_on: tuple[str, ...] = ()
     # Arguments of `subprocess` that make it run as another user.
@@ -40,9 +40,9 @@ class ChildSpec:
     stop_signal: signal.Signals = signal.SIGTERM
     ready_timeout: float = 90.0
     stop_timeout: float = 4.0
-    # Runs before every start, for example to clear away what a dead one left.
+    # Runs before every start, for example to remove the remains of a dead one.
     prepare: Callable[[], None] | None = None
-    # What a person should know about this start, in one line; asked after `prepare`.
+    # One line about this start for a person; called after `prepare`.
     notice: Callable[[], str | None] = lambda: None
 
 
@@ -75,10 +75,10 @@ class Child:
                 stdout=log,
                 stderr=log,
                 env={**self._inherited(), **self.spec.environment},
-                # Of its own session: Ctrl-C in the terminal reaches the supervisor alone, which
-                # then stops children in order; and the whole group can be ended at once.
+                # In its own session: Ctrl-C in the terminal reaches only the supervisor, which then
+                # stops the children in order; and the whole group can be ended at once.
                 start_new_session=True,
-                # No child depends on the folder that the user happens to be in.
+                # No child depends on the user's working directory.
                 cwd="/",
                 **self.spec.identity,
             )
@@ -132,7 +132,7 @@ class Child:
         return "\n".join([f"{self.death()} Last lines of {self.spec.log}:", *lines])
 
     def _end_group(self) -> None:
-        """End whatever the child itself had started and left behind."""
+        """End the processes that the child had started and left behind."""
         assert self._process is not None
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, signal.SIGKILL)

@@ -1,4 +1,4 @@
-"""A Chroma server on a copy of a directory, for as long as an import reads it."""
+"""A Chroma server on a copy of a directory, for the duration of an import."""
 
 import asyncio
 from collections.abc import AsyncIterator

@@ -1,7 +1,7 @@
-"""What a command needs of the stack: use the one that runs, else start it for a while.
+"""What a command needs of the stack: it joins a running stack, or starts the services for a while.
 
     with connected(settings) as resolved:
-        ...  # resolved.dsn, resolved.chroma_host and resolved.chroma_port are good now
+        ...  # resolved.dsn, resolved.chroma_host and resolved.chroma_port are valid here
 
 Several commands may do so at once: the services end with the last of them.
 """
@@ -30,7 +30,7 @@ from stack.room import require_room
 from stack.start_deadline import StartDeadline
 from stack.state import StackState
 
-# More than the supervisor itself gives a child to get ready. Migrations do not count.
+# More than the supervisor itself gives a child to become ready. Migrations do not count.
 START_SECONDS = 120.0
 STOP_SECONDS = 40.0
 _POLL_SECONDS = 0.05
@@ -54,7 +54,7 @@ def resolved(settings: Settings, stack: StackState) -> Settings:
 
 
 class Membership:
-    """Keeps the services alive for as long as it is held."""
+    """Keeps the services alive while it is held."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -62,7 +62,7 @@ class Membership:
         self._users = FileLock(self._layout.users_lock)
 
     def join(self) -> Settings:
-        """Find the running stack or start the services. May be called again after a loss."""
+        """Find the running stack or start the services. Can be called again after a loss."""
         if not needs_services(self._settings):
             return NamedServices(self._settings).join()
         self._layout.create()
@@ -81,11 +81,11 @@ class Membership:
 
     @property
     def lost(self) -> bool:
-        """The stack that was joined has ended since."""
+        """Whether the joined stack has ended."""
         return self._users.held and not locks.is_held(self._layout.supervisor_lock)
 
     def leave(self) -> None:
-        """Let go; the last one out waits until the services it no longer needs are gone."""
+        """Leave; the last process to leave waits until its services have ended."""
         if not self._users.held:
             return
         self._users.release()
@@ -108,7 +108,7 @@ class Membership:
                 env={**os.environ, **self._settings.environment(), **SAFE_PATH},
                 # It outlives the command, and must not keep the user's folder in use.
                 cwd=self._layout.root,
-                # It must survive Ctrl-C in this command's terminal: others may have joined.
+                # It must survive Ctrl-C in this command's terminal: other commands may have joined.
                 start_new_session=True,
             )
 
@@ -126,7 +126,7 @@ class Membership:
             elif stack is None and process is not None and process.poll() is not None:
                 break
             time.sleep(_POLL_SECONDS)
-        require_room(self._layout.root)  # a full disk explains it better than any log
+        require_room(self._layout.root)  # a full disk explains the failure better than any log
         log = self._layout.log_of(_SERVICES_LOG)
         raise StackFault(
             "The services could not be started. Last lines of "

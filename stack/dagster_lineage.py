@@ -1,6 +1,6 @@
-"""What Dagster remembers of a document: partitions named after it, and previews of its events.
+"""Dagster's records of a document: partitions named after it, and previews of its events.
 
-It lies in the same database, so that deleting a document takes it along in the same transaction.
+They are in the same database, so that deleting a document removes them in the same transaction.
 """
 
 import json
@@ -8,10 +8,10 @@ import json
 from memory_core.kernel.database import Database, Session
 from memory_core.processing.stages import STAGES
 
-# As Dagster writes asset keys.
+# Asset keys as Dagster stores them.
 _ASSETS = [json.dumps([stage]) for stage in STAGES]
 
-# All that Dagster logs of an asset and a partition.
+# All event types that Dagster logs for an asset and a partition.
 EVENT_TYPES = [
     "ASSET_MATERIALIZATION_PLANNED",
     "ASSET_MATERIALIZATION",
@@ -23,16 +23,17 @@ EVENT_TYPES = [
 ]
 
 
-# Keys of deleted documents that are forgotten at once.
+# How many keys of deleted documents are removed at once.
 _LEFT_BEHIND = 500
 
 
 async def forget(session: Session, artifact_uid: str) -> int:
-    """Before the revisions are deleted. Returns how many entries of the event log are gone."""
+    """Call it before the revisions are deleted. Returns the number of deleted entries of the event
+    log."""
     keys = await session.values(str, "partitions_of_artifact", uid=artifact_uid)
     if not keys or not await _tables_exist(session):
         return 0
-    # A trial's page tells of many documents, each by its uid.
+    # A trial's page contains many documents, each with its uid.
     await session.run("delete_trial_pages", asset=json.dumps(["prompt_trial"]), uid=artifact_uid)
     titles = await session.values(str, "titles_of_artifact", uid=artifact_uid)
     deleted = await _forget(session, artifact_uid, keys, titles)
@@ -41,8 +42,8 @@ async def forget(session: Session, artifact_uid: str) -> int:
 
 
 async def forget_left_behind(database: Database) -> int:
-    """What runs wrote of documents that were deleted while they worked. Returns how many names of
-    partitions are gone."""
+    """Remove the records that runs wrote of documents that were deleted during the run. Returns the
+    number of removed partition keys."""
     forgotten = 0
     async with database.session() as session:
         if not await _tables_exist(session):
@@ -80,9 +81,9 @@ async def _forget(session: Session, uid: str, keys: list[str], titles: list[str]
 async def _forget_names(
     session: Session, keys: list[str], titles: list[str], runs: list[str]
 ) -> None:
-    """Runs, ticks and backfills stay, without the titles in the names of partitions and in tags."""
+    """Runs, ticks and backfills stay, without the titles in partition keys and tags."""
     names = {key: f"deleted:{key.rpartition(':')[2]}" for key in keys}
-    # In JSON a letter beyond ASCII may stand escaped; a title is a whole value there.
+    # JSON may escape a letter beyond ASCII; a title is a whole value there.
     names |= {_escaped(key): name for key, name in names.items()}
     for title in titles:
         names |= {f'"{title}"': '"deleted"', f'"{_escaped(title)}"': '"deleted"'}

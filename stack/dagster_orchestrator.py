@@ -1,4 +1,5 @@
-"""Dagster, as the memory asks for it: what it keeps of documents, and whether its daemon works."""
+"""Dagster as the memory's orchestrator: its records of documents, and whether its daemon is
+alive."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -6,7 +7,7 @@ from typing import Any
 from memory_core.kernel.database import Database, Session
 from stack import dagster_lineage
 
-# The daemon beats every 30 s.
+# The daemon sends a heartbeat every 30 s.
 DAEMON_SILENT_AFTER = timedelta(seconds=90)
 
 
@@ -15,7 +16,7 @@ class DagsterOrchestrator:
         return await dagster_lineage.forget(session, artifact_uid)
 
     async def check(self, database: Database) -> dict[str, Any]:
-        """Whether the sensor daemon shows signs of life."""
+        """Whether the sensor daemon has sent a heartbeat recently."""
         async with database.session() as session:
             if not await session.value(bool, "daemon_table_exists"):
                 return {"state": "unknown", "detail": "Dagster has never run on this database"}

@@ -1,4 +1,4 @@
-"""Who could connect beyond this machine: refused where no client is asked who it is."""
+"""Whether other machines could connect; refused if clients are not authenticated."""
 
 from memory_core.kernel.admission import is_loopback
 from memory_core.kernel.errors import ConfigurationFault
@@ -6,7 +6,8 @@ from memory_core.kernel.settings import Settings
 
 
 def check(settings: Settings, *, dagster: bool = True) -> str | None:
-    """One line about what is open, None when all is on loopback. Raises where it is not guarded.
+    """One line about what is open to others, or None if everything is on loopback. Raises if it is
+    not guarded.
 
     `dagster`: whether its web server is started too.
     """

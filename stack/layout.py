@@ -1,4 +1,4 @@
-"""What lies where in DATA_DIR."""
+"""The layout of DATA_DIR: which file is where."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,7 +28,7 @@ class Layout:
 
     @property
     def supervisor_lock(self) -> Path:
-        """Held by the one supervisor of this data dir for as long as it lives."""
+        """Held by the one supervisor of this data dir while it lives."""
         return self.root / "supervisor.lock"
 
     @property
@@ -49,8 +49,8 @@ class Layout:
         return self.logs / f"{child}.log"
 
     def create(self) -> None:
-        # Documents live here. The root stays traversable for the account that runs the embedded
-        # Postgres when we are root; everything below it is private.
+        # Documents are stored here. If we are root, the account that runs the embedded Postgres
+        # must be able to pass through the root folder; everything below it is private.
         try:
             self.root.mkdir(parents=True, exist_ok=True)
             self.root.chmod(0o711)

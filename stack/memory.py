@@ -14,13 +14,13 @@ from stack.state import StackState
 
 Choice = Literal["default", "DATA_DIR", ".env"]
 
-# Where versions before the user's own folder kept a memory, relative to the working directory.
+# The former default folder of a memory, relative to the working directory.
 OLDER_DEFAULT = Path(".data")
 
 
 @dataclass(frozen=True, slots=True)
 class MemoryInUse:
-    """What `mcp-memory status` shows, and other commands say in one line."""
+    """What `mcp-memory status` shows, and other commands print in one line."""
 
     path: Path
     chosen_by: Choice
@@ -60,7 +60,7 @@ def memory_in_use(settings: Settings) -> MemoryInUse:
 
 
 def older_memory_notice(settings: Settings) -> str | None:
-    """One line when the default folder holds nothing, but the former default does."""
+    """One line if the default folder is empty, but the former default is not."""
     if "data_dir" in settings.model_fields_set or settings.events_db_dsn is not None:
         return None
     older = OLDER_DEFAULT.resolve()
@@ -84,7 +84,7 @@ def _running(settings: Settings) -> StackState | None:
     try:
         return state.running(Layout(settings.data_dir))
     except MemoryFault:
-        return None  # the folder belongs to another user; commands that need it say so
+        return None  # the folder belongs to another user; commands that need it report that
 
 
 def _holds_memory(data_dir: Path) -> bool:

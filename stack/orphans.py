@@ -6,7 +6,7 @@ from pathlib import Path
 
 import psutil
 
-# Every child (and whatever a child starts) carries this in its environment.
+# Every child, and every process that a child starts, has this in its environment.
 MARKER = "MCP_MEMORY_STACK"
 _PATIENCE_SECONDS = 5.0
 
@@ -14,8 +14,8 @@ _PATIENCE_SECONDS = 5.0
 def end_orphans(data_dir: Path) -> int:
     """End every marked process of this data dir. Returns how many there were.
 
-    To be called by the holder of the supervisor lock only: whatever is marked and alive then
-    belongs to a supervisor that is gone.
+    Only the holder of the supervisor lock may call it: then every marked process belongs to a
+    supervisor that is gone.
     """
     orphans = _marked(data_dir)
     for process in orphans:
@@ -39,5 +39,5 @@ def _marked(data_dir: Path) -> list[psutil.Process]:
             if process.environ().get(MARKER) == str(data_dir):
                 processes.append(process)
         except psutil.Error:
-            continue  # gone meanwhile, or another user's
+            continue  # it has ended, or belongs to another user
     return processes

@@ -1,4 +1,4 @@
-"""TCP ports: find a free one, or say which variable names a taken one."""
+"""TCP ports: find a free one, or name the setting whose port is taken."""
 
 import socket
 import sys
@@ -8,18 +8,18 @@ from memory_core.kernel.errors import StackFault
 LOOPBACK = "127.0.0.1"
 
 
-# Bound and never listening: no other process is given such a port while this process lives, and on
-# Linux the server that it is meant for may still listen there.
+# Bound but never listening: no other process gets such a port while this process lives, and on
+# Linux the intended server can still listen there.
 _reserved: list[socket.socket] = []
 
 
 def free_port(host: str = LOOPBACK) -> int:
-    """A port that is this process's to give away, however many others look for one."""
+    """A port that is reserved for this process, even if others search for one at the same time."""
     probe = socket.socket()
     probe.bind((host, 0))
     port: int = probe.getsockname()[1]
     if sys.platform == "linux":
-        # After the choice: with it, the kernel would choose among the reserved ones too.
+        # Set after the choice: otherwise the kernel would choose among the reserved ports too.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         _reserved.append(probe)
     else:
@@ -39,7 +39,8 @@ def is_free(port: int, host: str = LOOPBACK) -> bool:
 
 
 def claim(variable: str, wanted: int, host: str = LOOPBACK) -> int:
-    """The port to use for `wanted`, where 0 means any. A taken one is an error that names it."""
+    """The port to use for `wanted`, where 0 means any. A taken port is an error that names the
+    setting."""
     if wanted == 0:
         return free_port(host)
     if not is_free(wanted, host):

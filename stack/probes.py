@@ -1,4 +1,4 @@
-"""How to know that a service really answers: one small question each."""
+"""Readiness probes: one small request to each service."""
 
 import asyncio
 from pathlib import Path
@@ -11,8 +11,8 @@ from memory_core.index.chroma import ChromaClient
 from memory_core.kernel import queries, tls
 
 _TIMEOUT = 5.0
-# Each probe has a connection of its own: a shared channel would back off for seconds after a
-# first refusal.
+# A separate connection per probe: a shared channel would back off for seconds after a first
+# refusal.
 _FRESH = [("grpc.use_local_subchannel_pool", 1)]
 
 
@@ -35,7 +35,7 @@ async def mcp(url: str) -> None:
 
 
 async def worker(dsn: str, *, since: float) -> None:
-    """A worker that was started since then listens to the log."""
+    """Succeeds when a worker that was started since then listens to the log."""
     async with await psycopg.AsyncConnection.connect(dsn, connect_timeout=3) as connection:
         cursor = await connection.execute(queries.get("worker_listens"), {"since": since})
         if await cursor.fetchone() is None:
@@ -60,7 +60,7 @@ _LOCATIONS = """{ workspaceOrError { ... on Workspace { locationEntries {
 
 
 async def webserver(graphql_url: str) -> None:
-    """The web server is up *and* has loaded our code location."""
+    """Succeeds when the web server is up *and* has loaded our code location."""
     data = await _graphql(graphql_url, _LOCATIONS)
     entries = data["workspaceOrError"]["locationEntries"]
     if not entries or any(entry["loadStatus"] != "LOADED" for entry in entries):
@@ -75,7 +75,7 @@ _HEARTBEATS = """{ instance { daemonHealth { allDaemonStatuses {
 
 
 async def daemon(graphql_url: str, *, since: float) -> None:
-    """Every required daemon has beaten since this one was started."""
+    """Succeeds when every required daemon has sent a heartbeat since the start."""
     data = await _graphql(graphql_url, _HEARTBEATS)
     for status in data["instance"]["daemonHealth"]["allDaemonStatuses"]:
         if status["required"] and (status["lastHeartbeatTime"] or 0) < since:

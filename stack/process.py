@@ -18,7 +18,7 @@ from stack.layout import Layout
 from stack.start_deadline import StartDeadline
 from stack.state import StackState
 
-# It gives up by itself, saying which part did not start; this is for one that hangs.
+# The stack gives up by itself and says which part did not start; this limit is for one that hangs.
 START_SECONDS = 600.0
 STOP_SECONDS = 60.0
 _POLL_SECONDS = 0.1
@@ -27,8 +27,8 @@ _POLL_SECONDS = 0.1
 class StackProcess:
     """`mcp-memory up` on a data dir, on free ports.
 
-    Of the settings it takes those given here only: neither the user's environment nor their
-    `.env` may lead a demo or a test to a database that matters.
+    It uses only the settings given here: neither the user's environment nor their `.env` may lead a
+    demo or a test to a database that matters.
     """
 
     def __init__(self, data_dir: Path, variables: Mapping[str, str] | None = None) -> None:
@@ -75,7 +75,7 @@ class StackProcess:
         raise StackFault(f"The stack did not start:\n{self.output[-3000:]}")
 
     def stop(self, number: signal.Signals = signal.SIGINT, *, timeout: float = STOP_SECONDS) -> int:
-        """Stop it as Ctrl-C would; the exit code."""
+        """Stop it as Ctrl-C would; returns the exit code."""
         assert self._process is not None
         if self._process.poll() is None:
             self._process.send_signal(number)

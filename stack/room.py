@@ -1,4 +1,4 @@
-"""Whether the disk of a data dir has room to work: servers that meet a full disk die badly."""
+"""Whether the disk of a data dir has enough free space: servers on a full disk crash."""
 
 import os
 import shutil
@@ -7,13 +7,13 @@ from pathlib import Path
 
 from memory_core.kernel.errors import FULL_DISK, StackFault
 
-# A new Postgres takes 60 MB, a start up to two segments of its log, and Dagster some more.
+# A new Postgres takes 60 MB, a start up to two WAL segments, and Dagster some more.
 NEEDED_BYTES = 150_000_000
 _PROBE_BYTES = 1_000_000
 
 
 def require_room(data_dir: Path) -> None:
-    """Raises a StackFault of one line when the servers would soon run out of disk."""
+    """Raises a one-line StackFault if the servers would soon run out of disk."""
     place = next(folder for folder in (data_dir, *data_dir.parents) if folder.is_dir())
     free = shutil.disk_usage(place).free
     # A quota or a lack of inodes shows only when something is written.
@@ -39,5 +39,5 @@ def _can_write(folder: Path) -> bool:
     except OSError as error:
         if error.errno in FULL_DISK:
             return False
-        # Another obstacle, such as a folder of another user: told where it is met.
+        # Another problem, such as a folder of another user, is reported where it occurs.
     return True

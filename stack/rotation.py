@@ -1,8 +1,8 @@
-"""Log files stay small while their writers run.
+"""Rotation keeps log files small while their writers run.
 
-A child has its log open and cannot be told to open another. So the content is copied aside and the
-file is emptied; the child appends, and goes on at the beginning. Lines written between the two are
-lost, which takes a moment and one turn in ten megabytes.
+A child keeps its log open and cannot be told to open another. So the content is copied to a second
+file and the log is emptied; the child continues to append at its beginning. Lines written between
+the two steps are lost: this window is short, and occurs once per ten megabytes.
 """
 
 import contextlib
@@ -13,9 +13,9 @@ LIMIT_BYTES = 10_000_000
 
 
 def rotate_large(folder: Path, limit: int = LIMIT_BYTES) -> None:
-    """Every log of the folder that has outgrown the limit; one older piece of each is kept."""
+    """Rotate every log of the folder that exceeds the limit; one older file of each is kept."""
     for log in folder.glob("*.log"):
-        # A full disk must not end what is logged, and what cannot be copied is emptied at least.
+        # A full disk must not stop the rotation: a log that cannot be copied is at least emptied.
         with contextlib.suppress(OSError):
             if log.stat().st_size > limit:
                 _rotate(log)

@@ -1,4 +1,4 @@
-"""What the stack consists of: each child's command line, environment and readiness probe."""
+"""The services of the stack: each child's command line, environment and readiness probe."""
 
 import os
 import shutil
@@ -26,9 +26,10 @@ DAEMON = "memory_assets.dagster_internals.daemon"
 WEB_SERVER = "memory_assets.dagster_internals.web_server"
 PRIVATE_CHROMA = "stack.private_chroma"
 _CHROMA_SOCKET = "chroma.sock"
-# Who connects to the code server is believed and may read its environment: it has no port.
+# The code server trusts every client and shows it its environment, so it has a socket instead of a
+# port.
 _CODE_SOCKET = "code.sock"
-# LOG_LEVEL in the words of the servers. Chroma tells of every request at its level "info".
+# LOG_LEVEL as the servers name it. Chroma logs every request at its level "info".
 _POSTGRES_LEVELS = {"DEBUG": "debug1", "INFO": "warning", "WARNING": "warning", "ERROR": "error"}
 _CHROMA_LEVELS = {
     "DEBUG": "info",
@@ -36,7 +37,7 @@ _CHROMA_LEVELS = {
     "WARNING": "warn",
     "ERROR": "error",
 }
-# What Dagster's web server and daemon do without: they ask no model, and search nothing.
+# Settings that Dagster's web server and daemon do not need: they call no model, and search nothing.
 _OF_MODELS_AND_INDEX = (
     *("OPENAI_API_KEY", "OPENAI_BASE_URL", "EXTRACTOR", "EMBEDDER", "CHROMA_HOST"),
     "OTEL_EXPORTER_OTLP_ENDPOINT",
@@ -46,7 +47,7 @@ _RUN_LEVEL = "python_log_level: INFO"
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Everything decided before the first process starts."""
+    """Everything that is decided before the first process starts."""
 
     settings: Settings  # with every address filled in
     children: tuple[ChildSpec, ...]
@@ -114,7 +115,7 @@ def dagster_url(settings: Settings) -> str:
 
 
 def dagster_storage_url(dsn: str) -> str:
-    """The same database as ours, but Dagster's tables in a schema of their own."""
+    """Our own database, with Dagster's tables in a separate schema."""
     parts = urlsplit(dsn)
     option = "options=" + quote("-csearch_path=dagster")
     query = f"{parts.query}&{option}" if parts.query else option
@@ -132,7 +133,7 @@ def _postgres(server: EmbeddedPostgres, layout: Layout, settings: Settings) -> C
         identity=identity(server.account),
         inherits=False,
         stop_signal=signal.SIGINT,
-        # Its last checkpoint may have much to write; killed, it would recover on the next start.
+        # Its last checkpoint may take long; a killed server would recover at the next start.
         stop_timeout=10.0,
         prepare=server.prepare,
         notice=server.notice,
@@ -140,7 +141,7 @@ def _postgres(server: EmbeddedPostgres, layout: Layout, settings: Settings) -> C
 
 
 def _chroma_socket(settings: Settings, layout: Layout) -> Path | None:
-    """None where it lives elsewhere, where the user asks for a port, and where Linux is not."""
+    """None if Chroma is elsewhere, if the user wants a port, and on systems other than Linux."""
     wants_a_port = "chroma_port" in settings.model_fields_set
     if settings.chroma_host is not None or wants_a_port or sys.platform != "linux":
         return None
@@ -148,7 +149,7 @@ def _chroma_socket(settings: Settings, layout: Layout) -> Path | None:
 
 
 def _chroma_port(settings: Settings, layout: Layout) -> int:
-    """A port the user chose, else the one of last time (clients may still know it), else any."""
+    """The port that the user chose, else the last one (clients may still know it), else any."""
     if "chroma_port" in settings.model_fields_set:
         return ports.claim("CHROMA_PORT", settings.chroma_port)
     last = state.last_written(layout)
@@ -243,7 +244,7 @@ def _dagster(settings: Settings, layout: Layout, needs: tuple[str, ...]) -> list
 
 
 def _instance(settings: Settings) -> str:
-    """Dagster's configuration, in which a log level cannot be named by a variable."""
+    """Dagster's configuration file, which cannot take a log level from a variable."""
     shipped_text = shipped("dagster.yaml").read_text()
     return shipped_text.replace(_RUN_LEVEL, f"python_log_level: {settings.log_level}")
 
@@ -278,9 +279,9 @@ def _with_environment(spec: ChildSpec, more: dict[str, str]) -> ChildSpec:
 
 def script(name: str) -> str:
     """A console script of our own environment."""
-    beside = Path(sys.executable).with_name(name)
-    if beside.exists():
-        return str(beside)
+    installed = Path(sys.executable).with_name(name)
+    if installed.exists():
+        return str(installed)
     path = shutil.which(name)
     if path is None:
         raise StackFault(f"The program {name!r} is not installed: install mcp-memory again.")

@@ -1,4 +1,4 @@
-"""Folders for Unix sockets: private, and with paths that the kernel takes."""
+"""Folders for Unix sockets: private, and with paths that are short enough for the kernel."""
 
 import contextlib
 import hashlib
@@ -9,25 +9,25 @@ from pathlib import Path
 
 from memory_core.kernel.errors import StackFault
 
-# 108 bytes on Linux, 104 elsewhere, with the NUL at the end.
+# 108 bytes on Linux, 104 elsewhere, including the NUL at the end.
 _MAX_PATH_BYTES = 103
 
 
-def folder(beside: Path, longest_name: str) -> Path:
-    """`beside`, or a short folder of its own when a socket's path would be too long there.
+def folder(preferred: Path, longest_name: str) -> Path:
+    """`preferred`, or a short folder if a socket's path would be too long there.
 
-    Always the same for one data dir, so that clients find a restarted server again.
+    It is always the same for one data dir, so that clients find a restarted server again.
     """
-    if len(os.fsencode(beside / longest_name)) <= _MAX_PATH_BYTES:
-        return beside
-    name = hashlib.sha256(os.fsencode(beside)).hexdigest()[:16]
+    if len(os.fsencode(preferred / longest_name)) <= _MAX_PATH_BYTES:
+        return preferred
+    name = hashlib.sha256(os.fsencode(preferred)).hexdigest()[:16]
     return Path(tempfile.gettempdir()) / f"mcp-memory-{os.getuid()}-{name}"
 
 
 def make_private(folder: Path, owner: tuple[int, int] | None = None) -> None:
-    """Make the folder, private to `owner` (uid, gid), which is our own account by default.
+    """Create the folder, private to `owner` (uid, gid), which is our own account by default.
 
-    Its name can be guessed: one that another user made there, or a link, is refused.
+    Its name can be guessed: a folder that another user created there, or a link, is refused.
     """
     uid, gid = owner or (os.getuid(), os.getgid())
     folder.parent.mkdir(parents=True, exist_ok=True)

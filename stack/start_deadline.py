@@ -1,6 +1,7 @@
-"""Until when a process waits for a stack to start.
+"""The deadline of a process that waits for a stack to start.
 
-A stack that migrates its memory takes as long as the memory is large: then the time does not run.
+A migration takes as long as the memory is large, so the time does not count while the stack
+migrates.
 """
 
 import sys
@@ -16,7 +17,7 @@ class StartDeadline:
         self._layout = layout
         self._seconds = seconds
         self._end = time.monotonic() + seconds
-        self._told: str | None = None
+        self._announced: str | None = None
 
     @property
     def passed(self) -> bool:
@@ -27,7 +28,8 @@ class StartDeadline:
         return time.monotonic() > self._end
 
     def _tell(self, name: str) -> None:
-        """Once per file; on stderr, so that stdout is the answer of the command alone."""
-        if name != self._told:
-            self._told = name
+        """Print once per migration; on stderr, so that stdout has only the answer of the
+        command."""
+        if name != self._announced:
+            self._announced = name
             print(migrations.notice(name), file=sys.stderr, flush=True)

@@ -1,4 +1,4 @@
-"""`stack.json`: who runs the stack of a data dir, and where it listens."""
+"""`stack.json`: the process that runs the stack of a data dir, and its addresses."""
 
 import contextlib
 import json
@@ -16,13 +16,13 @@ Mode = Literal["full", "services"]
 
 @dataclass(frozen=True, slots=True)
 class StackState:
-    """Endpoints of what the supervisor itself runs; None for what lives elsewhere."""
+    """Endpoints of the processes that the supervisor runs; None for services elsewhere."""
 
     pid: int
     mode: Mode
     ready: bool = False
     stopping: bool = False
-    # The migration that a start is at, when it takes longer than a moment.
+    # The current migration of a start, if it takes longer than a moment.
     migrating: str | None = None
     postgres_dsn: str | None = None
     chroma_port: int | None = None
@@ -39,9 +39,9 @@ def write(layout: Layout, state: StackState) -> None:
 
 
 def announce(layout: Layout, mode: Mode) -> None:
-    """Called by a new supervisor first of all, before it knows its own addresses.
+    """A new supervisor calls this first, before it knows its own addresses.
 
-    What a killed one had written must not be taken for ours; only the Chroma port is kept.
+    The state of a killed supervisor must not be taken for ours; only the Chroma port is kept.
     """
     last = last_written(layout)
     port = last.chroma_port if last is not None else None
@@ -49,7 +49,7 @@ def announce(layout: Layout, mode: Mode) -> None:
 
 
 def last_written(layout: Layout) -> StackState | None:
-    """The state as last written, whether or not its supervisor still lives."""
+    """The state as last written, whether or not its supervisor is alive."""
     try:
         return StackState(**json.loads(layout.state.read_text()))
     except (FileNotFoundError, PermissionError, ValueError, TypeError):
@@ -57,7 +57,7 @@ def last_written(layout: Layout) -> StackState | None:
 
 
 def running(layout: Layout) -> StackState | None:
-    """The state of the supervisor that lives now and is not about to end, if there is one."""
+    """The state of the live supervisor, unless it is about to end; None if there is none."""
     if not locks.is_held(layout.supervisor_lock):
         return None
     state = last_written(layout)
@@ -67,13 +67,13 @@ def running(layout: Layout) -> StackState | None:
 
 
 def mark_stopping(layout: Layout) -> None:
-    """Called by a supervisor that stops: no process may join it any more.
+    """A stopping supervisor calls this: no process may join it any more.
 
-    The rest stays written: the next supervisor takes the same Chroma port again if it can.
+    The rest stays in the file: the next supervisor uses the same Chroma port again if it can.
     """
     state = last_written(layout)
     if state is not None and state.pid == os.getpid():
-        # A full disk must not keep it from stopping.
+        # A full disk must not prevent it from stopping.
         with contextlib.suppress(OSError):
             write(layout, replace(state, ready=False, stopping=True))
 

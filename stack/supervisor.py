@@ -1,7 +1,7 @@
-"""The one process that owns the stack of a data dir.
+"""The supervisor: the one process that owns the stack of a data dir.
 
-It starts each child when what it depends on is ready, restarts one that dies, gives up on one
-that keeps dying, and stops them all in order when told to.
+It starts each child when its dependencies are ready, restarts a child that dies, gives up on one
+that keeps dying, and stops them all in order when asked to.
 """
 
 import asyncio
@@ -31,14 +31,14 @@ from stack.state import Mode
 
 BACKOFF_FIRST_SECONDS = 0.5
 BACKOFF_LIMIT_SECONDS = 10.0
-# More deaths than this within the window, and the supervisor gives up.
+# With more deaths than this within the window, the supervisor gives up.
 DEATHS_ALLOWED = 5
 DEATHS_ALLOWED_BEFORE_FIRST_READY = 2
 DEATHS_WINDOW_SECONDS = 60.0
 TAKEOVER_SECONDS = 40.0
 TAKEOVER_POLL_SECONDS = 0.05
 IDLE_POLL_SECONDS = 0.3
-# Migrations that take longer than this are told of.
+# A migration that takes longer than this is reported.
 MIGRATION_NOTICE_SECONDS = 2.0
 WAITING_FOR_ANOTHER = "another process is at it"  # or Postgres takes a moment to answer
 ROTATION_SECONDS = 5.0
@@ -46,7 +46,7 @@ CANCEL_AGAIN_SECONDS = 0.2
 
 
 class Reporter(Protocol):
-    """Where the supervisor tells what it does, one line each."""
+    """Where the supervisor reports what it does, one line each."""
 
     def step(self, title: str, seconds: float) -> None: ...
     def trouble(self, message: str) -> None: ...
@@ -66,7 +66,7 @@ class Supervisor:
         self._fault: MemoryFault | None = None
 
     async def run(self) -> None:
-        """Returns when it was told to stop; raises the fault when it had to give up."""
+        """Returns when asked to stop; raises the fault if it had to give up."""
         opened = exposure.check(self._settings) if self._mode == "full" else None
         require_room(self._layout.root)
         self._layout.create()
@@ -127,7 +127,7 @@ class Supervisor:
             await event.wait()
 
     async def _keep(self, child: Child, plan: Plan) -> None:
-        """Keep one child running until told to stop."""
+        """Keep one child running until asked to stop."""
         deaths: deque[float] = deque()
         was_ready = False
         while True:
@@ -154,7 +154,7 @@ class Supervisor:
                 return self._give_up(self._cause(what))
             full = self._full_disk()
             if full is not None:
-                # It would die again and again, each time in the midst of writing.
+                # The child would die again and again, each time in the middle of a write.
                 return self._give_up(full)
             now = time.monotonic()
             deaths.append(now)
@@ -169,23 +169,24 @@ class Supervisor:
             await asyncio.sleep(pause)
 
     async def _migrate(self, plan: Plan) -> None:
-        """However long it takes: those who wait for the stack read in its state that it goes on."""
+        """Wait for migrations, however long they take. Waiting processes read the current one in
+        the state file."""
         begun = time.monotonic()
         names: list[str] = []
         apply = partial(migrations.apply, plan.settings.dsn, begins=names.append)
         work = asyncio.create_task(asyncio.to_thread(apply))
-        told: str | None = None
+        announced: str | None = None
         try:
             while not (await asyncio.wait({work}, timeout=MIGRATION_NOTICE_SECONDS))[0]:
                 name = names[-1] if names else WAITING_FOR_ANOTHER
-                if name != told:
-                    told = name
-                    state.write(self._layout, replace(plan.state, migrating=told))
-                    self._report.trouble(migrations.notice(told))
+                if name != announced:
+                    announced = name
+                    state.write(self._layout, replace(plan.state, migrating=announced))
+                    self._report.trouble(migrations.notice(announced))
             applied = work.result()
         finally:
             work.cancel()
-        if told is not None:
+        if announced is not None:
             state.write(self._layout, plan.state)
         if applied:
             self._report.step(f"Schema ({len(applied)} migrations)", time.monotonic() - begun)
@@ -219,7 +220,7 @@ class Supervisor:
                         return
 
     async def _stop_children(self) -> None:
-        """Stop, level by level, what nothing that still lives depends on."""
+        """Stop the children level by level: first those that no live child depends on."""
         left = dict(self._children)
         while left:
             needed = {name for child in left.values() for name in child.spec.depends_on}
@@ -227,7 +228,7 @@ class Supervisor:
             await asyncio.gather(*(left.pop(name).stop() for name in level))
 
     async def _take(self, lock: FileLock) -> None:
-        """Become the supervisor of this data dir, or say who is."""
+        """Become the supervisor of this data dir, or report which process is."""
         deadline = time.monotonic() + TAKEOVER_SECONDS
         asked: int | None = None
         while not lock.try_acquire():
@@ -237,7 +238,7 @@ class Supervisor:
             if time.monotonic() > deadline:
                 raise already_running(other.pid if other else None, self._layout)
             if other is not None and self._mode == "full" and other.pid != asked:
-                # Started for a command's sake only; its users find the same addresses again.
+                # It was started only for a command; its users will find the same addresses again.
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(other.pid, signal.SIGTERM)
                 asked = other.pid
@@ -247,12 +248,13 @@ class Supervisor:
         loop = asyncio.get_running_loop()
         stop: Callable[[], None] = self._stop.set
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            # A shell that starts us in the background has SIGINT ignored: ask for it again.
+            # A shell that starts us in the background ignores SIGINT: install a handler again.
             loop.add_signal_handler(number, stop)
 
 
 async def _cancel(tasks: list[asyncio.Task[None]]) -> None:
-    """Ask until each has heard: a probe that fails at the same moment swallows the first time."""
+    """Cancel until each task has ended: a probe that fails at the same moment swallows the first
+    cancellation."""
     left = set(tasks)
     while left:
         for task in left:
@@ -262,7 +264,7 @@ async def _cancel(tasks: list[asyncio.Task[None]]) -> None:
 
 
 def _raise_file_limit() -> None:
-    """Chroma keeps files open per collection; the usual soft limit of 1024 is soon used up."""
+    """Chroma keeps files open per collection; the usual soft limit of 1024 is soon reached."""
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 

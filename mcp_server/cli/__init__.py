@@ -23,7 +23,7 @@ from memory_core import __version__
 from memory_core.kernel.errors import FULL_DISK, ConfigurationFault, MemoryFault
 from memory_core.log.origin import acting
 
-# As `mcp-memory --help` groups the commands.
+# The groups of commands in `mcp-memory --help`.
 _START, _READ, _OPERATE = "Start", "Ask the memory", "Operate"
 
 app = typer.Typer(
@@ -57,7 +57,7 @@ def up() -> None:
     run()
 
 
-# The help shows the groups in the order in which their first commands come.
+# The help shows the groups in the order of their first commands.
 app.command(rich_help_panel=_READ)(search.search)
 app.command(rich_help_panel=_READ)(search.people)
 app.add_typer(search.documents, name="documents", rich_help_panel=_READ)

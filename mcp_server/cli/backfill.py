@@ -1,4 +1,5 @@
-"""`mcp-memory backfill …`: after a change of prompt. The heavy parts are imported when used."""
+"""`mcp-memory backfill …`: commands for after a change of prompt. Heavy modules are imported when
+used."""
 
 from typing import Annotated, Any
 

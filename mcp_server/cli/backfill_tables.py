@@ -1,4 +1,4 @@
-"""Plans and backfills on a terminal."""
+"""Output of plans and backfills on a terminal."""
 
 import asyncio
 import json
@@ -103,7 +103,7 @@ def change(what: Literal["pause", "resume", "cancel"], *, as_json: bool) -> None
 
 
 async def _watch(runtime: Runtime, seen: Status, *, quiet: bool) -> Status:
-    """Until it ends or is paused."""
+    """Watch until it ends or is paused."""
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
@@ -164,7 +164,7 @@ def _cost_table(made: Plan, title: str) -> Table:
 
 
 def _made_with(extractor: str, model: str, extract: str, merge: str) -> str:
-    """Without a model there is a version of the rules, and nothing to merge."""
+    """Without a model there is a version of the rules, and no merge prompt."""
     if extractor == model:
         return f"{extractor}, version {extract}"
     return f"{model}, prompts {extract} and {merge}"

@@ -1,4 +1,5 @@
-"""A command that uses the memory is on record as one call, with the tools it asks below it."""
+"""Recording commands: a command that uses the memory is recorded as one call, with its tool calls
+below it."""
 
 import sys
 from collections.abc import AsyncIterator, Sequence
@@ -19,7 +20,8 @@ _PROGRAM = "mcp-memory"
 
 
 def begin(app: typer.Typer) -> str:
-    """Read the command line; the command's name, of words that are the program's own."""
+    """Parse the command line; returns the command's name, which consists of the program's own
+    words."""
     given = sys.argv[1:]
     words = tuple(_command_words(app, given))
     _words.set(words)
@@ -33,7 +35,7 @@ async def opened(
     worker: Literal["never", "when needed", "always"] = "never",
     system: str | None = None,
 ) -> AsyncIterator["Runtime"]:
-    """The memory for one command, on record from here until it is done with it."""
+    """The memory for one command, recorded as a call until the block ends."""
     from mcp_server.recording import Recorder
     from memory_core.telemetry import exporting
     from stack.connection import joined_runtime
@@ -64,7 +66,7 @@ def _code_of(error: BaseException) -> str:
 
 
 def _command_words(app: typer.Typer, given: Sequence[str]) -> list[str]:
-    """The words that name a command: those of a search, or a path, are not among them."""
+    """The words that name a command, without arguments such as a query or a path."""
     if not given:
         return []
     first = given[0]
@@ -79,7 +81,7 @@ def _command_words(app: typer.Typer, given: Sequence[str]) -> list[str]:
 
 
 def _parameters() -> dict[str, Any]:
-    """Names of options, and how much else was given."""
+    """The names of the options, and the number of other arguments."""
     given = sys.argv[1 + len(_words.get()) :] if _words.get() else []
     options = sorted({word.split("=", 1)[0] for word in given if word.startswith("--")} - {"--"})
     return {"options": options, "words": len(given)}

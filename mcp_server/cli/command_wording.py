@@ -1,5 +1,5 @@
-"""Messages of the core and of tools name tools and parameters: on the command line they name
-commands and options. This is the one place that knows which is which."""
+"""Messages of the core and of tools name tools and parameters. This module replaces them by the
+names of commands and options."""
 
 import re
 
@@ -43,7 +43,7 @@ _OPTIONS = {
     "subject": "--subject",
     "query": "TEXT",
 }
-# "timeline" and "status" are plain words too: only these forms speak of a tool.
+# "timeline" and "status" are also ordinary words: only these forms mean a tool.
 _PLAIN_WORDS = {"timeline"}
 _TOOL = re.compile(
     r"`?\b(" + "|".join(name for name in _COMMANDS if name not in _PLAIN_WORDS) + r")\b`?"

@@ -1,4 +1,4 @@
-"""The settings of a command, with what the user should know about them on stderr."""
+"""The settings of a command; notices about them are printed on stderr."""
 
 import sys
 from typing import Any

@@ -1,4 +1,4 @@
-"""`mcp-memory connect`: the memory in a client's list of servers."""
+"""`mcp-memory connect`: adds the memory to a client's list of servers."""
 
 import difflib
 import json
@@ -21,7 +21,7 @@ from memory_core.kernel.settings import Settings, default_data_dir
 from stack.memory import memory_in_use
 
 INSPECTOR = "inspector"
-# Not written into files of others; and what the memory cannot do without there.
+# Settings that are secret or personal, so they are not written into a client's file.
 _NOT_HANDED_OVER = ("openai_api_key", "openai_base_url", "openai_embed_model",
                     "openai_embed_dims", "embedder", "events_db_dsn", "chroma_host")  # fmt: skip
 
@@ -76,7 +76,7 @@ def run(
 
 
 def _read_key(key_file: str | None) -> str | None:
-    """From a file or from stdin: arguments of a command are seen by every user of the machine."""
+    """Read from a file or from stdin: every user of the machine can see command-line arguments."""
     if key_file is None:
         return None
     try:
@@ -110,16 +110,16 @@ def _server(settings: Settings, *, http: bool) -> Server:
 
 
 def _reachable(host: str) -> str:
-    """A server that listens everywhere is asked on this machine."""
+    """A server that listens on all addresses is reached on loopback."""
     if host in {"0.0.0.0", "::", ""}:
         return "127.0.0.1"
     return f"[{host}]" if ":" in host else host
 
 
 def program() -> tuple[str, ...]:
-    """Absolute: a client does not have our PATH."""
-    beside = Path(sys.executable).parent / "mcp-memory"
-    return (str(beside),) if beside.is_file() else (sys.executable, "-m", "mcp_server.cli")
+    """Absolute, because a client does not have our PATH."""
+    script = Path(sys.executable).parent / "mcp-memory"
+    return (str(script),) if script.is_file() else (sys.executable, "-m", "mcp_server.cli")
 
 
 def _tell(
@@ -152,7 +152,7 @@ def _say_what_to_paste(client: Client, name: str, server: Server) -> None:
 
 
 def _warn(settings: Settings) -> None:
-    """A client starts the server with an environment of its own."""
+    """Warn about settings that the client's environment will not have."""
     chosen = [name.upper() for name in _NOT_HANDED_OVER if name in settings.model_fields_set]
     if chosen:
         print(
@@ -163,7 +163,7 @@ def _warn(settings: Settings) -> None:
 
 
 def _tell_inspector(server: Server, *, undo: bool, as_json: bool) -> None:
-    """It keeps no file: it is started for a server."""
+    """The Inspector keeps no file: it is started for one server."""
     if undo:
         raise InvalidInput("The Inspector keeps no list of servers: there is nothing to undo.")
     command = ["npx", "@modelcontextprotocol/inspector"]

@@ -1,4 +1,4 @@
-"""What `mcp-memory deadletters …` does."""
+"""The actions of `mcp-memory deadletters …`."""
 
 import getpass
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""`make demo`: the whole product on a throw-away data dir, as a new user would see it."""
+"""`make demo`: the whole product on a temporary data dir, as a new user would see it."""
 
 import asyncio
 import json
@@ -33,7 +33,7 @@ from stack.state import StackState
 EXTRACTION_SECONDS = 180.0
 _SHOWN_PER_CATEGORY = 3
 _POLL_SECONDS = 0.25
-# Of the best passage so much that it answers the question, of the others a glimpse.
+# The best passage is long enough to answer the question; the others are only a preview.
 _PASSAGE_CHARS = (800, 240, 240)
 
 
@@ -101,7 +101,7 @@ class Demo:
     async def _ingest(self, client: Client) -> None:
         table = Table("document", "type", "status", "chunks", box=None, header_style="bold")
         for entry in json.loads((shipped("demo") / "manifest.json").read_text(encoding="utf-8")):
-            # As bytes: line endings are part of a document.
+            # Read as bytes, because line endings are part of a document.
             content = (shipped("demo") / entry.pop("file")).read_bytes().decode()
             answer = await client.call_tool("artifact_ingest", {**entry, "content": content})
             result = _expect(answer)

@@ -1,5 +1,5 @@
-"""`mcp-memory doctor`: ✓ or ✗ for each thing the product needs, with the remedy. A ! is for what
-goes on by itself but is worth knowing."""
+"""`mcp-memory doctor`: ✓ or ✗ for each thing that the product needs, with the remedy. A ! marks
+what works but is worth knowing."""
 
 import asyncio
 import shutil
@@ -51,7 +51,7 @@ class Finding:
     good: bool
     what: str
     remedy: str = ""
-    note: str = ""  # what is good, but worth knowing
+    note: str = ""  # for a good finding that is worth knowing
 
     @property
     def advice(self) -> str:
@@ -94,7 +94,8 @@ def examine(settings: Settings, *, repair: bool, provider: bool) -> Iterator[Fin
     yield _disk(settings)
     yield from _ports(settings)
     progress = yield from _stores(settings, repair=repair)
-    # Afterwards: services that were started for this have stopped, as a repair needs it.
+    # Last, because services that were started for the other checks have stopped by now, as this
+    # repair needs.
     yield from _checksums(settings, repair=repair)
     if progress is not None:
         yield from _jobs(progress)
@@ -103,8 +104,8 @@ def examine(settings: Settings, *, repair: bool, provider: bool) -> Iterator[Fin
 
 
 def _stores(settings: Settings, *, repair: bool) -> Generator[Finding, None, Progress | None]:
-    """Servers that the settings name are asked as they are; our own are started if need be.
-    Returns how far extraction is, where the stores can tell."""
+    """Check servers that the settings name; start our own if necessary. Returns the progress of
+    extraction, if the stores are available."""
     postgres = _postgres(settings) if settings.events_db_dsn is not None else None
     if postgres is not None and not postgres.good:
         yield postgres
@@ -127,7 +128,7 @@ def _stores(settings: Settings, *, repair: bool) -> Generator[Finding, None, Pro
 
 
 def _checksums(settings: Settings, *, repair: bool) -> Iterator[Finding]:
-    """Whether the embedded Postgres would notice a page that the disk has changed."""
+    """Whether the embedded Postgres would detect a page that the disk has changed."""
     layout = Layout(settings.data_dir)
     has = has_checksums(layout) if settings.events_db_dsn is None else None
     if has is None:
@@ -171,7 +172,8 @@ def _ports(settings: Settings) -> Iterator[Finding]:
     try:
         running = state.running(Layout(settings.data_dir))
     except MemoryFault:
-        running = None  # a data dir of another user, which the stores' check tells
+        # the data dir belongs to another user, which the check of the stores reports
+        running = None
     if running is not None and running.mode == "full":
         yield Finding(True, f"Stack: running (pid {running.pid}), MCP at {running.mcp_url}")
         return
@@ -220,7 +222,7 @@ def _migrations(settings: Settings) -> Finding:
 
 
 def _jobs(progress: Progress) -> Iterator[Finding]:
-    """Failed ones with their codes, and those that wait."""
+    """Failed jobs by error code, and waiting jobs."""
     if not progress.failures:
         yield Finding(True, f"Jobs: {progress.done:,} done, none failed")
     for failure in progress.failures:
@@ -242,7 +244,7 @@ def _embedder(settings: Settings) -> Finding:
     async def probe() -> None:
         embedder = build_embedder(settings)
         try:
-            await embedder.embed(["Is anybody there?"])
+            await embedder.embed(["A test."])
         finally:
             await embedder.close()
 
@@ -258,7 +260,7 @@ def _embedder(settings: Settings) -> Finding:
 
 
 def _extractor(settings: Settings, *, asked: bool, progress: Progress | None) -> Finding:
-    """The model is asked one tiny question: on request, or when jobs met trouble with it."""
+    """Ask the model one tiny question: on request, or when jobs failed because of it."""
     if not settings.uses_openai_extractor:
         return Finding(True, "Extraction: rules, no model and no key needed")
     setbacks = (*progress.failures, *progress.delays) if progress else ()
@@ -274,7 +276,7 @@ def _extractor(settings: Settings, *, asked: bool, progress: Progress | None) ->
 
 
 async def _integrity(settings: Settings, *, repair: bool) -> list[Finding]:
-    """What must hold in the stores, mended first if that is wanted."""
+    """The integrity checks, after a repair if one was requested."""
     try:
         async with opened(settings, worker="when needed", system=_WHY) as runtime:
             return [await _check(runtime, check, repair=repair) for check in CHECKS]
@@ -302,7 +304,7 @@ async def _check(runtime: Runtime, check: Check, *, repair: bool) -> Finding:
         done = await check.repair(runtime)
     except MemoryFault as fault:
         return Finding(False, f"{check.name}: {_offenders(finding)}", fault.message)
-    # What was to be mended is worth a second look: only that shows what is left.
+    # Check again after the repair: only that shows what is left.
     left = await check.examine(runtime)
     if left.passed:
         return Finding(True, f"{check.name}: mended {done.mended}. {check.remedy}")

@@ -1,4 +1,4 @@
-"""Answers about events on a terminal."""
+"""Output of answers about events on a terminal."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -24,7 +24,7 @@ _STATUS_STYLE = {"done": "green", "overdue": "red", "open": "yellow"}
 
 def search(arguments: dict[str, Any], *, full: bool, as_json: bool) -> None:
     answer, why_empty = _ask("event_search", arguments, lambda reply: reply["events"])
-    if _is_told(answer, why_empty, as_json=as_json):
+    if _printed_otherwise(answer, why_empty, as_json=as_json):
         return
     show_events(answer["events"], full=full)
     _count(len(answer["events"]), answer["total"], answer)
@@ -105,7 +105,7 @@ def diff(which: str, older: str | None, newer: str | None, *, full: bool, as_jso
 
 def timeline(arguments: dict[str, Any], *, full: bool, as_json: bool) -> None:
     answer, why_empty = _ask("timeline", arguments, lambda reply: reply["days"])
-    if _is_told(answer, why_empty, as_json=as_json):
+    if _printed_otherwise(answer, why_empty, as_json=as_json):
         return
     events = [event for day in answer["days"] for event in day["events"]]
     if full:
@@ -130,7 +130,7 @@ def timeline(arguments: dict[str, Any], *, full: bool, as_json: bool) -> None:
 
 def commitments(arguments: dict[str, Any], *, full: bool, as_json: bool) -> None:
     answer, why_empty = _ask("commitment_list", arguments, lambda reply: reply["commitments"])
-    if _is_told(answer, why_empty, as_json=as_json):
+    if _printed_otherwise(answer, why_empty, as_json=as_json):
         return
     items = answer["commitments"]
     if full:
@@ -165,14 +165,16 @@ def people(arguments: dict[str, Any], *, full: bool, as_json: bool) -> None:
     answer, why_empty = _ask(
         "stakeholder_map", arguments, lambda stakeholders: stakeholders["stakeholders"]
     )
-    if _is_told(answer, why_empty, as_json=as_json):
+    if _printed_otherwise(answer, why_empty, as_json=as_json):
         return
     stakeholders = answer["stakeholders"]
     out = tables.console()
     if full:
         for person in stakeholders:
             also = f" (also {', '.join(person['aliases'])})" if person["aliases"] else ""
-            out.print(f"[bold]{shown(person['name'] + also)}[/]  {shown(_told_roles(person))}")
+            out.print(
+                f"[bold]{shown(person['name'] + also)}[/]  {shown(_roles_with_counts(person))}"
+            )
             show_events(person["examples"], full=False)
             out.print()
     else:
@@ -186,7 +188,7 @@ def people(arguments: dict[str, Any], *, full: bool, as_json: bool) -> None:
                     shown(person["name"]),
                     str(person["events"]),
                     (person["last_time"] or "")[:10],
-                    shown(_told_roles(person)),
+                    shown(_roles_with_counts(person)),
                     shown(_document(person["examples"][0])),
                 ]
                 for person in stakeholders
@@ -205,7 +207,7 @@ def show_events(events: list[Answer], *, full: bool, document: bool = True) -> N
 
 
 def event_rows(events: list[Answer], *, document: bool = True) -> None:
-    """One line each."""
+    """One line per event."""
     columns = [Column("id"), Column("when"), Column("kind"), Column("what", 5)]
     if document:
         columns.append(Column("in", 2))
@@ -239,7 +241,7 @@ def _show_whole(event: Answer, heading: str = "") -> None:
 def _ask(
     tool: str, arguments: dict[str, Any], items: Callable[[Answer], list[Any]]
 ) -> tuple[Answer, str | None]:
-    """The answer; and why it is empty, if it is."""
+    """The answer, and the reason if it is empty."""
 
     async def work(memory: Memory) -> tuple[Answer, str | None]:
         given = dict(arguments)
@@ -255,8 +257,9 @@ def _ask(
     return with_memory(asked)
 
 
-def _is_told(answer: Answer, why_empty: str | None, *, as_json: bool) -> bool:
-    """Everything but a table: JSON, a question back, or why there is nothing."""
+def _printed_otherwise(answer: Answer, why_empty: str | None, *, as_json: bool) -> bool:
+    """Print everything that is not a table: JSON, a question about the name, or why there is no
+    answer. Returns whether it printed."""
     if as_json:
         print(json_text(answer if why_empty is None else {**answer, "why_empty": why_empty}))
     elif not _ambiguous(answer) and why_empty is not None:
@@ -267,12 +270,12 @@ def _is_told(answer: Answer, why_empty: str | None, *, as_json: bool) -> bool:
 def _say_why(answer: Answer, why_empty: str) -> None:
     out = tables.console()
     if answer.get("actor_names") == []:
-        out.print("No event names anyone so. `mcp-memory people` shows the names.")
+        out.print("No event has a person of that name. `mcp-memory people` shows the names.")
     out.print(f"[yellow]{escape(why_empty)}[/]", soft_wrap=True)
 
 
 def _ambiguous(answer: Answer) -> bool:
-    """Whether nothing was looked for because the name may mean several people."""
+    """Whether the search did not run because the name may mean several people."""
     candidates = answer.get("actor_candidates") or []
     named = bool(answer.get("actor_names"))
     if candidates:
@@ -290,7 +293,7 @@ def _candidate(person: Answer) -> str:
 
 
 def _count(shown_now: int, total: int | None, answer: Answer) -> None:
-    """How many there are, and whose they are when a name was given."""
+    """Print the number of results, and the names if an actor was given."""
     names = answer.get("actor_names")
     whose = f", of {shown(', '.join(names))}" if names else ""
     of = f" of {total:,}" if total is not None else ", and there are more"
@@ -312,7 +315,7 @@ def _document(event: Answer) -> str:
 
 
 def _day(event: Answer) -> str:
-    """A promise is listed by the day it is due, and says so."""
+    """A promise is listed by its due day, and marked as due."""
     if due := event.get("due"):
         return f"due {due['time'][:10]}"
     return (event["event_time"] or "")[:10]
@@ -326,12 +329,12 @@ def _roles(event: Answer) -> str:
     return ", ".join(f"{actor['ref']} ({actor['role']})" for actor in event["actors"])
 
 
-def _told_roles(person: Answer) -> str:
+def _roles_with_counts(person: Answer) -> str:
     return ", ".join(f"{role} {count}" for role, count in person["roles"].items())
 
 
 def _quote(event: Answer) -> str:
-    """Its first quote, unless the narrative says it in the same words."""
+    """Its first quote, unless the narrative contains it."""
     evidence = event["evidence"] or []
     if not evidence or _bare(evidence[0]["quote"]) == _bare(event["narrative"]):
         return ""

@@ -1,4 +1,4 @@
-"""`mcp-memory events …`: the event tools for people. The heavy parts are imported when used."""
+"""`mcp-memory events …`: the event tools for people. Heavy modules are imported when used."""
 
 from typing import Annotated
 

@@ -1,4 +1,5 @@
-"""How far extraction is: what waits, what failed with which code, and why an answer is empty."""
+"""The progress of extraction: what waits, what failed with which code, and why an answer is
+empty."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -16,7 +17,7 @@ PROVIDER_CODES = "OPENAI_"
 
 @dataclass(frozen=True, slots=True)
 class Setback:
-    """Documents whose extraction failed, or waits for another try, for the same reason."""
+    """Documents whose extraction failed, or waits for another attempt, for the same reason."""
 
     code: str
     documents: int
@@ -29,14 +30,14 @@ class Setback:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Documents, each by its latest revision."""
+    """Counts of documents, each by its latest revision."""
 
     documents: int = 0
     done: int = 0
     waiting: int = 0
     working: int = 0
     failures: tuple[Setback, ...] = ()
-    # Of those that wait: what their last attempt failed with.
+    # The last errors of waiting documents.
     delays: tuple[Setback, ...] = ()
     pipeline_runs: bool = False
 
@@ -49,7 +50,7 @@ class Progress:
         return self.waiting + self.working
 
     def why_no_events(self) -> str:
-        """Why a question about events has an empty answer."""
+        """Why a query for events has an empty answer."""
         if not self.documents:
             return NOTHING_STORED
         reasons = []
@@ -64,7 +65,8 @@ class Progress:
         return " ".join(reasons)
 
     def why_no_passages(self) -> str:
-        """Why a search of texts has an empty answer: they can be found once they are stored."""
+        """Why a search of texts has an empty answer. Texts are searchable as soon as they are
+        stored."""
         if not self.documents:
             return NOTHING_STORED
         return f"No passage matches in {_documents(self.documents)}."
@@ -99,7 +101,7 @@ def counted(setbacks: Iterable[Setback]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class StatusDocuments:
-    """Documents whose jobs have one status, and one error where they have one."""
+    """The number of documents whose jobs have one status and one error code."""
 
     status: str
     code: str | None
@@ -108,7 +110,7 @@ class StatusDocuments:
 
 
 async def read_progress(runtime: Runtime, artifact_uid: str | None = None) -> Progress:
-    """Of all documents, or of one."""
+    """The progress over all documents, or of one."""
     return await progress_of(runtime.database, runtime.settings, artifact_uid)
 
 
@@ -120,7 +122,7 @@ async def progress_of(
     return Progress(
         documents=sum(row.documents for row in rows),
         done=_count(rows, "DONE"),
-        # A revision without a job gets one when its events are asked for.
+        # A revision without a job gets one when its events are requested.
         waiting=_count(rows, "PENDING") + _count(rows, "NONE"),
         working=_count(rows, "PROCESSING"),
         failures=_setbacks(rows, "FAILED"),
@@ -130,7 +132,7 @@ async def progress_of(
 
 
 async def pipeline_runs(database: Database, settings: Settings) -> bool:
-    """Whether jobs are being picked up: by our own stack, or by a daemon elsewhere."""
+    """Whether jobs are being processed, by our own stack or by a daemon elsewhere."""
     running = memory_in_use(settings).stack
     if running is not None and running.postgres_dsn == settings.dsn:
         return running.mode == "full"

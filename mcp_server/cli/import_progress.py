@@ -1,4 +1,4 @@
-"""How an import goes, on a terminal: the bar while it runs, the table when it is done."""
+"""Output of an import on a terminal: a bar while it runs, a table when it is done."""
 
 import time
 from collections import Counter
@@ -24,7 +24,7 @@ _PATH_CHARS = 200
 
 
 class Bar:
-    """On stderr, so that stdout is the answer alone."""
+    """On stderr, so that stdout has only the answer."""
 
     def __init__(self, *, quiet: bool) -> None:
         self._console = Console(stderr=True, quiet=quiet)
@@ -74,7 +74,7 @@ def show(report: Report) -> None:
 
 
 def show_next(progress: Extraction) -> None:
-    """What happens now to what was imported."""
+    """What happens next to the imported documents."""
     console = Console()
     if progress.failures:
         console.print(
@@ -96,7 +96,7 @@ def show_next(progress: Extraction) -> None:
 
 
 def line(report: Report) -> None:
-    """One line for a change that was watched."""
+    """One line per change while watching."""
     parts = [
         f"[{_STYLES[outcome]}]{outcome}[/] {escape(_path(entry))}"
         + (f" ({escape(_text(entry.reason))})" if entry.reason else "")
@@ -146,7 +146,7 @@ def _show_failures(console: Console, failed: list[ReportEntry]) -> None:
 
 
 def _path(entry: ReportEntry) -> str:
-    """Names of files are words of others: no control may reach the terminal."""
+    """File names are untrusted text: no control character may reach the terminal."""
     return single_line(entry.path, _PATH_CHARS)
 
 

@@ -1,4 +1,4 @@
-"""`mcp-memory ingest`: a person's own files become artifacts."""
+"""`mcp-memory ingest`: imports a person's own files as artifacts."""
 
 import asyncio
 import json
@@ -131,12 +131,14 @@ class _Command:
     async def _sync(self, places: list[Place], registry: Registry) -> Report:
         data_dir = self._runtime.settings.data_dir
         with self._bar.shown("looking for files"):
-            found = await asyncio.to_thread(survey, places, registry, data_dir, self._stop.is_set)
+            surveyed = await asyncio.to_thread(
+                survey, places, registry, data_dir, self._stop.is_set
+            )
         done = Import(self._runtime, self._request.options, self._stop)
-        with self._bar.shown("importing", total=found.weight, report=done.report) as advance:
-            report = await done.run(found, advance)
+        with self._bar.shown("importing", total=surveyed.weight, report=done.report) as advance:
+            report = await done.run(surveyed, advance)
         if self._request.prune and report.stopped is None and not report.interrupted:
-            await self._prune(registry, found, done)
+            await self._prune(registry, surveyed, done)
         return report
 
     async def _history(self, places: list[Place], registry: Registry) -> Report:
@@ -176,7 +178,7 @@ class _Command:
 
         data_dir = self._runtime.settings.data_dir
         await watch(places, sync, self._stop, deletions=self._request.prune, without=data_dir)
-        # Ctrl-C is how watching ends: nothing was interrupted.
+        # Ctrl-C is the normal end of watching, not an interruption.
         return Report()
 
     async def _prune(self, registry: Registry, survey: Survey, done: Import) -> None:
@@ -195,7 +197,7 @@ class _Command:
         done.report.pruned += entries
 
     def _confirmed(self, number: int) -> bool:
-        """Blocks the loop, in which nothing else is going on. Ctrl-C says no."""
+        """Blocks the event loop, which has nothing else to do. Ctrl-C means no."""
         question = f"Delete these {number} documents for good, with their history and events?"
         ours = signal.signal(signal.SIGINT, signal.default_int_handler)
         try:
@@ -208,7 +210,7 @@ class _Command:
 
 @asynccontextmanager
 async def _stopping(stop: asyncio.Event) -> AsyncIterator[None]:
-    """The first Ctrl-C lets what is being stored be finished; the second ends it at once."""
+    """The first Ctrl-C lets current writes finish; the second ends the command at once."""
     loop = asyncio.get_running_loop()
     task = asyncio.current_task()
 

@@ -1,4 +1,5 @@
-"""What `mcp-memory jobs …` does: the queue at a glance, watched, page by page; one job."""
+"""The actions of `mcp-memory jobs …`: an overview of the queue, watching it, pages of jobs, one
+job."""
 
 import asyncio
 import sys
@@ -87,7 +88,7 @@ def _error(code: str | None, message: str | None) -> str:
 
 
 async def _watch(memory: Memory) -> bool:
-    """Until nothing waits any more: True. False when nothing works on what waits."""
+    """Watch until no job waits: True. False if nothing processes the waiting jobs."""
     columns = (
         TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
     )  # fmt: skip

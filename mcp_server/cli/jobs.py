@@ -1,4 +1,4 @@
-"""`mcp-memory jobs …`. Heavy parts are imported when used."""
+"""`mcp-memory jobs …`. Heavy modules are imported when used."""
 
 from typing import Annotated
 

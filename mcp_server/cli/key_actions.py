@@ -1,4 +1,4 @@
-"""What `mcp-memory keys …` does."""
+"""The actions of `mcp-memory keys …`."""
 
 import sys
 from collections.abc import Awaitable, Callable

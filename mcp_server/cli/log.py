@@ -1,4 +1,4 @@
-"""`mcp-memory log …`, `projections …`, `deadletters …`. Heavy parts are imported when used."""
+"""`mcp-memory log …`, `projections …`, `deadletters …`. Heavy modules are imported when used."""
 
 from typing import Annotated
 

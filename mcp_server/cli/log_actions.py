@@ -1,4 +1,4 @@
-"""What `mcp-memory log …` and `mcp-memory projections …` do."""
+"""The actions of `mcp-memory log …` and `mcp-memory projections …`."""
 
 import contextlib
 import re
@@ -49,7 +49,7 @@ def tail(lines: int, kinds: str | None, *, follow: bool, as_json: bool) -> None:
 
 
 def _tell_json(change: Change) -> None:
-    # One object a line.
+    # One object per line.
     print(re.sub(r"\n\s*", "", json_text(change.as_json())), flush=True)
 
 

@@ -14,7 +14,7 @@ def run(*, as_json: bool) -> None:
     if settings.events_db_dsn is not None:
         applied = migrations.apply(settings.dsn)
     else:
-        # Starting the embedded server migrates it already.
+        # Starting the embedded server has already migrated it.
         with connected(settings) as resolved:
             applied = migrations.apply(resolved.dsn)
     if as_json:

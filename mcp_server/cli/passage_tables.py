@@ -1,4 +1,4 @@
-"""Passages and documents on a terminal."""
+"""Output of passages and documents on a terminal."""
 
 import re
 import sys
@@ -184,7 +184,7 @@ def _show_document(
 
 
 def _state(status: str | None) -> str:
-    """What stands in place of a number of events that is not known yet."""
+    """Shown in place of a number of events that is not known yet."""
     states = {
         "FAILED": "[red]failed[/]",
         "CANCELED": "[dim]canceled[/]",
@@ -216,7 +216,7 @@ def _indented(text: str, width: int) -> str:
 
 
 def _marked(text: str, query: str) -> Text:
-    """With the words of the question marked."""
+    """The text with the words of the query highlighted."""
     marked = Text(text)
     words = [re.escape(word) for word in re.findall(r"\w+", query) if len(word) > 2]
     if words:

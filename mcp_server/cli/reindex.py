@@ -22,7 +22,8 @@ def run() -> None:
 
 
 async def _rebuild() -> None:
-    """A worker that runs already does the work; else this process is one until it is done."""
+    """A worker that already runs does the work; otherwise this process is the worker until it is
+    done."""
     async with opened(load_settings(), system="the index holds what all tenants have") as runtime:
         worker = asyncio.create_task(Worker(runtime.database, projections(runtime)).run())
         try:

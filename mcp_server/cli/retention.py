@@ -1,4 +1,4 @@
-"""`mcp-memory retention …`: documents whose retention policy has run out."""
+"""`mcp-memory retention …`: documents whose retention policy has expired."""
 
 import typer
 

@@ -1,4 +1,4 @@
-"""What `mcp-memory retention …` does."""
+"""The actions of `mcp-memory retention …`."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -31,15 +31,15 @@ def show(*, dry_run: bool, as_json: bool) -> None:
 
 
 def _tell(outcome: Outcome, dry_run: bool) -> None:
-    if not outcome.found:
+    if not outcome.expired:
         print("No document has expired.")
         return
     tables.show(
         [Column(name) for name in ("document", "title", "source", "policy", "over since")],
-        ([*_row(document)] for document in outcome.found),
+        ([*_row(document)] for document in outcome.expired),
     )
     if dry_run:
-        print(f"{len(outcome.found)} would be deleted; nothing was.")
+        print(f"{len(outcome.expired)} would be deleted; nothing was.")
         return
     print(f"{len(outcome.deleted)} deleted, {len(outcome.failed)} failed.")
     for uid, kind in outcome.failed.items():
@@ -67,7 +67,7 @@ def _as_json(outcome: Outcome, dry_run: bool) -> dict[str, Any]:
                 "retention_policy": one.policy,
                 "expired_at": one.due.isoformat().replace("+00:00", "Z") if one.due else None,
             }
-            for one in outcome.found
+            for one in outcome.expired
         ],
         "deleted": outcome.deleted,
         "failed": outcome.failed,

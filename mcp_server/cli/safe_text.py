@@ -1,4 +1,4 @@
-"""Words of documents on a terminal: they must not speak to it, nor to rich."""
+"""Text of documents on a terminal: it must contain no control sequences and no rich markup."""
 
 import json
 import re
@@ -11,12 +11,12 @@ from memory_core.text.printable import single_line, visible
 _LONGEST = 4_000
 _SPACE = re.compile(r"\s+")
 _ENDS_SENTENCE = re.compile(r"[.!?…][\"'”’)\]]*(?=\s|$)|\n\s*\n")
-# What JSON lets pass and a terminal may obey: C1 controls, and marks that turn text around.
+# Characters that JSON allows and a terminal may obey: C1 controls, and direction marks.
 _SPEAKS_TO_TERMINALS = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 
 
 def shown(text: str | None) -> str:
-    """On one line, as rich markup that shows the text as it is."""
+    """The text on one line, as rich markup that shows it literally."""
     return escape(single_line(text or "", _LONGEST))
 
 
@@ -25,12 +25,12 @@ def counted(number: int, noun: str) -> str:
 
 
 def joined(text: str | None) -> str:
-    """Fit to stand beside other text: spaces at its ends are kept, each as one."""
+    """The same for text next to other text: white space at its ends is kept as one space."""
     return _SPACE.sub(" ", visible(text or ""))
 
 
 def sentence_around(before: str, quote: str, after: str) -> tuple[str, str]:
-    """What stands before and after the quote in its sentence, as far as it is known."""
+    """The parts of the sentence before and after the quote, as far as they are known."""
     ends = list(_ENDS_SENTENCE.finditer(before))
     if ends:
         start = before[ends[-1].end() :].lstrip()

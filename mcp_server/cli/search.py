@@ -1,4 +1,4 @@
-"""`mcp-memory search`, `people` and `documents …`. The heavy parts are imported when used."""
+"""`mcp-memory search`, `people` and `documents …`. Heavy modules are imported when used."""
 
 from typing import Annotated
 

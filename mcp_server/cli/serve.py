@@ -19,8 +19,8 @@ def run(*, stdio: bool) -> None:
 
 
 def _loaded(*, stdio: bool) -> "tuple[MemoryServer, Settings]":
-    """Loading makes a hundred thousand objects that stay, and a client waits for its greeting: the
-    collector would go through them again and again, for a tenth of the time."""
+    """Loading creates a hundred thousand permanent objects while a client waits for its greeting.
+    The garbage collector would traverse them repeatedly and take a tenth of the time."""
     gc.disable()
     from mcp_server.cli.configuration import read_settings
     from mcp_server.server import build_server
@@ -48,7 +48,7 @@ def _serve_http(server: "MemoryServer", settings: "Settings") -> None:
         host=settings.mcp_host,
         port=port,
         log_level=settings.log_level.lower(),
-        log_config=None,  # uvicorn's lines go where ours go, with their time
+        log_config=None,  # uvicorn logs to the same place as we do, with times
         loop="asyncio",
         on_stop=server.end_streams,
     )

@@ -1,4 +1,4 @@
-"""What a command works with: the memory, opened once, and the very tools that assistants use."""
+"""What a command works with: the memory, opened once, and the same tools that assistants use."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -26,7 +26,7 @@ class Memory:
         self.runtime = runtime
 
     async def ask(self, tool: str, arguments: dict[str, Any]) -> Answer:
-        """Call one tool in this process; a structured error becomes ours again."""
+        """Call one tool in this process; a structured error becomes a MemoryFault again."""
         from mcp import Client
 
         from mcp_server.failures import error_in
@@ -45,7 +45,7 @@ class Memory:
         return content
 
     async def document(self, text: str) -> str:
-        """The uid of the document that is meant."""
+        """The full uid of the document with this short id."""
         async with self.runtime.database.session() as session:
             return await find_artifact_uid(session, text)
 
@@ -74,6 +74,6 @@ def with_memory(work: Callable[[Memory], Awaitable[T]]) -> T:
 
 
 def with_operator(work: Callable[[Memory], Awaitable[T]]) -> T:
-    """For what concerns the whole installation, of every user and tenant."""
+    """For commands about the whole installation, of every user and tenant."""
     with principal.system("a command of the person who runs the installation"):
         return with_memory(work)

@@ -37,7 +37,7 @@ def run(*, as_json: bool) -> None:
     settings = read_settings(log_level="ERROR")
     memory = memory_in_use(settings)
     content, problem = None, None
-    # A look at a memory that was never used must not make one.
+    # Showing the status of an unused data dir must not create a memory.
     if settings.events_db_dsn is not None or Layout(settings.data_dir).postgres.is_dir():
         try:
             content = with_operator(_read)

@@ -1,4 +1,4 @@
-"""Tables on a terminal and in a pipe: one line per row, and ids whole at any width."""
+"""Tables on a terminal and in a pipe: one line per row, and ids complete at any width."""
 
 import os
 from collections.abc import Iterable
@@ -12,7 +12,7 @@ _UNLIMITED = 20_000
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """`ratio`: how much of the room left over it gets; None: as wide as its content."""
+    """`ratio`: its share of the free width; None: as wide as its content."""
 
     name: str
     ratio: int | None = None
@@ -20,7 +20,7 @@ class Column:
 
 
 def console() -> Console:
-    """As wide as the terminal. In a pipe nothing is cut off: a script wants all of it."""
+    """As wide as the terminal. In a pipe nothing is cut, because a script wants all of it."""
     own = Console()
     if own.is_terminal or "COLUMNS" in os.environ:
         return own
@@ -28,7 +28,7 @@ def console() -> Console:
 
 
 def show(columns: Iterable[Column], rows: Iterable[Iterable[str]], *, wrap: bool = False) -> None:
-    """Rows are rich markup. `wrap`: a cell may take several lines instead of being cut off."""
+    """Rows are rich markup. `wrap`: a cell may take several lines instead of being cut."""
     out = console()
     limited = out.width < _UNLIMITED
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold", pad_edge=False)
@@ -46,6 +46,6 @@ def show(columns: Iterable[Column], rows: Iterable[Iterable[str]], *, wrap: bool
     table.expand = limited and any(column.ratio for column in columns)
     with out.capture() as printed:
         out.print(table)
-    # Cells are padded to their column: the last one need not be.
+    # Cells are padded to their column width; the last one need not be.
     for line in printed.get().splitlines():
         print(line.rstrip())

@@ -1,4 +1,4 @@
-"""What `mcp-memory tenants …` does."""
+"""The actions of `mcp-memory tenants …`."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import asdict

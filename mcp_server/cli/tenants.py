@@ -1,4 +1,4 @@
-"""`mcp-memory tenants …`: organisations whose memories are kept apart."""
+"""`mcp-memory tenants …`: organisations whose memories are separate."""
 
 from typing import Annotated
 

@@ -1,4 +1,4 @@
-"""Trials of a prompt on a terminal."""
+"""Output of prompt trials on a terminal."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""`mcp-memory up`: the supervisor, with one line on the terminal per step."""
+"""`mcp-memory up`: runs the supervisor, and prints one line per step."""
 
 import asyncio
 import json
@@ -20,7 +20,7 @@ from stack.supervisor import Supervisor
 
 
 def _connect(memory: MemoryInUse) -> str:
-    """The command as it has to be typed: this program, and this memory."""
+    """The command as a user has to type it, for this program and this memory."""
     ours = program()
     on_path = shutil.which("mcp-memory")
     is_on_path = on_path is not None and Path(on_path).resolve() == Path(ours[0]).resolve()
@@ -30,7 +30,7 @@ def _connect(memory: MemoryInUse) -> str:
 
 
 class Terminal:
-    """Tells a person what the supervisor does."""
+    """Prints what the supervisor does."""
 
     def __init__(self, console: Console, *, quiet: bool = False) -> None:
         self._console = console
@@ -68,11 +68,11 @@ class Terminal:
                 soft_wrap=True,
             )
         self._console.print("\nPress Ctrl-C to stop.")
-        # Called by the supervisor's loop, which goes on meanwhile.
+        # The supervisor's loop calls this and must not wait for it.
         self._looking = asyncio.get_running_loop().create_task(self._tell_failed_jobs(plan))
 
     async def _tell_failed_jobs(self, plan: Plan) -> None:
-        """One line: what failed before does not go on by itself."""
+        """One line about failed jobs, because these are not retried by themselves."""
         database = Database(plan.settings.dsn, max_connections=1, system="all jobs that failed")
         try:
             await database.open()

@@ -1,4 +1,4 @@
-"""What `mcp-memory webhooks …` does."""
+"""The actions of `mcp-memory webhooks …`."""
 
 import time
 from typing import Any
@@ -58,7 +58,7 @@ def add(
 
 
 async def _look_up(url: httpx.URL, *, allow_private: bool) -> bool:
-    """Whether the name has an address by now. One that is refused would never be sent to."""
+    """Whether the name has an address now. A forbidden address raises an error."""
     try:
         await checked(url.raw_host.decode(), url.port or 443, resolve, allow_private=allow_private)
     except NameUnknown:
@@ -110,7 +110,7 @@ def remove(id_: str) -> None:
 
 
 def test(id_: str, *, as_json: bool) -> None:
-    """Ends with 1 when the receiver does not take it."""
+    """Exits with 1 if the receiver does not accept the message."""
 
     async def work(memory: Memory) -> dict[str, Any]:
         async with memory.runtime.database.session() as session:

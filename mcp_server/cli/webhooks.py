@@ -1,4 +1,4 @@
-"""`mcp-memory webhooks …`. Heavy parts are imported when used."""
+"""`mcp-memory webhooks …`. Heavy modules are imported when used."""
 
 from typing import Annotated
 

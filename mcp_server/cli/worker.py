@@ -1,4 +1,4 @@
-"""`mcp-memory worker`: hosts the projections of the log until it is told to stop."""
+"""`mcp-memory worker`: hosts the projections of the log until it is stopped."""
 
 import asyncio
 import logging
@@ -13,7 +13,7 @@ from stack.connection import joined_runtime
 
 log = logging.getLogger(__name__)
 
-# How often it looks whether the stack that it joined is still there.
+# How often it checks whether the joined stack still runs.
 _LOOK_SECONDS = 2.0
 
 
@@ -37,5 +37,5 @@ async def _serve(runtime: Runtime) -> None:
             except MemoryFault as fault:
                 log.warning("the worker waits for the stack: %s", fault.message)
     finally:
-        # What is left is where the next worker begins.
+        # The next worker continues from the checkpoints.
         await runtime.close(catch_up=False)

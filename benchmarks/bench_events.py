@@ -27,8 +27,8 @@ from rich.table import Table
 
 from benchmarks.event_data import CASES, Size, fill, person, word
 from benchmarks.index import own_generation
-from memory_core.events.reading import get_event
 from memory_core.events.reextraction import job_status
+from memory_core.events.stored_events import get_event
 from memory_core.index.generation import CollectionName
 from memory_core.index.store import Entry
 from memory_core.kernel import migrations, principal, queries

@@ -22,7 +22,7 @@ from rich.table import Table
 
 from benchmarks.stack_cpu import RUNS, cpu_seconds
 from stack.process import StackProcess, running_stack
-from stack.state import StackState
+from stack.stack_state import StackState
 
 SIZES = tuple(int(size) for size in os.environ.get("GROWTH_SIZES", "1000,10000").split(","))
 WARM_UP = 50

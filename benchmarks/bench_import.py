@@ -28,10 +28,10 @@ from memory_core.artifacts import ingest
 from memory_core.artifacts.document import ArtifactType, Document
 from memory_core.artifacts.idempotency import Request
 from memory_core.artifacts.revision import Draft, Revision, cut
-from memory_core.importing import files
+from memory_core.importing import safe_files
 from memory_core.importing.given_paths import admit
+from memory_core.importing.import_run import Import, Options, survey
 from memory_core.importing.roots import Registry
-from memory_core.importing.run import Import, Options, survey
 from memory_core.index.generation import CollectionName
 from memory_core.index.store import Entry
 from memory_core.kernel.settings import Settings
@@ -69,7 +69,7 @@ class Bench:
         await self.floor(50)
         rounds = [self.notes(f"round-{number}", NOTES) for number in range(ROUNDS)]
         # What was written within the last minute is read again in any case.
-        await asyncio.sleep(files._SETTLED_NS / 1e9)
+        await asyncio.sleep(safe_files._SETTLED_NS / 1e9)
         for notes in rounds:
             timings.floor.append(await self.floor(NOTES))
             timings.first.append(await self.import_folder(notes))

@@ -23,13 +23,13 @@ from benchmarks.bench_ingest import SEED, _note, _sentences
 from benchmarks.index import following
 from memory_core.artifacts.document import ArtifactType, Document
 from memory_core.artifacts.ingest import ingest, ingest_many
-from memory_core.index.comparing import compare
-from memory_core.index.filling import rebuild
+from memory_core.index.consistency import compare
 from memory_core.index.generation import CollectionName
+from memory_core.index.new_generation import rebuild
 from memory_core.kernel.errors import MemoryFault
 from memory_core.kernel.settings import Settings
-from memory_core.log.reading import newest
-from memory_core.log.waiting import wait_until
+from memory_core.log.log_reader import newest
+from memory_core.log.projection_wait import wait_until
 from memory_core.runtime import Runtime
 from stack.connection import connected
 

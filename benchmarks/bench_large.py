@@ -25,10 +25,10 @@ from rich.table import Table
 
 from benchmarks.bench_ingest import SEED, _sentences, serving
 from benchmarks.index import following
-from memory_core.index.filling import rebuild
+from memory_core.index.new_generation import rebuild
 from memory_core.kernel.settings import Settings
-from memory_core.log.reading import newest
-from memory_core.log.waiting import wait_until
+from memory_core.log.log_reader import newest
+from memory_core.log.projection_wait import wait_until
 from memory_core.runtime import Runtime
 from stack import ports
 from stack.connection import connected

@@ -25,7 +25,7 @@ from rich.console import Console
 from rich.table import Table
 
 from stack.process import running_stack
-from stack.state import StackState
+from stack.stack_state import StackState
 
 # A steady trickle of single notes.
 NOTES = 20

@@ -19,10 +19,10 @@ from rich.table import Table
 
 from memory_core.kernel.database import Database
 from memory_core.kernel.settings import Settings
-from memory_core.log.appending import append
 from memory_core.log.change import Change, ChangeType, of_artifact, of_memory
+from memory_core.log.log_writer import append
 from memory_core.log.projection import Commit
-from memory_core.log.waiting import wait_until
+from memory_core.log.projection_wait import wait_until
 from memory_core.log.worker import Worker
 from stack.connection import connected
 

@@ -30,7 +30,7 @@ from memory_core.processing.stages import STAGES
 from stack.layout import Layout
 from stack.process import running_stack
 from stack.services import dagster_storage_url
-from stack.state import StackState
+from stack.stack_state import StackState
 
 FEW, MANY = 100, 50_000
 ROUNDS, RUNS = 5, 3
@@ -176,7 +176,7 @@ class Bench:
 
     def _tick(self) -> None:
         """A tick with a hundred jobs to request runs for."""
-        from memory_assets.resources import MemoryResource
+        from memory_assets.memory_resource import MemoryResource
         from memory_assets.sensors import pending_jobs
 
         self._postgres.execute("UPDATE event_jobs SET status = 'PENDING', next_run_at = now()")

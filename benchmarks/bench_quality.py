@@ -31,7 +31,7 @@ from rich.table import Table
 from benchmarks.known_items import CORPUS, DEMO
 from memory_core.artifacts.document import ArtifactType, Document
 from memory_core.artifacts.ingest import ingest_many
-from memory_core.index.writing import settle_now
+from memory_core.index.writer import settle_now
 from memory_core.kernel.settings import Settings
 from memory_core.runtime import Runtime
 from memory_core.search.passage_filters import Filters

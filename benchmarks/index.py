@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from memory_core.index.generation import Generation, serving
-from memory_core.index.writing import settle_now
+from memory_core.index.writer import settle_now
 from memory_core.kernel.settings import Settings
 from memory_core.log.worker import Worker
 from memory_core.projections import projections

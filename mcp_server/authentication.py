@@ -12,7 +12,7 @@ import anyio
 from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
 from mcp.server.auth.provider import AccessToken
 
-from mcp_server.answers import refuse
+from mcp_server.http_refusals import refuse
 from memory_core.access.credential import Credential, Verifier, require
 from memory_core.kernel.errors import ErrorCode, MemoryFault
 from memory_core.kernel.principal import Principal, asking

@@ -13,8 +13,8 @@ from mcp_server.tool import MemoryServer
 from memory_core.kernel import principal
 from memory_core.kernel.errors import InvalidInput, MemoryFault
 from memory_core.log.change import Position
+from memory_core.log.change_types import change_types
 from memory_core.log.feed import Feed, FeedEntry
-from memory_core.log.kinds import change_types
 
 MAX_STREAMS = 256
 HEARTBEAT_SECONDS = 15.0

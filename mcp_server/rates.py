@@ -3,7 +3,7 @@ it."""
 
 import asyncio
 
-from mcp_server.answers import refuse
+from mcp_server.http_refusals import refuse
 from memory_core.access.calls_at_once import CallsAtOnce
 from memory_core.access.credential import RateLimited
 from memory_core.access.rate_limits import RateLimiter

@@ -14,7 +14,7 @@ from opentelemetry.trace import get_current_span
 from memory_core.kernel import principal, trace
 from memory_core.kernel.errors import OUTAGES, ErrorCode
 from memory_core.kernel.trace import SpanContext
-from memory_core.telemetry import calls as metrics
+from memory_core.telemetry import call_counters as metrics
 from memory_core.telemetry.audit import Audit, AuditedCall, Kind, Transport
 from memory_core.telemetry.masking import is_id, job_of, summary
 from memory_core.telemetry.spans import Span, span

@@ -8,9 +8,9 @@ from mcp_types import ListResourcesResult, PaginatedRequestParams, Resource
 
 from mcp_server.failures import protocol_error
 from mcp_server.tool import MemoryServer
-from memory_core.artifacts import reading
-from memory_core.events import reading as events
-from memory_core.events.reading import QuoteInContext
+from memory_core.artifacts import stored_artifacts
+from memory_core.events import stored_events as events
+from memory_core.events.stored_events import QuoteInContext
 from memory_core.events.timeline import timeline
 from memory_core.kernel import ids
 from memory_core.kernel.errors import InvalidInput, MemoryFault
@@ -66,7 +66,7 @@ async def _list(runtime: Runtime, _: object, asked: PaginatedRequestParams) -> L
     try:
         await runtime.open()
         begin = _offset(asked.cursor)
-        page = await reading.list_documents(runtime, limit=_LISTED, offset=begin)
+        page = await stored_artifacts.list_documents(runtime, limit=_LISTED, offset=begin)
     except MemoryFault as fault:
         raise protocol_error(fault) from fault
     end = begin + len(page.documents)
@@ -103,7 +103,9 @@ async def _answer(runtime: Runtime, read: Callable[[], Awaitable[str]]) -> str:
 async def _text(runtime: Runtime, artifact_uid: str, revision_id: str | None) -> str:
     ids.refuse_impossible("artifact_uid", artifact_uid)
     ids.refuse_impossible("revision_id", revision_id or "")
-    stored = await reading.get_revision(runtime, artifact_uid=artifact_uid, revision_id=revision_id)
+    stored = await stored_artifacts.get_revision(
+        runtime, artifact_uid=artifact_uid, revision_id=revision_id
+    )
     return stored.content or ""
 
 
@@ -138,7 +140,7 @@ def _quoted(item: QuoteInContext) -> str:
 async def _timeline(runtime: Runtime, artifact_uid: str) -> str:
     ids.refuse_impossible("artifact_uid", artifact_uid)
     # raises NotFound if there is no such document
-    await reading.list_revisions(runtime, artifact_uid)
+    await stored_artifacts.list_revisions(runtime, artifact_uid)
     entries = await timeline(
         runtime, None, EventFilters(artifact_uid=artifact_uid), limit=_TIMELINE_EVENTS
     )

@@ -11,8 +11,8 @@ from mcp.server.mcpserver.tools import Tool
 from mcp_server import health_route, metrics_route, prompts, resources
 from mcp_server.access import Access
 from mcp_server.changes import ChangeStreams
-from mcp_server.notifications import ResourceNotifications, Subscribers
 from mcp_server.recording import Recorder
+from mcp_server.resource_notifications import ResourceNotifications, Subscribers
 from mcp_server.tool import MemoryServer
 from mcp_server.tools import (
     artifacts,
@@ -29,9 +29,9 @@ from memory_core import __version__
 from memory_core.kernel.database import Database
 from memory_core.kernel.settings import Settings
 from memory_core.log.feed import Feed
-from memory_core.log.following import CHANGE_STREAMS
+from memory_core.log.follower import CHANGE_STREAMS
 from memory_core.runtime import Runtime
-from memory_core.telemetry import exporting
+from memory_core.telemetry import span_export
 from memory_core.telemetry.audit import Transport
 from stack.connection import joined_runtime
 
@@ -95,7 +95,7 @@ def build_server(
             await access.close()
             if is_ours:
                 await runtime.close()
-                await asyncio.to_thread(exporting.flush)
+                await asyncio.to_thread(span_export.flush)
 
     transport: Transport = "stdio" if stdio else "command" if every_tool else "http"
     subscribers = Subscribers()

@@ -9,7 +9,7 @@ from uuid import UUID
 
 import dagster as dg
 
-from memory_assets.resources import MemoryResource
+from memory_assets.memory_resource import MemoryResource
 from memory_assets.specs import OWNERS
 from memory_core.backfill import control
 from memory_core.backfill.scope import Filter

@@ -4,7 +4,7 @@ import asyncio
 
 import dagster as dg
 
-from memory_assets.resources import MemoryResource
+from memory_assets.memory_resource import MemoryResource
 from memory_assets.schedules import scheduled
 from memory_core.processing.stages import EVENT_INDEX, STORED_EVENTS
 from memory_core.upkeep.integrity import CHECKS, Check, Finding

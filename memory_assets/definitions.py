@@ -10,16 +10,16 @@ from memory_assets.backfill import (
     prompt_upgrade_job,
 )
 from memory_assets.checks import integrity_checks, integrity_job, integrity_schedules
-from memory_assets.events import extract_revisions
+from memory_assets.extraction_assets import extract_revisions
 from memory_assets.first_look import first_look
 from memory_assets.housekeeping import housekeeping, housekeeping_schedule
+from memory_assets.memory_resource import MemoryResource
 from memory_assets.operations import (
     events_are_fresh,
     freshness_schedule,
     health_schedule,
     pipeline_health,
 )
-from memory_assets.resources import MemoryResource
 from memory_assets.sensors import (
     extraction_job,
     pending_jobs,

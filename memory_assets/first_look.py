@@ -8,8 +8,8 @@ import dagster as dg
 from memory_assets.backfill import PROMPT_TRIAL
 from memory_assets.checks import integrity_job
 from memory_assets.housekeeping import housekeeping_schedule
+from memory_assets.memory_resource import MemoryResource
 from memory_assets.operations import freshness_schedule, health_schedule
-from memory_assets.resources import MemoryResource
 from memory_core.kernel.errors import PostgresUnavailable
 from memory_core.upkeep.metrics import any_document_is_done
 

@@ -9,15 +9,15 @@ from typing import Any
 import dagster as dg
 
 from memory_assets import old_runs, partition_retirement
+from memory_assets.memory_resource import MemoryResource
 from memory_assets.operations import OPERATIONS
-from memory_assets.resources import MemoryResource
 from memory_assets.schedules import scheduled
 from memory_assets.specs import OWNERS
 from memory_core.kernel.database import Database
 from memory_core.kernel.settings import Settings
-from memory_core.log import upkeep
-from memory_core.telemetry.retention import keep_audit
-from memory_core.upkeep import cache, retention, statistics
+from memory_core.log import log_upkeep
+from memory_core.telemetry.audit_partitions import keep_audit
+from memory_core.upkeep import cache_sweep, retention, statistics
 from memory_core.upkeep.vacuum import vacuum
 from stack import dagster_lineage
 from stack.dagster_orchestrator import DagsterOrchestrator
@@ -63,13 +63,15 @@ async def _keep_house(context: dg.AssetExecutionContext, memory: MemoryResource)
             "pruned_check_results": await old_runs.prune_check_results(
                 database, settings.history_days, CHECK_RESULTS_PER_TIME
             ),
-            "dropped_cache_entries": await cache.sweep(
+            "dropped_cache_entries": await cache_sweep.sweep(
                 database, settings, most=CACHE_ENTRIES_PER_TIME
             ),
             "searched_passages": await statistics.rebuild(database),
         }
         done["forgotten_partitions"] = await dagster_lineage.forget_left_behind(database)
-        done["dropped_embeddings"] = await cache.sweep_embeddings(database, settings.cache_days)
+        done["dropped_embeddings"] = await cache_sweep.sweep_embeddings(
+            database, settings.cache_days
+        )
         done |= await _keep_log(database, settings)
         audit = await keep_audit(database, settings.audit_days)
         done["made_audit_partitions"] = len(audit.made)
@@ -81,7 +83,7 @@ async def _keep_house(context: dg.AssetExecutionContext, memory: MemoryResource)
 
 
 async def _keep_log(database: Database, settings: Settings) -> dict[str, Any]:
-    kept = await upkeep.keep_log(database, settings)
+    kept = await log_upkeep.keep_log(database, settings)
     return {
         "made_log_partitions": len(kept.made),
         "archived_log_partitions": len(kept.archived),

@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import dagster as dg
 
-from memory_assets.resources import MemoryResource
+from memory_assets.memory_resource import MemoryResource
 from memory_assets.schedules import scheduled
 from memory_assets.specs import OWNERS
 from memory_core.processing.stages import STORED_EVENTS

@@ -8,9 +8,10 @@ from uuid import UUID
 import dagster as dg
 
 from memory_assets import dead_runs, unclaimed
-from memory_assets.events import EVIDENCE_CHECK_KEY, extract_revisions
-from memory_assets.partitions import REVISIONS
-from memory_assets.requests import (
+from memory_assets.extraction_assets import EVIDENCE_CHECK_KEY, extract_revisions
+from memory_assets.memory_resource import MemoryResource
+from memory_assets.revision_partitions import REVISIONS
+from memory_assets.run_requests import (
     batches,
     busy_tenants,
     lane_tags,
@@ -19,10 +20,9 @@ from memory_assets.requests import (
     still_wanted,
     worth_a_run,
 )
-from memory_assets.resources import MemoryResource
 from memory_assets.tags import FROM_QUEUE, describe, trace_tags
 from memory_assets.unclaimed import PartitionPlace
-from memory_core.extraction.versions import current
+from memory_core.extraction.current_versions import current
 from memory_core.kernel.database import Database
 from memory_core.kernel.errors import PostgresUnavailable
 from memory_core.queue import jobs

@@ -1,12 +1,12 @@
 """All projections and duties that the worker hosts."""
 
-from memory_core.index.projection import IndexProjection
+from memory_core.index.index_projection import IndexProjection
 from memory_core.log.host import Host
 from memory_core.log.projection import Projection
 from memory_core.log.worker import Duty
 from memory_core.runtime import Runtime
-from memory_core.webhooks.delivering import Webhooks
-from memory_core.webhooks.sending import Sender
+from memory_core.webhooks.delivery import Webhooks
+from memory_core.webhooks.sender import Sender
 
 
 def projections(runtime: Runtime) -> list[Projection]:

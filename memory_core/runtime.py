@@ -13,7 +13,7 @@ from memory_core.kernel.orchestrator import NoOrchestrator, Orchestrator
 from memory_core.kernel.settings import Settings
 from memory_core.log.change import Position
 from memory_core.log.host import Host
-from memory_core.log.waiting import wait_until
+from memory_core.log.projection_wait import wait_until
 from memory_core.telemetry.audit import Audit
 
 

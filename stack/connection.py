@@ -22,13 +22,13 @@ from memory_core.kernel.file_locks import FileLock
 from memory_core.kernel.settings import Settings
 from memory_core.projections import make_host
 from memory_core.runtime import NamedServices, Runtime
-from stack import state
+from stack import stack_state
 from stack.child import SAFE_PATH, last_lines
 from stack.dagster_orchestrator import DagsterOrchestrator
+from stack.disk_space import require_room
 from stack.layout import Layout
-from stack.room import require_room
+from stack.stack_state import StackState
 from stack.start_deadline import StartDeadline
-from stack.state import StackState
 
 # More than the supervisor itself gives a child to become ready. Migrations do not count.
 START_SECONDS = 120.0
@@ -89,7 +89,7 @@ class Membership:
         if not self._users.held:
             return
         self._users.release()
-        stack = state.last_written(self._layout)
+        stack = stack_state.last_written(self._layout)
         if stack is not None and stack.mode == "full":
             return
         deadline = time.monotonic() + STOP_SECONDS
@@ -117,7 +117,7 @@ class Membership:
         deadline = StartDeadline(self._layout, START_SECONDS)
         process: subprocess.Popen[bytes] | None = None
         while not deadline.passed:
-            stack = state.running(self._layout)
+            stack = stack_state.running(self._layout)
             if stack is not None and stack.ready:
                 return stack
             if stack is None and process is None:

@@ -12,11 +12,11 @@ from pathlib import Path
 from memory_core.kernel.env_file import HANDED_OVER
 from memory_core.kernel.errors import StackFault
 from memory_core.kernel.settings import variable_names
-from stack import state
+from stack import stack_state
 from stack.child import SAFE_PATH
 from stack.layout import Layout
+from stack.stack_state import StackState
 from stack.start_deadline import StartDeadline
-from stack.state import StackState
 
 # The stack gives up by itself and says which part did not start; this limit is for one that hangs.
 START_SECONDS = 600.0
@@ -65,7 +65,7 @@ class StackProcess:
             )
         deadline = StartDeadline(self.layout, START_SECONDS)
         while not deadline.passed:
-            stack = state.running(self.layout)
+            stack = stack_state.running(self.layout)
             if stack is not None and stack.ready and stack.pid == self.pid:
                 return stack
             if self._process.poll() is not None:

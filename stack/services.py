@@ -13,12 +13,12 @@ from pydantic import SecretStr
 from memory_core.kernel.errors import StackFault
 from memory_core.kernel.settings import Settings
 from memory_core.kernel.shipped_files import shipped
-from stack import ports, probes, sockets, state
+from stack import ports, probes, sockets, stack_state
 from stack.child import SAFE_PATH, ChildSpec
 from stack.layout import Layout
 from stack.orphans import MARKER
 from stack.postgres import EmbeddedPostgres, identity
-from stack.state import Mode, StackState
+from stack.stack_state import Mode, StackState
 
 CODE_MODULE = "memory_assets.definitions"
 CODE_SERVER = "memory_assets.dagster_internals.code_server"
@@ -152,7 +152,7 @@ def _chroma_port(settings: Settings, layout: Layout) -> int:
     """The port that the user chose, else the last one (clients may still know it), else any."""
     if "chroma_port" in settings.model_fields_set:
         return ports.claim("CHROMA_PORT", settings.chroma_port)
-    last = state.last_written(layout)
+    last = stack_state.last_written(layout)
     if last and last.chroma_port and ports.is_free(last.chroma_port):
         return last.chroma_port
     return ports.free_port()

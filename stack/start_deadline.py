@@ -8,7 +8,7 @@ import sys
 import time
 
 from memory_core.kernel import migrations
-from stack import state
+from stack import stack_state
 from stack.layout import Layout
 
 
@@ -21,7 +21,7 @@ class StartDeadline:
 
     @property
     def passed(self) -> bool:
-        stack = state.running(self._layout)
+        stack = stack_state.running(self._layout)
         if stack is not None and stack.migrating is not None:
             self._end = time.monotonic() + self._seconds
             self._tell(stack.migrating)

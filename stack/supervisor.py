@@ -20,14 +20,14 @@ from memory_core.kernel import migrations
 from memory_core.kernel.errors import MemoryFault, StackFault
 from memory_core.kernel.file_locks import FileLock, holding
 from memory_core.kernel.settings import Settings
-from stack import exposure, services, state
+from stack import exposure, services, stack_state
 from stack.child import Child, ChildDied
+from stack.disk_space import require_room
 from stack.layout import Layout
 from stack.orphans import end_orphans
-from stack.room import require_room
 from stack.rotation import rotate_large
 from stack.services import Plan
-from stack.state import Mode
+from stack.stack_state import Mode
 
 BACKOFF_FIRST_SECONDS = 0.5
 BACKOFF_LIMIT_SECONDS = 10.0
@@ -74,17 +74,17 @@ class Supervisor:
             await self._take(lock)
             self._listen_to_signals()
             _raise_file_limit()
-            state.announce(self._layout, self._mode)
+            stack_state.announce(self._layout, self._mode)
             keepers: list[asyncio.Task[None]] = []
             try:
                 await asyncio.to_thread(end_orphans, self._layout.root)
                 plan = services.plan(self._settings, self._layout, self._mode)
-                state.write(self._layout, plan.state)
+                stack_state.write(self._layout, plan.state)
                 await self._serve(plan, keepers, opened)
             finally:
                 if keepers:
                     self._report.stopping()
-                state.mark_stopping(self._layout)
+                stack_state.mark_stopping(self._layout)
                 await _cancel(keepers)
                 await self._stop_children()
                 await asyncio.to_thread(end_orphans, self._layout.root)
@@ -111,7 +111,7 @@ class Supervisor:
         all_ready.cancel()
         if self._stop.is_set():
             return
-        state.write(self._layout, replace(plan.state, ready=True))
+        stack_state.write(self._layout, replace(plan.state, ready=True))
         self._report.ready(plan)
         if self._mode == "services":
             keepers.append(asyncio.create_task(self._stop_when_unused()))
@@ -181,13 +181,13 @@ class Supervisor:
                 name = names[-1] if names else WAITING_FOR_ANOTHER
                 if name != announced:
                     announced = name
-                    state.write(self._layout, replace(plan.state, migrating=announced))
+                    stack_state.write(self._layout, replace(plan.state, migrating=announced))
                     self._report.trouble(migrations.notice(announced))
             applied = work.result()
         finally:
             work.cancel()
         if announced is not None:
-            state.write(self._layout, plan.state)
+            stack_state.write(self._layout, plan.state)
         if applied:
             self._report.step(f"Schema ({len(applied)} migrations)", time.monotonic() - begun)
 
@@ -215,7 +215,7 @@ class Supervisor:
                     continue  # a process is just joining
                 with FileLock(self._layout.users_lock) as users:
                     if users.try_acquire():
-                        state.mark_stopping(self._layout)
+                        stack_state.mark_stopping(self._layout)
                         self._stop.set()
                         return
 
@@ -232,7 +232,7 @@ class Supervisor:
         deadline = time.monotonic() + TAKEOVER_SECONDS
         asked: int | None = None
         while not lock.try_acquire():
-            other = state.running(self._layout)
+            other = stack_state.running(self._layout)
             if other is not None and other.mode == "full":
                 raise already_running(other.pid, self._layout)
             if time.monotonic() > deadline:

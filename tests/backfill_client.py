@@ -6,7 +6,7 @@ from typing import Any
 
 from memory_core.backfill import control
 from memory_core.backfill.scope import Filter
-from memory_core.extraction.versions import current
+from memory_core.extraction.current_versions import current
 from memory_core.queue import jobs
 from memory_core.runtime import Runtime
 from tests.pipeline_client import Pipeline, bump, generations_of, with_openai

@@ -11,7 +11,7 @@ import psycopg
 import pytest
 
 from memory_core.index.generation import CollectionName, Generation, first, live
-from memory_core.index.writing import holding_index
+from memory_core.index.writer import holding_index
 from memory_core.kernel.database import Database
 from memory_core.kernel.file_locks import holding
 from memory_core.kernel.principal import DEFAULT_TENANT

@@ -6,12 +6,12 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-from memory_core.artifacts import reading
+from memory_core.artifacts import stored_artifacts
 from memory_core.importing import git_history, prune
 from memory_core.importing.given_paths import admit
+from memory_core.importing.import_run import Import, Options, survey
 from memory_core.importing.report import OUTCOMES, Report, ReportEntry
 from memory_core.importing.roots import Place, Registry
-from memory_core.importing.run import Import, Options, survey
 from memory_core.runtime import Runtime
 from stack.connection import joined_runtime
 
@@ -83,10 +83,10 @@ def names(report: Report, outcome: str) -> list[str]:
 
 async def contents(runtime: Runtime, uid: str) -> list[str]:
     """The texts of all revisions, oldest first."""
-    rows = await reading.list_revisions(runtime, uid)
+    rows = await stored_artifacts.list_revisions(runtime, uid)
     found = []
     for row in rows:
-        stored = await reading.get_revision(runtime, artifact_id=row.artifact_id)
+        stored = await stored_artifacts.get_revision(runtime, artifact_id=row.artifact_id)
         assert stored.content is not None
         found.append(stored.content)
     return found

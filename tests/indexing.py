@@ -7,7 +7,7 @@ from uuid import UUID
 
 import pytest
 
-from memory_core.index import comparing
+from memory_core.index import consistency
 from memory_core.index.chroma import Collection
 from memory_core.index.expected import Key, pieces
 from memory_core.index.generation import CollectionName, Generation
@@ -15,8 +15,8 @@ from memory_core.index.generation import serving as serving_generation
 from memory_core.index.store import Entry
 from memory_core.kernel import principal
 from memory_core.kernel.principal import DEFAULT_TENANT
-from memory_core.log.reading import newest
-from memory_core.log.waiting import wait_until
+from memory_core.log.log_reader import newest
+from memory_core.log.projection_wait import wait_until
 from memory_core.runtime import Runtime
 
 CATCH_UP_SECONDS = 60.0
@@ -70,7 +70,7 @@ async def assert_exact(runtime: Runtime) -> None:
     """Chroma has what Postgres expects, entry by entry: ids, hashes, and vectors of a sample."""
     with principal.system("a test looks at the whole index"):
         await caught_up(runtime)
-        found = await comparing.compare(runtime)
+        found = await consistency.compare(runtime)
         wrong = list(found.differences())
         assert not wrong, wrong[:10]
         assert found.postgres == found.chroma

@@ -11,12 +11,12 @@ from pydantic import SecretStr
 from memory_core.artifacts.document import ArtifactType, Document
 from memory_core.artifacts.ingest import ingest
 from memory_core.artifacts.result import IngestResult
-from memory_core.events.checks import BrokenEvidence
+from memory_core.events.broken_evidence import BrokenEvidence
 from memory_core.extraction import prompts
+from memory_core.extraction.current_versions import current
 from memory_core.extraction.engine import open_engine
-from memory_core.extraction.versions import current
 from memory_core.kernel.settings import Settings
-from memory_core.log.waiting import wait_until
+from memory_core.log.projection_wait import wait_until
 from memory_core.processing.batch import Outcome, process
 from memory_core.queue import jobs
 from memory_core.queue.answers import Answers

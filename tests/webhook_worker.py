@@ -5,8 +5,8 @@ import sys
 
 from memory_core.kernel.database import Database
 from memory_core.log.worker import Worker
-from memory_core.webhooks.delivering import Webhooks
-from memory_core.webhooks.sending import Sender
+from memory_core.webhooks.delivery import Webhooks
+from memory_core.webhooks.sender import Sender
 
 
 async def main(dsn: str) -> None:

@@ -37,10 +37,10 @@ async def opened(
 ) -> AsyncIterator["Runtime"]:
     """The memory for one command, recorded as a call until the block ends."""
     from mcp_server.recording import Recorder
-    from memory_core.telemetry import exporting
+    from memory_core.telemetry import span_export
     from stack.connection import joined_runtime
 
-    exporting.start(settings, "command")
+    span_export.start(settings, "command")
     runtime = joined_runtime(settings, worker=worker, system=system)
     try:
         await runtime.open()

@@ -6,7 +6,7 @@ from typing import Any
 from memory_core.kernel.env_file import superseded_notice
 from memory_core.kernel.setting_origins import origins
 from memory_core.kernel.settings import Settings, load_settings
-from stack.memory import older_memory_notice
+from stack.memory_in_use import older_memory_notice
 
 
 def read_settings(**overrides: Any) -> Settings:
@@ -18,17 +18,17 @@ def read_settings(**overrides: Any) -> Settings:
 
 
 def show(*, changed: bool, as_json: bool) -> None:
-    from mcp_server.cli import tables
+    from mcp_server.cli import terminal_tables
     from mcp_server.cli.safe_text import as_json as json_text
     from mcp_server.cli.safe_text import shown
-    from mcp_server.cli.tables import Column
+    from mcp_server.cli.terminal_tables import Column
 
     origins_shown = [one for one in origins(read_settings()) if one.is_set or not changed]
     if as_json:
         rows = [{"name": one.name, "value": one.value, "from": one.source} for one in origins_shown]
         print(json_text({"settings": rows}))
         return
-    tables.show(
+    terminal_tables.show(
         [Column("setting"), Column("value", 3), Column("from", 2)],
         (
             [

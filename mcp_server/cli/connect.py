@@ -11,14 +11,14 @@ from typing import Any
 import typer
 
 from mcp_server import clients
-from mcp_server.cli import tables
+from mcp_server.cli import terminal_tables
 from mcp_server.cli.configuration import read_settings
 from mcp_server.cli.safe_text import as_json as json_text
 from mcp_server.clients import CLIENTS, Client, ConfigEdit, Place, Server, Unreadable
 from memory_core.access import keys
 from memory_core.kernel.errors import InvalidInput
 from memory_core.kernel.settings import Settings, default_data_dir
-from stack.memory import memory_in_use
+from stack.memory_in_use import memory_in_use
 
 INSPECTOR = "inspector"
 # Settings that are secret or personal, so they are not written into a client's file.
@@ -125,7 +125,7 @@ def program() -> tuple[str, ...]:
 def _tell(
     client: Client, change: ConfigEdit, backup: Path | None, *, dry_run: bool, undo: bool
 ) -> None:
-    out = tables.console()
+    out = terminal_tables.console()
     if not change.is_needed:
         state = "does not list the memory" if undo else "lists the memory already"
         out.print(f"{client.title} {state}: {change.file} was left as it is.", soft_wrap=True)

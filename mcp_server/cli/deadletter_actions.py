@@ -3,11 +3,11 @@
 import getpass
 from collections.abc import Sequence
 
-from mcp_server.cli import tables
+from mcp_server.cli import terminal_tables
 from mcp_server.cli.safe_text import as_json as json_text
 from mcp_server.cli.safe_text import shown
 from mcp_server.cli.session import Memory, with_operator
-from mcp_server.cli.tables import Column
+from mcp_server.cli.terminal_tables import Column
 from memory_core.kernel.errors import InvalidInput, NotFound
 from memory_core.log import deadletters
 
@@ -32,7 +32,7 @@ def list_(projection: str | None, status: str | None, limit: int, *, as_json: bo
         print("There are none.")
         return
     columns = [Column(name) for name in ("id", "projection", "type", "status", "tries", "since")]
-    tables.show(
+    terminal_tables.show(
         [*columns, Column("error", 1)],
         (
             [

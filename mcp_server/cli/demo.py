@@ -28,7 +28,7 @@ from memory_core.kernel.shipped_files import shipped
 from memory_core.kernel.short_ids import short
 from memory_core.text.excerpt import excerpt
 from stack.process import StackProcess
-from stack.state import StackState
+from stack.stack_state import StackState
 
 EXTRACTION_SECONDS = 180.0
 _SHOWN_PER_CATEGORY = 3

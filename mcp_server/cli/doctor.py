@@ -25,7 +25,7 @@ from memory_core.runtime import Runtime
 from memory_core.text.printable import single_line
 from memory_core.upkeep import integrity
 from memory_core.upkeep.integrity import CHECKS, Check, Repair
-from stack import ports, probes, state
+from stack import ports, probes, stack_state
 from stack.checksums import enable_checksums, has_checksums
 from stack.connection import Membership, joined_runtime, needs_services
 from stack.layout import Layout
@@ -170,7 +170,7 @@ def _disk(settings: Settings) -> Finding:
 
 def _ports(settings: Settings) -> Iterator[Finding]:
     try:
-        running = state.running(Layout(settings.data_dir))
+        running = stack_state.running(Layout(settings.data_dir))
     except MemoryFault:
         # the data dir belongs to another user, which the check of the stores reports
         running = None

@@ -7,13 +7,13 @@ from rich.markup import escape
 from rich.syntax import Syntax
 from rich.text import Text
 
-from mcp_server.cli import tables
+from mcp_server.cli import terminal_tables
 from mcp_server.cli.command_wording import in_commands
 from mcp_server.cli.extraction_progress import read_progress
 from mcp_server.cli.safe_text import as_json as json_text
 from mcp_server.cli.safe_text import joined, sentence_around, shown
 from mcp_server.cli.session import Answer, Memory, with_memory
-from mcp_server.cli.tables import Column
+from mcp_server.cli.terminal_tables import Column
 from memory_core.kernel.short_ids import short
 from memory_core.text.printable import single_line, visible
 
@@ -38,7 +38,7 @@ def show(event_id: str, *, as_json: bool) -> None:
     event = with_memory(work)
     if _as_json(event, as_json):
         return
-    out = tables.console()
+    out = terminal_tables.console()
     out.print(f"[bold cyan]{event['category']}[/] [bold]{shown(event['narrative'])}[/]")
     made_by = f"{event['extractor']} {event['prompt_version']}, asked for by"
     for name, value in (
@@ -80,7 +80,7 @@ def diff(which: str, older: str | None, newer: str | None, *, full: bool, as_jso
     answer = with_memory(work)
     if _as_json(answer, as_json):
         return
-    out = tables.console()
+    out = terminal_tables.console()
     out.print(f"[bold]{answer['from_revision']} → {answer['to_revision']}[/]")
     if answer["explanation"]:
         out.print(f"[yellow]{shown(in_commands(answer['explanation']))}[/]", soft_wrap=True)
@@ -112,7 +112,7 @@ def timeline(arguments: dict[str, Any], *, full: bool, as_json: bool) -> None:
         show_events(events, full=True)
     else:
         firsts = {day["events"][0]["event_id"]: day["day"] or "no date" for day in answer["days"]}
-        tables.show(
+        terminal_tables.show(
             [Column("when"), Column("id"), Column("kind"), Column("what", 5), Column("in", 2)],
             (
                 [
@@ -138,10 +138,10 @@ def commitments(arguments: dict[str, Any], *, full: bool, as_json: bool) -> None
             due = f"due {item['due'][:10]}" if item["due"] else "no due date"
             _show_whole(item["promised"], f"{_status(item)}  {due}")
             if item["fulfilled_by"]:
-                tables.console().print("  [green]done by[/]")
+                terminal_tables.console().print("  [green]done by[/]")
                 _show_whole(item["fulfilled_by"])
     else:
-        tables.show(
+        terminal_tables.show(
             [
                 *(Column("id"), Column("status"), Column("due"), Column("who", 2)),
                 *(Column("promised", 4), Column("in", 2)),
@@ -168,7 +168,7 @@ def people(arguments: dict[str, Any], *, full: bool, as_json: bool) -> None:
     if _printed_otherwise(answer, why_empty, as_json=as_json):
         return
     stakeholders = answer["stakeholders"]
-    out = tables.console()
+    out = terminal_tables.console()
     if full:
         for person in stakeholders:
             also = f" (also {', '.join(person['aliases'])})" if person["aliases"] else ""
@@ -178,7 +178,7 @@ def people(arguments: dict[str, Any], *, full: bool, as_json: bool) -> None:
             show_events(person["examples"], full=False)
             out.print()
     else:
-        tables.show(
+        terminal_tables.show(
             [
                 *(Column("name", 3), Column("events", right=True), Column("last")),
                 *(Column("roles", 3), Column("in", 3)),
@@ -211,7 +211,7 @@ def event_rows(events: list[Answer], *, document: bool = True) -> None:
     columns = [Column("id"), Column("when"), Column("kind"), Column("what", 5)]
     if document:
         columns.append(Column("in", 2))
-    tables.show(
+    terminal_tables.show(
         columns,
         (
             [
@@ -227,7 +227,7 @@ def event_rows(events: list[Answer], *, document: bool = True) -> None:
 
 
 def _show_whole(event: Answer, heading: str = "") -> None:
-    out = tables.console()
+    out = terminal_tables.console()
     title = heading or _day(event) or "no date"
     out.print(f"[bold]{short(event['event_id'])}[/]  [cyan]{event['category']}[/]  {title}")
     out.print(f"  {shown(event['narrative'])}", soft_wrap=True)
@@ -268,7 +268,7 @@ def _printed_otherwise(answer: Answer, why_empty: str | None, *, as_json: bool) 
 
 
 def _say_why(answer: Answer, why_empty: str) -> None:
-    out = tables.console()
+    out = terminal_tables.console()
     if answer.get("actor_names") == []:
         out.print("No event has a person of that name. `mcp-memory people` shows the names.")
     out.print(f"[yellow]{escape(why_empty)}[/]", soft_wrap=True)
@@ -281,7 +281,7 @@ def _ambiguous(answer: Answer) -> bool:
     if candidates:
         names = ", ".join(_candidate(person) for person in candidates)
         asked = "May be the same person:" if named else "Who is meant?"
-        tables.console().print(
+        terminal_tables.console().print(
             f"[yellow]{asked}[/] {shown(names)}. Ask again with one of them.", soft_wrap=True
         )
     return bool(candidates) and not named
@@ -297,7 +297,7 @@ def _count(shown_now: int, total: int | None, answer: Answer) -> None:
     names = answer.get("actor_names")
     whose = f", of {shown(', '.join(names))}" if names else ""
     of = f" of {total:,}" if total is not None else ", and there are more"
-    tables.console().print(f"[dim]{shown_now}{of}{whose}[/]")
+    terminal_tables.console().print(f"[dim]{shown_now}{of}{whose}[/]")
 
 
 def _as_json(answer: Answer, wanted: bool) -> bool:

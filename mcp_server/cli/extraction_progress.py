@@ -10,7 +10,7 @@ from memory_core.kernel.settings import Settings
 from memory_core.runtime import Runtime
 from memory_core.upkeep import health
 from stack.dagster_orchestrator import DagsterOrchestrator
-from stack.memory import memory_in_use
+from stack.memory_in_use import memory_in_use
 
 PROVIDER_CODES = "OPENAI_"
 

@@ -11,7 +11,7 @@ from rich.markup import escape
 from rich.progress import MofNCompleteColumn, Progress, TextColumn
 
 from mcp_server.cli.configuration import read_settings
-from memory_core.importing.v2.run import Report, import_v2
+from memory_core.importing.v2.v2_import import Report, import_v2
 from stack.chroma_copy import serving
 from stack.connection import joined_runtime
 

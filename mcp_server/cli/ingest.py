@@ -19,9 +19,9 @@ from mcp_server.cli.extraction_progress import Progress, read_progress
 from memory_core.artifacts.document import ArtifactType
 from memory_core.importing import git_history, prune
 from memory_core.importing.given_paths import admit
+from memory_core.importing.import_run import Import, Options, Survey, survey
 from memory_core.importing.report import Report
 from memory_core.importing.roots import Place, Registry
-from memory_core.importing.run import Import, Options, Survey, survey
 from memory_core.kernel.errors import InvalidInput, MemoryFault
 from memory_core.kernel.settings import Settings
 

@@ -10,13 +10,13 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from mcp_server.cli import extraction_progress as progress
-from mcp_server.cli import tables
+from mcp_server.cli import terminal_tables
 from mcp_server.cli.command_wording import in_commands
 from mcp_server.cli.reextract import run as ask_again
 from mcp_server.cli.safe_text import as_json as json_text
 from mcp_server.cli.safe_text import shown
 from mcp_server.cli.session import Answer, Memory, with_memory, with_operator
-from mcp_server.cli.tables import Column
+from mcp_server.cli.terminal_tables import Column
 from memory_core.kernel.database import columns
 from memory_core.kernel.errors import InvalidInput
 from memory_core.kernel.short_ids import short
@@ -59,12 +59,12 @@ def _status(text: str | None) -> str | None:
 
 
 def _show(counts: Counts, rows: list[RecentJob]) -> None:
-    out = tables.console()
+    out = terminal_tables.console()
     out.print("  ".join(f"{name} [bold]{counts.get(name, 0)}[/]" for name in _STATUSES
                         if name != "CANCELED" or counts.get(name)))  # fmt: skip
     if not rows:
         return
-    tables.show(
+    terminal_tables.show(
         [
             *(Column("document"), Column("status"), Column("tries"), Column("updated")),
             *(Column("title", 2), Column("error", 3)),
@@ -123,7 +123,7 @@ def list_(status: str | None, limit: int, cursor: str | None, *, as_json: bool) 
     if as_json:
         print(json_text(page))
         return
-    tables.show(
+    terminal_tables.show(
         [
             *(Column("job"), Column("document"), Column("status"), Column("tries")),
             *(Column("created"), Column("title", 2), Column("error", 3)),
@@ -150,7 +150,7 @@ def show(job: str, *, as_json: bool) -> None:
     if as_json:
         print(json_text(answer))
         return
-    out = tables.console()
+    out = terminal_tables.console()
     out.print(f"[bold]{answer['job_id']}[/]  {answer['status']}", soft_wrap=True)
     out.print(
         f"{answer['artifact_uid']} {answer['revision_id']}  asked by {answer['origin']}"
@@ -162,7 +162,7 @@ def show(job: str, *, as_json: bool) -> None:
         out.print(
             shown(_error(answer["last_error_code"], answer["last_error_message"])), soft_wrap=True
         )
-    tables.show(
+    terminal_tables.show(
         [Column("when"), Column("from"), Column("to"), Column("try"), Column("by"), Column("why")],
         (_transition(event) for event in answer["history"]),
     )

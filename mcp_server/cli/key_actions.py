@@ -5,11 +5,11 @@ from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from typing import TypeVar
 
-from mcp_server.cli import tables
+from mcp_server.cli import terminal_tables
 from mcp_server.cli.safe_text import as_json as json_text
 from mcp_server.cli.safe_text import shown
 from mcp_server.cli.session import Memory, with_operator
-from mcp_server.cli.tables import Column
+from mcp_server.cli.terminal_tables import Column
 from memory_core.access import keys
 from memory_core.access.keys import AccessKey
 from memory_core.kernel.database import Session
@@ -48,7 +48,7 @@ def list_(tenant: str | None, *, as_json: bool) -> None:
         print("There are none: `mcp-memory keys create --tenant default --user ME` makes one.")
         return
     names = ("prefix", "tenant", "user", "groups", "scopes", "state", "last used")
-    tables.show(
+    terminal_tables.show(
         [Column(name) for name in names],
         (
             [

@@ -8,22 +8,22 @@ from uuid import UUID
 
 from rich.console import Console
 
-from mcp_server.cli import tables
+from mcp_server.cli import terminal_tables
 from mcp_server.cli.safe_text import as_json as json_text
 from mcp_server.cli.safe_text import shown
 from mcp_server.cli.session import Memory, with_operator
-from mcp_server.cli.tables import Column
+from mcp_server.cli.terminal_tables import Column
 from memory_core.kernel.errors import InvalidInput
 from memory_core.kernel.times import parse_time
 from memory_core.log import checkpoint
+from memory_core.log.aggregate_state import State, state_of
 from memory_core.log.change import AggregateType, Change, Position, aggregate_id
+from memory_core.log.change_types import change_types
 from memory_core.log.checkpoint import Status
-from memory_core.log.following import follow as follow_log
-from memory_core.log.kinds import change_types
+from memory_core.log.follower import follow as follow_log
 from memory_core.log.lag import COUNTED, Lag, read_lags
-from memory_core.log.reading import last, read
+from memory_core.log.log_reader import last, read
 from memory_core.log.rebase import rebase as rebase_log
-from memory_core.log.state import State, state_of
 
 _PAGE = 200
 
@@ -125,7 +125,7 @@ def projections(*, as_json: bool) -> None:
         print("No projection has run yet: `mcp-memory up`, or `mcp-memory worker`, runs them.")
         return
     names = ("projection", "status", "behind", "seconds", "dead letters", "done")
-    tables.show(
+    terminal_tables.show(
         [*(Column(name) for name in names), Column("why", 1)],
         (
             [

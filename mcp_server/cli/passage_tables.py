@@ -8,12 +8,12 @@ from typing import Any
 from rich.markup import escape
 from rich.text import Text
 
-from mcp_server.cli import safe_text, tables
+from mcp_server.cli import safe_text, terminal_tables
 from mcp_server.cli.extraction_progress import Progress, read_progress
 from mcp_server.cli.safe_text import counted, shown
 from mcp_server.cli.session import Answer, Memory, with_memory
-from mcp_server.cli.tables import Column
-from memory_core.artifacts import reading
+from mcp_server.cli.terminal_tables import Column
+from memory_core.artifacts import stored_artifacts
 from memory_core.artifacts.document import ArtifactType
 from memory_core.kernel.database import columns
 from memory_core.kernel.errors import InvalidInput
@@ -37,7 +37,7 @@ def search(arguments: dict[str, Any], *, full: bool, as_json: bool) -> None:
     if as_json:
         print(safe_text.as_json(answer))
         return
-    out = tables.console()
+    out = terminal_tables.console()
     if progress is not None:
         out.print(progress.why_no_passages())
     for number, hit in enumerate(answer["results"], start=1):
@@ -57,8 +57,8 @@ def documents(
         allowed = ", ".join(one.value for one in ArtifactType)
         raise InvalidInput(f"--type {kind} is no type: choose one of {allowed}.")
 
-    async def work(memory: Memory) -> tuple[reading.DocumentPage, Progress]:
-        page = await reading.list_documents(
+    async def work(memory: Memory) -> tuple[stored_artifacts.DocumentPage, Progress]:
+        page = await stored_artifacts.list_documents(
             memory.runtime,
             words=words,
             artifact_type=kind,
@@ -75,11 +75,11 @@ def documents(
             del row["total"]
         print(safe_text.as_json({"documents": listed, "total": page.total}))
         return
-    out = tables.console()
+    out = terminal_tables.console()
     if not page.documents:
         out.print((progress.documents and "No document matches.") or progress.why_no_passages())
         return
-    tables.show(
+    terminal_tables.show(
         [
             Column("id"), Column("type"), Column("changed"), Column("events", right=True),
             Column("title", ratio=3), Column("from", ratio=2),
@@ -132,7 +132,7 @@ def _show_document(
     from mcp_server.cli.command_wording import in_commands
     from mcp_server.cli.event_tables import event_rows
 
-    out = tables.console()
+    out = terminal_tables.console()
     out.print(f"[bold]{shown(document['title'] or 'Untitled')}[/]")
     for name, value in (
         ("id", document["artifact_uid"]),
@@ -152,7 +152,7 @@ def _show_document(
             out.print(f"{name:<13}{shown(value)}", soft_wrap=True)
     if len(revisions) > 1:
         out.print(f"\n[bold]{len(revisions)} revisions[/]")
-        tables.show(
+        terminal_tables.show(
             [Column("revision"), Column("stored"), Column("events", right=True), Column("")],
             (
                 [

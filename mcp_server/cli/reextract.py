@@ -4,7 +4,7 @@ from typing import Any
 
 from rich.markup import escape
 
-from mcp_server.cli import tables
+from mcp_server.cli import terminal_tables
 from mcp_server.cli.command_wording import in_commands
 from mcp_server.cli.safe_text import as_json as json_text
 from mcp_server.cli.safe_text import counted
@@ -50,7 +50,7 @@ def run(
     if as_json:
         print(json_text(summary))
         return
-    out = tables.console()
+    out = terminal_tables.console()
     out.print(escape(message), soft_wrap=True)
     out.print("[dim]mcp-memory jobs --watch shows how it goes[/]")
 

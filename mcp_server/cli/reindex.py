@@ -6,8 +6,8 @@ import contextlib
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from mcp_server.cli.command_record import opened
-from memory_core.index import filling
 from memory_core.index import generation as generations
+from memory_core.index import new_generation
 from memory_core.kernel.settings import load_settings
 from memory_core.log.checkpoint import ask_for_rebuild
 from memory_core.log.worker import Worker
@@ -47,7 +47,7 @@ async def _watch(runtime: Runtime, wanted: int) -> None:
     with Progress(*columns) as progress:
         task = progress.add_task("documents and memories", total=None)
         while True:
-            row = await filling.progress(runtime)
+            row = await new_generation.progress(runtime)
             if row is not None:
                 progress.update(task, total=row.owners, completed=row.passed)
                 if row.generation >= wanted and row.is_filled:

@@ -5,11 +5,11 @@ from typing import Any
 
 import typer
 
-from mcp_server.cli import tables
+from mcp_server.cli import terminal_tables
 from mcp_server.cli.safe_text import as_json as json_text
 from mcp_server.cli.safe_text import shown
 from mcp_server.cli.session import Memory, with_operator
-from mcp_server.cli.tables import Column
+from mcp_server.cli.terminal_tables import Column
 from memory_core.upkeep import retention
 from memory_core.upkeep.retention import Expired, Outcome
 
@@ -34,7 +34,7 @@ def _tell(outcome: Outcome, dry_run: bool) -> None:
     if not outcome.expired:
         print("No document has expired.")
         return
-    tables.show(
+    terminal_tables.show(
         [Column(name) for name in ("document", "title", "source", "policy", "over since")],
         ([*_row(document)] for document in outcome.expired),
     )

@@ -24,12 +24,12 @@ def _loaded(*, stdio: bool) -> "tuple[MemoryServer, Settings]":
     gc.disable()
     from mcp_server.cli.configuration import read_settings
     from mcp_server.server import build_server
-    from memory_core.telemetry import exporting
+    from memory_core.telemetry import span_export
 
     settings = read_settings()
     # Over stdio, stdout belongs to the protocol.
     log_to_stderr(settings.log_level, settings.log_format)
-    exporting.start(settings, "serve")
+    span_export.start(settings, "serve")
     server = build_server(settings, stdio=stdio)
     gc.freeze()
     gc.enable()

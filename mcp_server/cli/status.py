@@ -6,7 +6,7 @@ from typing import Any
 
 from rich.markup import escape
 
-from mcp_server.cli import tables
+from mcp_server.cli import terminal_tables
 from mcp_server.cli.configuration import read_settings
 from mcp_server.cli.extraction_progress import NO_PIPELINE, NOTHING_STORED, Progress, read_progress
 from mcp_server.cli.safe_text import as_json as json_text
@@ -20,7 +20,7 @@ from memory_core.queue.listing import count_by_status
 from memory_core.search import event_matching
 from memory_core.search.event_filters import EventFilters
 from stack.layout import Layout
-from stack.memory import MemoryInUse, memory_in_use
+from stack.memory_in_use import MemoryInUse, memory_in_use
 
 _PACKAGES = ("dagster", "chromadb", "mcp")
 
@@ -46,7 +46,7 @@ def run(*, as_json: bool) -> None:
     if as_json:
         print(json_text(_as_json(settings, memory, content, problem)))
         return
-    out = tables.console()
+    out = terminal_tables.console()
     for name, value in _lines(settings, memory, content, problem):
         out.print(f"[bold]{name:<12}[/]{escape(value)}", soft_wrap=True)
 

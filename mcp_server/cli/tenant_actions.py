@@ -6,10 +6,10 @@ from typing import TypeVar
 
 import typer
 
-from mcp_server.cli import tables
+from mcp_server.cli import terminal_tables
 from mcp_server.cli.safe_text import as_json as json_text
 from mcp_server.cli.session import Memory, with_operator
-from mcp_server.cli.tables import Column
+from mcp_server.cli.terminal_tables import Column
 from memory_core.access import tenants
 from memory_core.access.tenants import Tenant
 from memory_core.kernel.database import Database
@@ -34,7 +34,7 @@ def list_(*, as_json: bool) -> None:
     if as_json:
         print(json_text({"tenants": [one.as_json() for one in listed]}))
         return
-    tables.show(
+    terminal_tables.show(
         [Column(name) for name in ("name", "status", "keys", "created", "id")],
         (
             [one.name, one.status, str(one.keys), f"{one.created_at:%Y-%m-%d}", str(one.tenant_id)]

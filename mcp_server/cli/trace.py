@@ -4,11 +4,11 @@ from rich.markup import escape
 from rich.text import Text
 from rich.tree import Tree
 
-from mcp_server.cli import tables
+from mcp_server.cli import terminal_tables
 from mcp_server.cli.safe_text import as_json as json_text
 from mcp_server.cli.safe_text import shown
 from mcp_server.cli.session import Memory, with_operator
-from memory_core.telemetry.tree import (
+from memory_core.telemetry.trace_tree import (
     JOBS_SHOWN,
     Node,
     all_jobs_shown,
@@ -30,7 +30,7 @@ def run(subject: str, *, as_json: bool) -> None:
     if as_json:
         print(json_text({"trees": [node.as_json() for node in nodes]}))
         return
-    out = tables.console()
+    out = terminal_tables.console()
     for node in nodes:
         out.print(_drawn(node))
     if not all_jobs_shown(nodes):

@@ -14,7 +14,7 @@ from mcp_server.cli.connect import program
 from mcp_server.cli.extraction_progress import progress_of
 from memory_core.kernel.database import Database
 from memory_core.kernel.errors import MemoryFault
-from stack.memory import MemoryInUse, memory_in_use
+from stack.memory_in_use import MemoryInUse, memory_in_use
 from stack.services import Plan
 from stack.supervisor import Supervisor
 

@@ -6,17 +6,17 @@ from typing import Any
 import httpx
 import typer
 
-from mcp_server.cli import tables
+from mcp_server.cli import terminal_tables
 from mcp_server.cli.safe_text import as_json as json_text
 from mcp_server.cli.safe_text import shown
 from mcp_server.cli.session import Memory, with_operator
-from mcp_server.cli.tables import Column
+from mcp_server.cli.terminal_tables import Column
 from memory_core.kernel.errors import InvalidInput
-from memory_core.log.kinds import change_types
+from memory_core.log.change_types import change_types
 from memory_core.webhooks import subscriptions
 from memory_core.webhooks.addresses import AddressRefused, NameUnknown, checked, parse_url, resolve
 from memory_core.webhooks.messages import test_message
-from memory_core.webhooks.sending import Sender, SendFault
+from memory_core.webhooks.sender import Sender, SendFault
 from memory_core.webhooks.subscriptions import DeliveryState, ListedSubscription, Subscription
 
 
@@ -81,7 +81,7 @@ def list_(*, as_json: bool) -> None:
         print("There are none: `mcp-memory webhooks add URL --types events.replaced` makes one.")
         return
     names = ("id", "status", "waiting", "types", "only", "content")
-    tables.show(
+    terminal_tables.show(
         [*(Column(name) for name in names), Column("url", 1), Column("trouble", 1)],
         (
             [
@@ -167,7 +167,7 @@ def deliveries(id_: str | None, limit: int, *, as_json: bool) -> None:
         print("There are none.")
         return
     names = ("message", "subscription", "type", "outcome", "tries", "made", "ended or next")
-    tables.show(
+    terminal_tables.show(
         [*(Column(name) for name in names), Column("error", 1)],
         (
             [

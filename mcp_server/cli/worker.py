@@ -7,7 +7,7 @@ import signal
 from mcp_server.cli.configuration import read_settings
 from memory_core.kernel.errors import MemoryFault
 from memory_core.kernel.logging_setup import log_to_stderr
-from memory_core.kernel.waiting import is_set_within
+from memory_core.kernel.timed_wait import is_set_within
 from memory_core.runtime import Runtime
 from stack.connection import joined_runtime
 

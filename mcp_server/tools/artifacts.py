@@ -24,7 +24,7 @@ from mcp_server.tools.parameters import (
     TimeTo,
 )
 from mcp_server.tools.search import Highlight, highlight
-from memory_core.artifacts import audience, reading
+from memory_core.artifacts import audience, stored_artifacts
 from memory_core.artifacts.deletion import delete_artifact
 from memory_core.artifacts.document import (
     MAX_CONTENT_CHARS,
@@ -307,7 +307,7 @@ async def artifact_get(
     artifact_get(artifact_uid="uid_0123456789abcdef")
     """
     await runtime.open()
-    stored = await reading.get_revision(
+    stored = await stored_artifacts.get_revision(
         runtime,
         artifact_id=artifact_id,
         artifact_uid=artifact_uid,
@@ -338,7 +338,9 @@ async def artifact_history(
     artifact_history(artifact_uid="uid_0123456789abcdef")
     """
     await runtime.open()
-    history = await reading.list_revisions(runtime, artifact_uid, parse_until("as_of", as_of))
+    history = await stored_artifacts.list_revisions(
+        runtime, artifact_uid, parse_until("as_of", as_of)
+    )
     revisions = [RevisionInfo(**columns(revision)) for revision in history]
     return ArtifactHistory(artifact_uid=artifact_uid, revisions=revisions)
 

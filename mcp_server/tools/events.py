@@ -33,7 +33,7 @@ from mcp_server.tools.parameters import (
     OptionalSubject,
     ToRevision,
 )
-from memory_core.events import reading
+from memory_core.events import stored_events
 from memory_core.events.as_of import extracted_later
 from memory_core.events.diff import diff_revisions
 from memory_core.kernel import ids
@@ -226,7 +226,7 @@ async def event_get(
     """
     await runtime.open()
     uuid = ids.parse_uuid("event_id", event_id)
-    detail = await reading.get_event(runtime, uuid, context_chars)
+    detail = await stored_events.get_event(runtime, uuid, context_chars)
     row = detail.event
     base = event_out(row, None).model_dump()
     return EventDetailOut(
@@ -259,7 +259,7 @@ async def event_list_for_revision(
     event_list_for_revision(artifact_uid="uid_0123456789abcdef")
     """
     await runtime.open()
-    listed = await reading.list_for_revision(
+    listed = await stored_events.list_for_revision(
         runtime, artifact_uid, revision_id, include_evidence=include_evidence
     )
     status = listed.revision.job_status

@@ -9,9 +9,9 @@ from pydantic import BaseModel, Field
 from mcp_server.tool import write_tool
 from memory_core.importing.file_walk import is_own
 from memory_core.importing.given_paths import admit
+from memory_core.importing.import_run import Import, Options, survey
 from memory_core.importing.report import OUTCOMES
 from memory_core.importing.roots import Registry
-from memory_core.importing.run import Import, Options, survey
 from memory_core.kernel.errors import InvalidInput, MemoryFault
 from memory_core.runtime import Runtime
 

@@ -7,7 +7,7 @@ from pydantic import Field
 from mcp_server.arguments import AN_ID
 from memory_core.artifacts.document import ArtifactType
 from memory_core.extraction.model import Category
-from memory_core.queue.asking import HIGHEST, LOWEST
+from memory_core.queue.request_columns import HIGHEST, LOWEST
 
 INDEXED = "false: found by its words now, by its meaning soon."
 

@@ -24,9 +24,9 @@ from dagster._daemon.run_coordinator.queued_run_coordinator_daemon import (
 from dagster._daemon.sensor import execute_sensor_iteration
 from dagster._daemon.utils import DaemonErrorCapture
 
-from memory_assets import notifications
+from memory_assets import postgres_notifications
 from memory_assets.dagster_internals import log_level
-from memory_assets.notifications import Notifications
+from memory_assets.postgres_notifications import Notifications
 from memory_core.kernel.errors import PostgresUnavailable
 from memory_core.kernel.settings import load_settings
 
@@ -152,11 +152,11 @@ def _ring_for(listener: Notifications, stop: threading.Event) -> None:
     look = time.monotonic() + BUSY_SECONDS
     while not stop.is_set():
         heard = listener.wait(min(look - time.monotonic(), _SLICE_SECONDS))
-        if any(channel == notifications.RUNS for channel, _ in heard):
+        if any(channel == postgres_notifications.RUNS for channel, _ in heard):
             runs_bell.ring()
         if (
             time.monotonic() >= look
-            or any(channel == notifications.JOBS for channel, _ in heard)
+            or any(channel == postgres_notifications.JOBS for channel, _ in heard)
             or any(payload in _CANCELLED_OR_FAILED for _, payload in heard)
         ):
             jobs_bell.ring()

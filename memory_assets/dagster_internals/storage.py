@@ -31,7 +31,7 @@ from dagster_postgres.utils import (
 )
 from sqlalchemy import Engine, func, inspect, select
 
-from memory_assets import notifications
+from memory_assets import postgres_notifications
 from memory_core.processing.stages import STORED_EVENTS
 
 # Per process. Connections beyond the pool are closed after use.
@@ -116,7 +116,7 @@ class NotifyingRuns(PostgresRunStorage):
     def handle_run_event(self, run_id: str, event: DagsterEvent, *args: Any, **kwargs: Any) -> None:
         super().handle_run_event(run_id, event, *args, **kwargs)
         if event.event_type in _NOTIFIED:
-            notification = func.pg_notify(notifications.RUNS, event.event_type_value)
+            notification = func.pg_notify(postgres_notifications.RUNS, event.event_type_value)
             with self.connect() as connection:
                 connection.execute(select(notification))
 

@@ -13,8 +13,8 @@ from memory_core.kernel.database import Database, Session
 from memory_core.kernel.errors import Conflict, InvalidInput, NotFound
 from memory_core.kernel.principal import DEFAULT_TENANT
 from memory_core.log import origin
-from memory_core.log.appending import append
 from memory_core.log.change import ChangeType, NewChange, Position, of_tenant
+from memory_core.log.log_writer import append
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
 # Tenants are looked up by name or id, so no name may look like an id.

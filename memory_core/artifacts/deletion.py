@@ -4,13 +4,13 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from memory_core.artifacts.locks import lock
-from memory_core.artifacts.reading import resolve_uid
+from memory_core.artifacts.stored_artifacts import resolve_uid
 from memory_core.kernel import principal
 from memory_core.kernel.database import Database, Session
 from memory_core.kernel.errors import NotFound
 from memory_core.kernel.orchestrator import Orchestrator
-from memory_core.log.appending import append
 from memory_core.log.change import ChangeType, Position, of_artifact
+from memory_core.log.log_writer import append
 from memory_core.queue import requests
 from memory_core.runtime import Runtime
 

@@ -13,7 +13,7 @@ from memory_core.kernel.database import Session
 from memory_core.kernel.errors import Conflict
 from memory_core.kernel.settings import Settings
 from memory_core.log.change import Position
-from memory_core.queue.asking import asked_under
+from memory_core.queue.request_columns import new_job_columns
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +70,6 @@ class Request:
     def columns(self, settings: Settings) -> dict[str, Any]:
         """The columns of the jobs that the request creates."""
         return {
-            **asked_under(settings, "ingest", priority=self.priority),
+            **new_job_columns(settings, "ingest", priority=self.priority),
             "idempotency_key": self.keyed.key if self.keyed else None,
         }

@@ -23,8 +23,8 @@ from memory_core.artifacts.sources import artifact_uids
 from memory_core.kernel import ids, principal
 from memory_core.kernel.database import Session
 from memory_core.kernel.principal import LOCAL
-from memory_core.log.appending import append
 from memory_core.log.change import ChangeType, of_artifact
+from memory_core.log.log_writer import append
 from memory_core.queue import requests
 from memory_core.runtime import Runtime
 

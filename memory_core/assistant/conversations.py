@@ -7,8 +7,8 @@ from typing import Literal
 
 from memory_core.artifacts.document import refuse_unstorable
 from memory_core.kernel.errors import Conflict, NotFound
-from memory_core.log.appending import append as append_change
 from memory_core.log.change import ChangeType, of_conversation
+from memory_core.log.log_writer import append as append_change
 from memory_core.runtime import Runtime
 
 

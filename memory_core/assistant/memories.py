@@ -11,8 +11,8 @@ from memory_core.artifacts.locks import lock
 from memory_core.index.generation import CollectionName
 from memory_core.kernel import ids
 from memory_core.kernel.errors import MEANING_AWAY, InvalidInput, NotFound
-from memory_core.log.appending import append
 from memory_core.log.change import ChangeType, Position, of_memory
+from memory_core.log.log_writer import append
 from memory_core.runtime import Runtime
 from memory_core.search.bm25 import Statistics
 from memory_core.search.fusion import ranking

@@ -6,8 +6,8 @@ from typing import Any
 from uuid import UUID
 
 from memory_core.events.diff import differences, match
-from memory_core.events.identity import event_id
-from memory_core.events.reading import ProvedEvents
+from memory_core.events.event_ids import event_id
+from memory_core.events.stored_events import ProvedEvents
 from memory_core.processing.extraction import Extraction
 from memory_core.search.event import Event, Evidence
 

@@ -10,12 +10,12 @@ from memory_core.backfill.plan import Plan, make_plan
 from memory_core.backfill.rows import Backfill, Progress, Wants
 from memory_core.backfill.scope import Filter, Scope
 from memory_core.backfill.tick import Tick, tick
-from memory_core.extraction.versions import current
+from memory_core.extraction.current_versions import current
 from memory_core.kernel.database import Database, Session
 from memory_core.kernel.errors import InvalidInput, NotFound
 from memory_core.kernel.settings import Settings
-from memory_core.log.appending import append
 from memory_core.log.change import ChangeType, of_backfill
+from memory_core.log.log_writer import append
 from memory_core.queue import requests
 from memory_core.queue.jobs import LEASE_SECONDS
 from memory_core.runtime import Runtime

@@ -18,7 +18,7 @@ from memory_core.backfill.rows import (
     PricedChunk,
 )
 from memory_core.extraction import prompts
-from memory_core.extraction.cache import AnswerKey, context_hash
+from memory_core.extraction.answer_cache import AnswerKey, context_hash
 from memory_core.extraction.model import DocumentContext
 from memory_core.kernel.database import Session
 from memory_core.kernel.settings import Settings

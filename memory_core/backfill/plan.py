@@ -8,7 +8,7 @@ from typing import Any
 from memory_core.backfill.estimate import Cost, Estimator, Rates
 from memory_core.backfill.rows import OutdatedRevision, VersionCount
 from memory_core.backfill.scope import Filter, Scope
-from memory_core.extraction.versions import current
+from memory_core.extraction.current_versions import current
 from memory_core.queue.versions import Versions, number
 from memory_core.runtime import Runtime
 

@@ -12,11 +12,11 @@ from memory_core.backfill.budget import Budget, Fit, fit
 from memory_core.backfill.estimate import Estimator
 from memory_core.backfill.rows import Backfill, Endings, OutdatedRevision, Progress
 from memory_core.backfill.scope import Scope
-from memory_core.extraction.versions import current
+from memory_core.extraction.current_versions import current
 from memory_core.kernel.database import Session
 from memory_core.kernel.settings import Settings
-from memory_core.log.appending import append
 from memory_core.log.change import ChangeType, of_backfill
+from memory_core.log.log_writer import append
 from memory_core.queue import requests
 from memory_core.queue.jobs import count_waiting
 from memory_core.queue.versions import Versions

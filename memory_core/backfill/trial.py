@@ -16,9 +16,9 @@ from psycopg.types.json import Jsonb
 from memory_core.backfill.comparison import compare, in_stored_form, stored_form
 from memory_core.backfill.rows import OutdatedRevision, TrialHead, TrialRevision
 from memory_core.backfill.scope import Filter, Scope
-from memory_core.events.reading import list_for_revision
+from memory_core.events.stored_events import list_for_revision
+from memory_core.extraction.current_versions import current
 from memory_core.extraction.engine import Engine, open_engine
-from memory_core.extraction.versions import current
 from memory_core.kernel.database import Database
 from memory_core.kernel.errors import InvalidInput, MemoryFault, NotFound
 from memory_core.processing.extraction import Extraction

@@ -14,7 +14,7 @@ from memory_core.events.fulfilment import (
     words_of_reports,
     words_of_rivals,
 )
-from memory_core.events.reading import evidence_of
+from memory_core.events.stored_events import evidence_of
 from memory_core.kernel.database import Session
 from memory_core.kernel.times import check_period
 from memory_core.runtime import Runtime

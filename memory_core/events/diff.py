@@ -10,8 +10,8 @@ from uuid import UUID
 
 from rapidfuzz import fuzz, process
 
-from memory_core.artifacts import reading as artifacts
-from memory_core.events.reading import ProvedEvents, RevisionEvents, list_for_revision
+from memory_core.artifacts import stored_artifacts as artifacts
+from memory_core.events.stored_events import ProvedEvents, RevisionEvents, list_for_revision
 from memory_core.kernel.errors import InvalidInput
 from memory_core.runtime import Runtime
 from memory_core.search.event import Event, Evidence

@@ -3,17 +3,17 @@
 from dataclasses import dataclass
 from uuid import UUID
 
-from memory_core.artifacts.reading import find_revision
-from memory_core.events.reading import revision_not_found
+from memory_core.artifacts.stored_artifacts import find_revision
+from memory_core.events.stored_events import revision_not_found
 from memory_core.kernel.database import Session
 from memory_core.kernel.errors import NotFound
-from memory_core.log.appending import append
 from memory_core.log.change import ChangeType, of_artifact
+from memory_core.log.log_writer import append
 from memory_core.queue import requests
 from memory_core.queue.answers import Answers
-from memory_core.queue.asking import asked_under
 from memory_core.queue.jobs import JobSummary
 from memory_core.queue.listing import JobDetails, job_by_id, job_of_revision, locked_job
+from memory_core.queue.request_columns import new_job_columns
 from memory_core.runtime import Runtime
 
 
@@ -34,7 +34,7 @@ async def reextract(
     """Old events stay readable until new ones replace them. With NEW answers the job restarts
     whatever its status; otherwise only if it failed."""
     starts_over = answers is Answers.NEW
-    request = asked_under(runtime.settings, "tool", priority=priority)
+    request = new_job_columns(runtime.settings, "tool", priority=priority)
     async with runtime.database.transaction() as session:
         revision = await find_revision(session, artifact_uid, revision_id)
         if revision is None:

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Literal
 from uuid import UUID
 
-from memory_core.events.reading import evidence_of
+from memory_core.events.stored_events import evidence_of
 from memory_core.runtime import Runtime
 from memory_core.search import event_matching
 from memory_core.search.event import Event, Evidence

@@ -40,8 +40,8 @@ async def open_engine(settings: Settings, database: Database) -> AsyncIterator[E
         yield Engine(RulesExtractor(), None, settings.min_confidence)
         return
     from memory_core.extraction import prompts
-    from memory_core.extraction.cache import AnswerCache
-    from memory_core.extraction.chat import ChatModel
+    from memory_core.extraction.answer_cache import AnswerCache
+    from memory_core.extraction.chat_model import ChatModel
     from memory_core.extraction.openai import OpenAIExtractor, OpenAIGrouper
     from memory_core.extraction.slots import SharedSlots
 

@@ -9,8 +9,8 @@ from typing import Any
 
 from memory_core.extraction import prompts
 from memory_core.extraction.answer import is_answer, read_answer
-from memory_core.extraction.cache import AnswerCache, AnswerKey
-from memory_core.extraction.chat import ChatModel, Question
+from memory_core.extraction.answer_cache import AnswerCache, AnswerKey
+from memory_core.extraction.chat_model import ChatModel, Question
 from memory_core.extraction.ledger import Ledger
 from memory_core.extraction.model import ChunkEvent, DocumentContext, Proposal, Rejected
 from memory_core.extraction.prompts import Prompt

@@ -3,7 +3,7 @@ JSON."""
 
 from uuid import uuid4
 
-from memory_core.extraction.chat import ChatModel, Question
+from memory_core.extraction.chat_model import ChatModel, Question
 from memory_core.extraction.ledger import Ledger
 from memory_core.kernel.settings import Settings
 

@@ -14,7 +14,7 @@ import psycopg
 
 from memory_core.kernel.database import Session, postgres_faults
 from memory_core.kernel.errors import PostgresUnavailable
-from memory_core.kernel.waiting import is_set_within
+from memory_core.kernel.timed_wait import is_set_within
 
 # How long a run waits before it tries again to get a slot. Slots that it holds itself are reused at
 # once.

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from memory_core.importing import formats
-from memory_core.importing.identity import readable
+from memory_core.importing.source_ids import readable
 from memory_core.kernel.file_locks import FileLock
 
 log = logging.getLogger(__name__)

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import quote_from_bytes
 
-from memory_core.importing.identity import readable
+from memory_core.importing.source_ids import readable
 
 
 class Presence:

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Literal
 
-from memory_core.importing.files import stamp_of
-from memory_core.importing.identity import readable
 from memory_core.importing.limits import LIMITS
 from memory_core.importing.roots import Place, Registry, Root
+from memory_core.importing.safe_files import stamp_of
+from memory_core.importing.source_ids import readable
 
 _JUNK = {
     "node_modules", "__pycache__", "__MACOSX", "$RECYCLE.BIN", "lost+found", "Thumbs.db",

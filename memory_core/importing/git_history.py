@@ -11,17 +11,17 @@ from pathlib import Path
 from memory_core.artifacts.document import ArtifactType, Document
 from memory_core.artifacts.ingest import ingest_many
 from memory_core.importing import formats
+from memory_core.importing.batch_store import OF_ONE_DOCUMENT
 from memory_core.importing.file_cache import FileCache, KnownItem
 from memory_core.importing.file_walk import FoundFile, is_own, is_passed_over
-from memory_core.importing.files import HEAD_BYTES
 from memory_core.importing.formats import Format
 from memory_core.importing.git import Blobs, Commit, Repository, Stopped
+from memory_core.importing.import_run import Advance, Options
 from memory_core.importing.item import Skip, Unusable
 from memory_core.importing.reader import Reader, identify
 from memory_core.importing.report import Outcome, Report, ReportEntry
 from memory_core.importing.roots import Place, Registry
-from memory_core.importing.run import Advance, Options
-from memory_core.importing.storing import OF_ONE_DOCUMENT
+from memory_core.importing.safe_files import HEAD_BYTES
 from memory_core.kernel.errors import InvalidInput, MemoryFault
 from memory_core.runtime import Runtime
 

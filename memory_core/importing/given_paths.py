@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from memory_core.importing import identity, moved_roots
+from memory_core.importing import moved_roots, source_ids
 from memory_core.importing.roots import Place, Registry, Root, locate, taken
 from memory_core.kernel.errors import Conflict
 from memory_core.runtime import Runtime
@@ -80,7 +80,7 @@ async def _refuse_forgotten(runtime: Runtime, root: Root) -> None:
     person can say whether it is the same folder."""
     name = root.name
     async with runtime.database.session() as session:
-        prefix = identity.address(name, "") + "/"
+        prefix = source_ids.address(name, "") + "/"
         is_imported = await session.value(bool, "is_imported", prefix=prefix)
     if is_imported:
         raise Conflict(

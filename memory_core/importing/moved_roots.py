@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
-from memory_core.importing import files, identity
+from memory_core.importing import safe_files, source_ids
 from memory_core.importing.file_cache import digests, key_of
 from memory_core.importing.file_presence import Presence
 from memory_core.importing.file_walk import is_passed_over
@@ -52,9 +52,9 @@ class Likeness:
 async def likeness(runtime: Runtime, name: str, folder: Path) -> Likeness:
     """Compare the documents stored under a root's name with the files of a folder."""
     async with runtime.database.session() as session:
-        prefix = identity.address(name, "") + "/"
+        prefix = source_ids.address(name, "") + "/"
         urls = await session.values(str, "sample_imported", prefix=prefix, limit=_SAMPLE)
-    names = {identity.path_of(url) for url in urls}
+    names = {source_ids.path_of(url) for url in urls}
     return await asyncio.to_thread(_compare, runtime.settings.data_dir, name, folder, names)
 
 
@@ -99,8 +99,8 @@ def _forms(relative: str) -> set[str]:
 def _digest(folder: Path, relative: str) -> str | None:
     made = hashlib.sha256()
     try:
-        with files.opened(str(folder), relative) as descriptor:
-            files.refuse_size(os.fstat(descriptor).st_size, LIMITS.packed_bytes)
+        with safe_files.opened(str(folder), relative) as descriptor:
+            safe_files.refuse_size(os.fstat(descriptor).st_size, LIMITS.packed_bytes)
             while part := os.read(descriptor, 1 << 20):
                 made.update(part)
     except (Unusable, OSError):

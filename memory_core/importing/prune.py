@@ -3,11 +3,11 @@
 from dataclasses import dataclass
 
 from memory_core.artifacts.deletion import delete_artifact
-from memory_core.importing import identity
+from memory_core.importing import source_ids
 from memory_core.importing.file_presence import Presence
+from memory_core.importing.import_run import Import, Survey
 from memory_core.importing.report import ReportEntry
 from memory_core.importing.roots import Registry
-from memory_core.importing.run import Import, Survey
 from memory_core.kernel.errors import NotFound
 from memory_core.runtime import Runtime
 
@@ -20,7 +20,7 @@ async def gone(
     warnings = []
     seen = done.seen
     look = _Look(registry, survey, done)
-    scopes = {identity.name_of(place.root.name, place.relative) for place in survey.scopes}
+    scopes = {source_ids.name_of(place.root.name, place.relative) for place in survey.scopes}
     for scope in sorted(scopes):
         if not look.any_below(scope):
             warnings.append(
@@ -29,7 +29,7 @@ async def gone(
             continue
         for row in await _imported(runtime, scope):
             uid = row.artifact_uid
-            names = [identity.path_of(url) for url in (row.source_url, *row.addresses)]
+            names = [source_ids.path_of(url) for url in (row.source_url, *row.addresses)]
             if uid in seen or not any(_within(name, scope) for name in names):
                 continue
             reasons = [look.gone(name) for name in names]
@@ -42,8 +42,8 @@ class _Look:
     """What one import saw, and the current state of the disk."""
 
     def __init__(self, registry: Registry, survey: Survey, done: Import) -> None:
-        self._present = {identity.name_of(one.root.name, one.relative) for one in survey.files}
-        self._sure = {identity.name_of(*place) for place in done.understood - done.doubtful}
+        self._present = {source_ids.name_of(one.root.name, one.relative) for one in survey.files}
+        self._sure = {source_ids.name_of(*place) for place in done.understood - done.doubtful}
         self._unknown = {one.name for one in survey.passed if one.name}
         walked = {place.root.name: place.root.path for place in survey.scopes}
         self._disk = Presence({**registry.paths, **walked})
@@ -81,7 +81,9 @@ class _Imported:
 
 
 async def _imported(runtime: Runtime, scope: str) -> list[_Imported]:
-    prefix = identity.address(*scope.split("/", 1)) if "/" in scope else identity.address(scope, "")
+    prefix = (
+        source_ids.address(*scope.split("/", 1)) if "/" in scope else source_ids.address(scope, "")
+    )
     async with runtime.database.session() as session:
         return await session.rows(_Imported, "list_imported", prefix=prefix)
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 
 from memory_core.artifacts.document import ArtifactType, Document
-from memory_core.importing import files, formats, identity
+from memory_core.importing import formats, safe_files, source_ids
 from memory_core.importing.file_cache import FileCache, KnownItem
 from memory_core.importing.file_walk import FoundFile, Passed
 from memory_core.importing.formats import Format, mail, mbox, structured
@@ -74,7 +74,7 @@ class Reader:
         begun = time.time_ns()
         try:
             with (
-                files.opened(str(mailbox.root.path), mailbox.relative) as descriptor,
+                safe_files.opened(str(mailbox.root.path), mailbox.relative) as descriptor,
                 os.fdopen(os.dup(descriptor), "rb") as file,
             ):
                 before = os.fstat(descriptor)
@@ -82,9 +82,9 @@ class Reader:
                     if number > LIMITS.mailbox_messages:
                         raise Unusable("a mailbox of more messages than are read: split it")
                     yield self.message_of(mailbox, number, data)
-                if not files.same(before, os.fstat(descriptor)):
-                    raise Unusable(files.CHANGES)
-                yield Parsed(mailbox, stamp=files.lasting_stamp(before, begun))
+                if not safe_files.same(before, os.fstat(descriptor)):
+                    raise Unusable(safe_files.CHANGES)
+                yield Parsed(mailbox, stamp=safe_files.lasting_stamp(before, begun))
         except Unusable as problem:
             yield Parsed(mailbox, problems=[Passed(mailbox.path, str(problem), problem.kind)])
         except OSError as error:
@@ -122,7 +122,7 @@ class Reader:
             return formats.limit(form)
 
         try:
-            data, stamp = files.read(str(file.root.path), file.relative, limit)
+            data, stamp = safe_files.read(str(file.root.path), file.relative, limit)
         except _Mailbox:
             return Parsed(file, is_mailbox=True)
         digest = hashlib.sha256(data).hexdigest()
@@ -144,7 +144,7 @@ class Reader:
         return [replace(item, key=item.key or str(name)) for item in made]
 
     def document(self, file: FoundFile, item: Item, **origin: str) -> Document:
-        return identity.document(item, file.root.name, file.relative, self._override, **origin)
+        return source_ids.document(item, file.root.name, file.relative, self._override, **origin)
 
     def _parsed(self, file: FoundFile, items: list[Item]) -> Parsed:
         documents, problems = [], []
@@ -171,7 +171,7 @@ class Reader:
     def _load_names(self, file: FoundFile, folder: PurePosixPath) -> Mapping[str, str]:
         relative = str(folder / "users.json")
         try:
-            read = files.read(str(file.root.path), relative, lambda _: LIMITS.text_bytes)
+            read = safe_files.read(str(file.root.path), relative, lambda _: LIMITS.text_bytes)
             return structured.read_users(read.data)
         except (Unusable, ValueError, RecursionError):
             return {}

@@ -45,7 +45,7 @@ def parse(kind: str, data: bytes) -> dict[str, Any]:
 
 
 def command_of(kind: str) -> list[str]:
-    return [sys.executable, "-I", "-m", "memory_core.importing.worker", kind]
+    return [sys.executable, "-I", "-m", "memory_core.importing.sandbox_worker", kind]
 
 
 def _believed(kind: str, answer: bytes) -> dict[str, Any]:

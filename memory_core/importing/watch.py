@@ -11,7 +11,7 @@ from watchfiles import Change, awatch
 
 from memory_core.importing import file_walk
 from memory_core.importing.roots import Place
-from memory_core.kernel.waiting import is_set_within
+from memory_core.kernel.timed_wait import is_set_within
 
 log = logging.getLogger(__name__)
 

@@ -18,10 +18,10 @@ from memory_core.kernel import principal
 from memory_core.kernel.database import Database
 from memory_core.kernel.errors import InvalidInput
 from memory_core.kernel.principal import DEFAULT_TENANT
-from memory_core.kernel.waiting import is_set_within
+from memory_core.kernel.timed_wait import is_set_within
 from memory_core.log.change import Change, Position
-from memory_core.log.following import Follower
-from memory_core.log.reading import end, read
+from memory_core.log.follower import Follower
+from memory_core.log.log_reader import end, read
 
 _TAIL_BYTES = 8_000_000
 _PAGE = 200

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from memory_core.kernel import principal
 from memory_core.kernel.database import Database
 from memory_core.kernel.errors import MemoryFault
-from memory_core.kernel.waiting import is_set_within
+from memory_core.kernel.timed_wait import is_set_within
 from memory_core.log import checkpoint
 from memory_core.log.change import Position
 from memory_core.log.projection import Projection

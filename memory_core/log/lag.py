@@ -4,11 +4,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from memory_core.kernel.database import Database
-from memory_core.log import reading
+from memory_core.log import log_reader
 from memory_core.log.change import START, Position
 from memory_core.log.checkpoint import Checkpoint
-from memory_core.log.following import FOLLOWERS
-from memory_core.log.reading import Holder
+from memory_core.log.follower import FOLLOWERS
+from memory_core.log.log_reader import Holder
 
 # From this lag on, a projection counts as behind.
 LATE_SECONDS = 60.0
@@ -99,7 +99,7 @@ async def read_lags(database: Database) -> list[Lag]:
         webhooks = await session.only(WebhookLag, "webhook_lag")
         lags: list[ProjectionLag | FollowerLag] = [*projections, *followers]
         held = any(lag.unreadable for lag in lags)
-        holder = await reading.holder(session) if held else None
+        holder = await log_reader.holder(session) if held else None
     return [
         *(_of_projection(lag, holder) for lag in projections),
         _of_webhooks(webhooks),

@@ -13,12 +13,12 @@ from contextlib import asynccontextmanager
 
 from memory_core.kernel.database import Database, Session
 from memory_core.kernel.errors import OUTAGES, MemoryFault, PostgresUnavailable
-from memory_core.kernel.waiting import is_set_within
+from memory_core.kernel.timed_wait import is_set_within
 from memory_core.log import checkpoint, deadletters
 from memory_core.log.change import Change
 from memory_core.log.checkpoint import Checkpoint
+from memory_core.log.log_reader import read
 from memory_core.log.projection import Commit, Projection
-from memory_core.log.reading import read
 
 log = logging.getLogger(__name__)
 

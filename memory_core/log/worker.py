@@ -19,7 +19,7 @@ import psycopg
 from memory_core.kernel import principal, queries
 from memory_core.kernel.database import Database, postgres_faults
 from memory_core.kernel.errors import MemoryFault
-from memory_core.log import partitions, rebase
+from memory_core.log import log_partitions, rebase
 from memory_core.log.projection import Projection
 from memory_core.log.runner import LeadershipLost, Runner
 
@@ -125,7 +125,7 @@ class Worker:
         upkeep_at = loop.time()
         while True:
             if loop.time() >= upkeep_at:
-                await partitions.make_ahead(self._database)
+                await log_partitions.make_ahead(self._database)
                 upkeep_at = loop.time() + _UPKEEP_SECONDS
             await self._take_leads(connection)
             self._faults = 0

@@ -14,9 +14,9 @@ from memory_core.kernel import principal
 from memory_core.kernel.errors import ErrorCode, MemoryFault, PostgresUnavailable
 from memory_core.kernel.principal import DEFAULT_TENANT
 from memory_core.processing.extraction import Extraction, Observer
+from memory_core.processing.job_spans import export_jobs, of_run
 from memory_core.processing.pipeline import extract_revision
 from memory_core.processing.stages import CANONICAL_EVENTS
-from memory_core.processing.tracing import export_jobs, of_run
 from memory_core.queue import jobs
 from memory_core.queue.jobs import Failure, Job, JobCanceled, LeaseLost
 from memory_core.runtime import Runtime

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from memory_core.artifacts.reading import ChunkRecord, chunks_of
+from memory_core.artifacts.stored_artifacts import ChunkRecord, chunks_of
 from memory_core.extraction.canonical import canonicalise
 from memory_core.extraction.engine import Engine
 from memory_core.extraction.grounds import Context
@@ -19,8 +19,9 @@ from memory_core.extraction.model import DocumentContext, Proposal
 from memory_core.extraction.proof import part_by_confidence, prove
 from memory_core.kernel.database import Database, Session
 from memory_core.kernel.errors import ErrorCode, MemoryFault
-from memory_core.processing import storing
+from memory_core.processing import event_replacement
 from memory_core.processing.extraction import ExtractedRevision, Extraction, Observer
+from memory_core.processing.job_spans import of_chunk
 from memory_core.processing.stages import (
     CANONICAL_EVENTS,
     CHUNK_EXTRACTIONS,
@@ -28,7 +29,6 @@ from memory_core.processing.stages import (
     EVENT_INDEX,
     STORED_EVENTS,
 )
-from memory_core.processing.tracing import of_chunk
 from memory_core.queue.answers import Answers
 from memory_core.queue.jobs import Job
 from memory_core.runtime import Runtime
@@ -50,7 +50,7 @@ async def extract_revision(
         await _propose(runtime, engine, extraction, rows, contexts, observe)
         with _stage(extraction, STORED_EVENTS, observe):
             async with engine.at_postgres:
-                await storing.replace_events(runtime.database, engine, extraction)
+                await event_replacement.replace_events(runtime.database, engine, extraction)
     except BaseException:
         await _record_calls(runtime.database, extraction)
         raise

@@ -15,7 +15,7 @@ from uuid import UUID
 from memory_core.kernel.database import Database, Session
 from memory_core.kernel.errors import ErrorCode, MemoryFault, ProviderFault
 from memory_core.queue.answers import Answers
-from memory_core.queue.asking import asked
+from memory_core.queue.request_columns import request_columns
 from memory_core.queue.versions import Versions
 from memory_core.text.printable import printable
 
@@ -181,7 +181,7 @@ async def claim(
 async def _reopen(
     session: Session, keys: list[str], what: str, answers: Answers, max_attempts: int | None
 ) -> None:
-    request = asked(what)
+    request = request_columns(what)
     await session.run("ensure_jobs", keys=keys, max_attempts=max_attempts, **request)
     await session.run(
         "reopen_jobs",
@@ -354,16 +354,18 @@ def _share(limit: int, tenants: int) -> int:
     return limit if tenants <= 1 else min(limit, -(-4 * limit // tenants))
 
 
-async def remember_requests(database: Database, asked: Sequence[tuple[ClaimableJob, str]]) -> None:
+async def remember_requests(
+    database: Database, requests: Sequence[tuple[ClaimableJob, str]]
+) -> None:
     """Store the run key that was requested for each job. The next look at the queue sees it, until
     the job is claimed."""
     async with database.session() as session:
         await session.run(
             "remember_requests",
-            job_ids=[job.job_id for job, _ in asked],
-            generations=[job.generation for job, _ in asked],
-            attempts=[job.attempts for job, _ in asked],
-            run_keys=[run_key for _, run_key in asked],
+            job_ids=[job.job_id for job, _ in requests],
+            generations=[job.generation for job, _ in requests],
+            attempts=[job.attempts for job, _ in requests],
+            run_keys=[run_key for _, run_key in requests],
         )
 
 

@@ -1,6 +1,6 @@
 """Requests for jobs: the first one of a revision, and those that start its job over.
 
-`revisions` names them by `uids` and `revisions`; `request` has the columns that `asking.py` gives.
+`revisions` names them by `uids` and `revisions`; `request` has the columns of `request_columns.py`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,9 +11,9 @@ from uuid import UUID
 from memory_core.kernel.database import Session
 from memory_core.log import origin
 from memory_core.queue.answers import Answers
-from memory_core.queue.asking import asked
 from memory_core.queue.jobs import LEASE_SECONDS, JobSummary
 from memory_core.queue.listing import JobDetails
+from memory_core.queue.request_columns import request_columns
 from memory_core.queue.versions import Versions
 
 Named = Mapping[str, Sequence[str]]
@@ -66,7 +66,7 @@ async def reset_failed(session: Session, code: str | None, answers: Answers) -> 
         "reset_failed_jobs",
         code=code,
         bypass_cache=answers is Answers.NEW,
-        **asked("tool"),
+        **request_columns("tool"),
     )
 
 

@@ -22,10 +22,10 @@ from memory_core.kernel.database import Database
 from memory_core.kernel.errors import MemoryFault
 from memory_core.kernel.settings import Settings
 from memory_core.log.lag import Lag, read_lags
-from memory_core.telemetry import calls
+from memory_core.telemetry import call_counters
 from memory_core.telemetry.audit import Audit
-from memory_core.telemetry.calls import BUCKETS, Durations
-from memory_core.telemetry.tails import Tails
+from memory_core.telemetry.call_counters import BUCKETS, Durations
+from memory_core.telemetry.table_counters import Tails
 
 CONTENT_TYPE = CONTENT_TYPE_LATEST
 PREFIX = "mcp_memory"
@@ -199,8 +199,10 @@ class Metrics(Collector):
 
     def _of_calls(self) -> Iterator[Metric]:
         labels = ["kind", "name", "outcome"]
-        yield counter("calls", "Calls that this process answered.", labels, calls.by_call)
-        yield histogram("call_seconds", "How long they took.", ["kind", "name"], calls.by_name)
+        yield counter("calls", "Calls that this process answered.", labels, call_counters.by_call)
+        yield histogram(
+            "call_seconds", "How long they took.", ["kind", "name"], call_counters.by_name
+        )
 
     def _of_process(self) -> Iterator[Metric]:
         audit = self._runtime.audit

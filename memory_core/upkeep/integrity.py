@@ -9,14 +9,14 @@ from dataclasses import dataclass, field
 from uuid import UUID
 
 from memory_core.artifacts.locks import lock
-from memory_core.events.checks import BrokenEvidence, unproved_quotes
-from memory_core.index import comparing
+from memory_core.events.broken_evidence import BrokenEvidence, unproved_quotes
+from memory_core.index import consistency
 from memory_core.kernel.database import Session
-from memory_core.log.appending import append
 from memory_core.log.change import ChangeType, of_artifact
 from memory_core.log.lag import read_lags
+from memory_core.log.log_writer import append
 from memory_core.queue import jobs, requests
-from memory_core.queue.asking import asked_under
+from memory_core.queue.request_columns import new_job_columns
 from memory_core.runtime import Runtime
 
 OFFENDERS_SHOWN = 20
@@ -179,7 +179,7 @@ async def _leases(runtime: Runtime) -> Finding:
 
 
 async def _index(runtime: Runtime) -> Finding:
-    comparison = await comparing.compare(runtime, sample=SAMPLE)
+    comparison = await consistency.compare(runtime, sample=SAMPLE)
     counts = {f"postgres_{name}": number for name, number in comparison.postgres.items()}
     counts |= {f"chroma_{name}": number for name, number in comparison.chroma.items()}
     offenders = list(comparison.differences())
@@ -196,7 +196,7 @@ async def _extract_again(runtime: Runtime) -> Repair:
         lost = await session.rows(LostText, "revisions_without_text", **_named(broken))
         for text in lost:
             broken.pop((text.artifact_uid, text.revision_id), None)
-        request = asked_under(runtime.settings, "repair")
+        request = new_job_columns(runtime.settings, "repair")
         await requests.start_ended_over(session, _named(broken), request)
         await append(
             session,
@@ -273,7 +273,7 @@ async def _release(runtime: Runtime) -> Repair:
 
 
 async def _mend_index(runtime: Runtime) -> Repair:
-    return Repair(await comparing.repair(runtime))
+    return Repair(await consistency.repair(runtime))
 
 
 async def _projections(runtime: Runtime) -> Finding:

@@ -14,7 +14,7 @@ from memory_core.kernel import tls
 from stack.layout import Layout
 from stack.orphans import MARKER
 from stack.process import StackProcess
-from stack.state import StackState
+from stack.stack_state import StackState
 from tests.scripted_provider import ScriptedProvider
 
 PATIENCE = 90.0

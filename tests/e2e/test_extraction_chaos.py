@@ -14,7 +14,7 @@ import pytest
 from pipeline import Json, Pipeline, document, told
 from stacks import PATIENCE, eventually, scripted_stack
 
-from memory_core.extraction.cache import context_hash
+from memory_core.extraction.answer_cache import context_hash
 from memory_core.extraction.model import DocumentContext
 from memory_core.queue import jobs
 from stack import ports

@@ -9,8 +9,8 @@ from uuid import uuid4
 
 import pytest
 
-from memory_core.extraction.cache import AnswerCache
-from memory_core.extraction.chat import ChatModel
+from memory_core.extraction.answer_cache import AnswerCache
+from memory_core.extraction.chat_model import ChatModel
 from memory_core.extraction.ledger import Ledger, ModelCall
 from memory_core.extraction.model import DocumentContext, Proposal
 from memory_core.extraction.openai import OpenAIExtractor, OpenAIGrouper

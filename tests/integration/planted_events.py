@@ -9,7 +9,7 @@ from uuid import UUID, uuid4
 import psycopg
 from psycopg.types.json import Jsonb
 
-from memory_core.index.writing import settle_now
+from memory_core.index.writer import settle_now
 from memory_core.runtime import Runtime
 from tests.tool_client import Json, ToolClient
 

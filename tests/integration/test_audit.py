@@ -25,7 +25,7 @@ from memory_core.kernel.principal import Principal, asking
 from memory_core.kernel.settings import Settings
 from memory_core.runtime import Runtime
 from memory_core.telemetry.audit import Audit, AuditedCall
-from memory_core.telemetry.retention import keep_audit
+from memory_core.telemetry.audit_partitions import keep_audit
 from tests.serving import HttpServer, stdio
 from tests.tool_client import ToolClient, in_one_task
 

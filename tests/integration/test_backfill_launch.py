@@ -11,7 +11,7 @@ import typer
 
 from mcp_server.cli import backfill_tables
 from memory_assets.backfill import prompt_upgrade_job
-from memory_assets.resources import MemoryResource
+from memory_assets.memory_resource import MemoryResource
 from memory_core.backfill import control
 from memory_core.backfill.tick import tick
 from memory_core.kernel.settings import Settings

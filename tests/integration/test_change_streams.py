@@ -18,10 +18,10 @@ from mcp_server import changes as changes_module
 from mcp_server.changes import ChangeStreams
 from memory_core.kernel.database import Database
 from memory_core.kernel.settings import Settings
-from memory_core.log.appending import append
 from memory_core.log.change import ChangeType, NewChange, of_artifact, of_memory
 from memory_core.log.feed import Feed
 from memory_core.log.lag import read_lags
+from memory_core.log.log_writer import append
 from memory_core.web.connections import BoundedConnection
 from stack import ports
 from tests.serving import HttpServer

@@ -10,8 +10,8 @@ from memory_core.assistant.conversations import Role
 from memory_core.assistant.memories import MemoryType
 from memory_core.events.reextraction import reextract
 from memory_core.log.change import START, Change
+from memory_core.log.log_reader import read
 from memory_core.log.origin import acting
-from memory_core.log.reading import read
 from memory_core.queue.answers import Answers
 from memory_core.runtime import Runtime
 

@@ -14,7 +14,7 @@ import pytest
 
 from memory_core.kernel.errors import StackFault
 from memory_core.kernel.settings import Settings
-from stack import state
+from stack import stack_state
 from stack.checksums import enable_checksums, has_checksums
 from stack.connection import connected
 from stack.layout import Layout
@@ -113,7 +113,7 @@ def test_a_server_that_was_killed_is_left_alone_until_it_has_recovered(
     older: Settings, layout: Layout
 ) -> None:
     with connected(older):
-        running = state.running(layout)
+        running = stack_state.running(layout)
         assert running is not None
         os.kill(running.pid, signal.SIGKILL)
         for process in marked(layout):

@@ -25,8 +25,8 @@ from dagster._core.remote_origin import (
 )
 from dagster_postgres import PostgresEventLogStorage
 
-from memory_assets import notifications
-from memory_assets.notifications import Notifications
+from memory_assets import postgres_notifications
+from memory_assets.postgres_notifications import Notifications
 from memory_core.kernel import queries
 from memory_core.kernel.settings import Settings
 from memory_core.processing.stages import STAGES, STORED_EVENTS
@@ -211,7 +211,7 @@ def test_the_daemon_is_told_of_runs_that_are_queued_or_have_ended(
 
     heard = listener.wait(5.0 if told else 0.0)
     listener.close()
-    assert heard == ({(notifications.RUNS, event.value)} if told else set())
+    assert heard == ({(postgres_notifications.RUNS, event.value)} if told else set())
     run = instance.get_run_by_id(run_id)
     assert run is not None
     assert run.status != dg.DagsterRunStatus.NOT_STARTED, "readable when it is told"

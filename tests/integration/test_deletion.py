@@ -7,7 +7,7 @@ import psycopg
 import pytest
 
 from mcp_server.failures import error_in
-from memory_core.index.writing import settle_now
+from memory_core.index.writer import settle_now
 from memory_core.kernel.errors import MemoryFault
 from memory_core.runtime import Runtime
 from tests.indexing import assert_exact

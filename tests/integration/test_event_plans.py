@@ -18,9 +18,9 @@ from benchmarks.event_data import Size, fill, person, word
 from memory_core.events import commitments
 from memory_core.events.commitments import list_commitments
 from memory_core.events.diff import diff_revisions
-from memory_core.events.reading import get_event, list_for_revision
 from memory_core.events.reextraction import job_status
 from memory_core.events.stakeholders import stakeholders
+from memory_core.events.stored_events import get_event, list_for_revision
 from memory_core.events.timeline import timeline
 from memory_core.kernel import migrations
 from memory_core.kernel.settings import Settings

@@ -8,8 +8,8 @@ import pytest
 from pydantic import SecretStr
 
 from benchmarks.bench_events import recorded
-from memory_core.events.reading import get_event, list_for_revision
 from memory_core.events.stakeholders import stakeholders
+from memory_core.events.stored_events import get_event, list_for_revision
 from memory_core.events.timeline import timeline
 from memory_core.kernel.settings import Settings
 from memory_core.runtime import Runtime

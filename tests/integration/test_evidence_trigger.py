@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 import psycopg
 import pytest
 
-from memory_core.events.checks import broken_evidence
+from memory_core.events.broken_evidence import broken_evidence
 from memory_core.runtime import Runtime
 from tests.pipeline_client import Pipeline
 

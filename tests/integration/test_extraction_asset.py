@@ -6,9 +6,9 @@ import dagster as dg
 import psycopg
 import pytest
 
-from memory_assets.events import extract_revisions
-from memory_assets.partitions import REVISIONS
-from memory_assets.resources import MemoryResource
+from memory_assets.extraction_assets import extract_revisions
+from memory_assets.memory_resource import MemoryResource
+from memory_assets.revision_partitions import REVISIONS
 from memory_assets.tags import FROM_QUEUE, TRIGGER_TAG
 from memory_core.kernel.settings import Settings
 from memory_core.runtime import Runtime

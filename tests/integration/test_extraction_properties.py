@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from memory_core.events.identity import event_id
+from memory_core.events.event_ids import event_id
 from memory_core.extraction.model import MAX_QUOTE_WORDS, ActorRole, Category, SubjectType
 from memory_core.index.generation import CollectionName
 from memory_core.queue.answers import Answers

@@ -7,7 +7,7 @@ import pytest
 
 from memory_assets.definitions import defs
 from memory_assets.first_look import first_look
-from memory_assets.resources import MemoryResource
+from memory_assets.memory_resource import MemoryResource
 from memory_core.kernel.settings import Settings
 from memory_core.upkeep.integrity import CHECKS
 from tests.integration.job_queue import Queue

@@ -17,7 +17,7 @@ import pytest
 from memory_core.kernel import file_locks as locks
 from memory_core.kernel.errors import StackFault
 from memory_core.kernel.settings import Settings
-from stack import state
+from stack import stack_state
 from stack.connection import connected
 from stack.layout import Layout
 from stack.orphans import MARKER
@@ -130,7 +130,7 @@ def test_doctor_names_it_and_starts_nothing(disk: SmallDisk) -> None:
 
 def test_a_server_that_dies_on_a_full_disk_ends_the_stack(disk: SmallDisk) -> None:
     with connected(disk.settings):
-        running = state.running(disk.layout)
+        running = stack_state.running(disk.layout)
         assert running is not None
         supervisor = psutil.Process(running.pid)
         postmaster = int((disk.layout.postgres / "postmaster.pid").read_text().splitlines()[0])

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from memory_core.kernel.database import Database
 from memory_core.kernel.errors import ChromaUnavailable
 from memory_core.log import checkpoint
-from memory_core.log.appending import append
 from memory_core.log.change import Change, ChangeType, of_memory
 from memory_core.log.host import Host
 from memory_core.log.lag import Lag, read_lags
+from memory_core.log.log_writer import append
 from memory_core.log.projection import Commit
 
 

@@ -13,7 +13,7 @@ import pytest
 from mcp import Client
 
 from mcp_server.server import build_server
-from memory_core.importing import storing
+from memory_core.importing import batch_store
 from memory_core.importing.roots import Registry, Root
 from memory_core.index.generation import CollectionName
 from memory_core.kernel import ids
@@ -22,7 +22,7 @@ from memory_core.runtime import Runtime
 from tests.indexing import caught_up
 from tests.tool_client import Json, ToolClient, in_one_task
 
-FIRST = storing._FIRST_BATCH
+FIRST = batch_store._FIRST_BATCH
 # One batch gets through, two are on their way, one waits for them, and some are left.
 NOTES = 15 * FIRST + 100
 PATIENCE_SECONDS = 600.0

@@ -15,14 +15,14 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from memory_core.importing import files, sandbox
+from memory_core.importing import safe_files, sandbox
+from memory_core.importing.batch_store import Storing
 from memory_core.importing.file_cache import KnownItem
 from memory_core.importing.file_walk import FoundFile
 from memory_core.importing.limits import Limits
 from memory_core.importing.reader import Parsed, Reader
 from memory_core.importing.report import Report
 from memory_core.importing.roots import Root
-from memory_core.importing.storing import Storing
 from memory_core.kernel.database import Database, Session
 from memory_core.kernel.errors import PostgresUnavailable
 from memory_core.runtime import Runtime
@@ -65,7 +65,7 @@ from pathlib import Path
 from memory_core.importing.file_cache import FileCache
 from memory_core.importing.reader import Reader
 from memory_core.importing.roots import Place, Registry, Root
-from memory_core.importing.run import survey
+from memory_core.importing.import_run import survey
 
 def peak():
     status = Path("/proc/self/status")
@@ -169,7 +169,7 @@ async def test_a_file_that_changes_while_it_is_read_is_read_again_and_then_repor
 ) -> None:
     restless = folder / "restless.md"
     restless.write_text("version 0")
-    really = files.read_all
+    really = safe_files.read_all
     writes = iter(range(1, 100))
 
     def while_reading(descriptor: int, limit: int) -> bytes:
@@ -179,12 +179,12 @@ async def test_a_file_that_changes_while_it_is_read_is_read_again_and_then_repor
                 file.write(f" and {next(writes)}")
         return data
 
-    monkeypatch.setattr(files, "read_all", while_reading)
+    monkeypatch.setattr(safe_files, "read_all", while_reading)
     report = await importer(folder)
 
     assert names(report, "created") == ["good.md"]
     assert "changes while it is read" in (report.failed[0].reason or "")
-    monkeypatch.setattr(files, "read_all", really)
+    monkeypatch.setattr(safe_files, "read_all", really)
     assert counts(await importer(folder)) == {"created": 1, "unchanged": 1}
 
 
@@ -224,8 +224,8 @@ async def test_a_folder_exchanged_for_a_link_is_not_entered(tmp_path: Path) -> N
     (tmp_path / "outside" / "x.md").write_text("SECRET")
     (tmp_path / "root" / "inner").symlink_to(tmp_path / "outside")
     for relative in ("inner/x.md", "../outside/x.md", "/etc/passwd"):
-        with pytest.raises(files.Unusable):
-            files.read(str(tmp_path / "root"), relative, lambda _: 1000)
+        with pytest.raises(safe_files.Unusable):
+            safe_files.read(str(tmp_path / "root"), relative, lambda _: 1000)
 
 
 async def test_the_same_message_twice_is_one_artifact(importer: Importer, folder: Path) -> None:

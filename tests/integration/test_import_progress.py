@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from memory_core.importing.given_paths import admit
+from memory_core.importing.import_run import Import, Options, Survey, survey
 from memory_core.importing.roots import Registry
-from memory_core.importing.run import Import, Options, Survey, survey
 from memory_core.runtime import Runtime
 
 NOTES = 60

@@ -9,8 +9,8 @@ import pytest
 
 from memory_core.importing import prune, watch
 from memory_core.importing.given_paths import admit
+from memory_core.importing.import_run import survey
 from memory_core.importing.roots import Place, Registry, Root
-from memory_core.importing.run import survey
 from memory_core.runtime import Runtime
 from tests.importing import Importer, counts
 

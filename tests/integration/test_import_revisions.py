@@ -11,9 +11,9 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from memory_core.artifacts.document import ArtifactType
-from memory_core.importing import files, formats, watch
+from memory_core.importing import formats, safe_files, watch
+from memory_core.importing.import_run import survey
 from memory_core.importing.roots import Place, Registry, Root
-from memory_core.importing.run import survey
 from memory_core.kernel.errors import Conflict, InvalidInput
 from memory_core.runtime import Runtime
 from tests.importing import Importer, contents, counts, names
@@ -384,7 +384,7 @@ async def test_the_revisions_are_what_the_edits_say(
                 (folder / name).write_bytes(text.encode())
             current[name] = text
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(files, "SETTLED_NS", 20_000_000)  # this file system's clock is finer
+            patch.setattr(safe_files, "SETTLED_NS", 20_000_000)  # this file system's clock is finer
             report = await importer(folder, source=source)
 
         for outcome, expected_names in expected.items():

@@ -12,10 +12,10 @@ import pytest
 
 from memory_core.artifacts.deletion import delete_artifact
 from memory_core.artifacts.document import ArtifactType
-from memory_core.importing import files, run
+from memory_core.importing import import_run, safe_files
+from memory_core.importing.batch_store import Storing
 from memory_core.importing.file_cache import FileCache, KnownItem, digests, key_of
 from memory_core.importing.formats import mbox
-from memory_core.importing.storing import Storing
 from memory_core.runtime import Runtime
 from tests.importing import Importer, counts, names
 
@@ -40,21 +40,21 @@ def notes(tmp_path: Path) -> Path:
 def read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The files that are read, in order."""
     names: list[str] = []
-    really = files.read
+    really = safe_files.read
 
-    def watched(root: str, relative: str, limit: Callable[[bytes], int]) -> files.Content:
+    def watched(root: str, relative: str, limit: Callable[[bytes], int]) -> safe_files.Content:
         names.append(relative)
         return really(root, relative, limit)
 
-    monkeypatch.setattr(files, "read", watched)
+    monkeypatch.setattr(safe_files, "read", watched)
     return names
 
 
 @pytest.fixture
 def later(monkeypatch: pytest.MonkeyPatch) -> None:
     """An hour after everything was written."""
-    now = files.time.time_ns
-    monkeypatch.setattr(files.time, "time_ns", lambda: now() + _AN_HOUR)
+    now = safe_files.time.time_ns
+    monkeypatch.setattr(safe_files.time, "time_ns", lambda: now() + _AN_HOUR)
 
 
 @pytest.mark.usefixtures("later")
@@ -113,8 +113,8 @@ async def test_what_was_just_written_is_read_once_more(
     assert counts(await importer(notes)) == {"unchanged": 2}
     assert read == ["a.md", "b.md"]
 
-    now = files.time.time_ns
-    monkeypatch.setattr(files.time, "time_ns", lambda: now() + _AN_HOUR)
+    now = safe_files.time.time_ns
+    monkeypatch.setattr(safe_files.time, "time_ns", lambda: now() + _AN_HOUR)
     await importer(notes)
     read.clear()
     assert counts(await importer(notes)) == {"unchanged": 2}
@@ -273,12 +273,12 @@ async def test_a_mailbox_is_read_again(
 ) -> None:
     content = mail(1) + mail(2)
     if why == "just written":
-        monkeypatch.setattr(files, "SETTLED_NS", 2 * _AN_HOUR)
+        monkeypatch.setattr(safe_files, "SETTLED_NS", 2 * _AN_HOUR)
     elif why == "a bad message":
         monkeypatch.setattr(mbox, "LIMITS", replace(mbox.LIMITS, message_bytes=100))
         content += mail(3) + "too long " * 10
     else:
-        monkeypatch.setattr(run, "REMEMBERED_MESSAGES", 1)
+        monkeypatch.setattr(import_run, "REMEMBERED_MESSAGES", 1)
     (notes / "in.mbox").write_text(content)
     await importer(notes)
 

@@ -21,9 +21,9 @@ from memory_core.artifacts.document import ArtifactType, Document
 from memory_core.artifacts.ingest import ingest
 from memory_core.importing.item import Unusable
 from memory_core.importing.v2 import conversion
-from memory_core.importing.v2.run import Report, import_v2
-from memory_core.importing.v2.source import COLLECTIONS, Record
-from memory_core.index import filling
+from memory_core.importing.v2.v2_chroma import COLLECTIONS, Record
+from memory_core.importing.v2.v2_import import Report, import_v2
+from memory_core.index import new_generation
 from memory_core.index.chroma import ChromaClient
 from memory_core.index.generation import CollectionName
 from memory_core.kernel import ids, tls
@@ -177,7 +177,7 @@ async def test_nothing_is_written_to_or_dropped_from_the_chroma_of_version_2(
         note = Document(ArtifactType.NOTE, "notes", "Decision: we stay.", source_id="a")
         stored = await ingest(over_v2, note)
         assert await over_v2.indexed(stored.position)
-        await filling.rebuild(over_v2)
+        await new_generation.rebuild(over_v2)
         await over_v2.vectors.drop([*before])
 
         after = await contents(v2_server)

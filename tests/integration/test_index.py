@@ -10,12 +10,12 @@ import pytest
 from mcp import Client
 
 from mcp_server.server import build_server
-from memory_core.index import comparing, filling
+from memory_core.index import consistency, new_generation
 from memory_core.index.chroma import ChromaClient
 from memory_core.index.expected import Key, pieces
 from memory_core.index.generation import CollectionName, Generation
-from memory_core.index.projection import IndexProjection
-from memory_core.index.writing import settle_now
+from memory_core.index.index_projection import IndexProjection
+from memory_core.index.writer import settle_now
 from memory_core.kernel.principal import DEFAULT_TENANT
 from memory_core.kernel.settings import Settings
 from memory_core.runtime import Runtime
@@ -176,7 +176,7 @@ async def filled(runtime: Runtime, *, after: int) -> None:
     """A later generation than this one serves, and is complete."""
     async with asyncio.timeout(60):
         while True:
-            row = await filling.progress(runtime)
+            row = await new_generation.progress(runtime)
             if row is not None and row.generation > after and row.is_filled:
                 return
             await asyncio.sleep(0.02)
@@ -225,15 +225,15 @@ async def test_a_rebuild_that_was_cut_off_goes_on_where_it_was(
 
     async with runtime.database.transaction() as session:
         begun = await generations.begin(session, runtime.embedder)
-    assert await filling.fill_page(runtime)
+    assert await new_generation.fill_page(runtime)
     async with runtime.database.session() as session:
         [row] = await session.rows(Generation, "unfilled_generation")
     assert row.filled_after > ""
 
-    await filling.rebuild(runtime)
+    await new_generation.rebuild(runtime)
 
     assert (await serving(runtime)).generation == begun.generation
-    found = await comparing.compare(runtime)
+    found = await consistency.compare(runtime)
     assert list(found.differences()) == []
     assert found.chroma["artifacts"] == 120
 
@@ -402,10 +402,10 @@ async def test_vectors_of_an_older_version_are_taken_over_without_their_texts(
         sql.execute("DELETE FROM embedding_cache; DELETE FROM index_generation")
         asked = len(embedded(provider))
 
-        await filling.rebuild(other)
+        await new_generation.rebuild(other)
 
         assert len(embedded(provider)) == asked, "nothing is embedded twice"
-        found = await comparing.compare(other)
+        found = await consistency.compare(other)
         assert list(found.differences()) == []
         assert found.chroma["artifact_chunks"] == stored["num_chunks"]
         names = set(await client.labels())

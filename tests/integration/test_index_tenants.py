@@ -15,17 +15,17 @@ from memory_core.artifacts.document import ArtifactType, Document
 from memory_core.artifacts.ingest import ingest, ingest_many
 from memory_core.assistant import memories
 from memory_core.assistant.memories import MemoryType
-from memory_core.index import comparing, filling
+from memory_core.index import consistency, new_generation
 from memory_core.index.chroma import ChromaClient
 from memory_core.index.generation import CollectionName
 from memory_core.index.store import Entry
-from memory_core.index.writing import settle_now
+from memory_core.index.writer import settle_now
 from memory_core.kernel import migrations
 from memory_core.kernel.ids import sha256
 from memory_core.kernel.principal import DEFAULT_TENANT, LOCAL, Principal, asking, system
 from memory_core.kernel.settings import Settings
-from memory_core.log.appending import append
 from memory_core.log.change import ChangeType, of_tenant
+from memory_core.log.log_writer import append
 from memory_core.projections import make_host
 from memory_core.runtime import Runtime
 from memory_core.search.passage_filters import Filters
@@ -173,8 +173,8 @@ async def test_entries_stand_with_their_tenant_before_and_after_a_rebuild(
     await index_host.stop()
 
     async with runtime.database.transaction() as session:
-        await filling.generations.begin(session, runtime.embedder)
-    await filling.rebuild(runtime)
+        await new_generation.generations.begin(session, runtime.embedder)
+    await new_generation.rebuild(runtime)
 
     assert (await serving(runtime)).generation > before.generation
     assert await standing(runtime) == made, "what a suspended tenant has stays"
@@ -196,13 +196,13 @@ async def test_what_differs_in_the_collections_of_a_tenant_is_found_and_repaired
     await runtime.vectors.delete(of_acme, [lost])
     await runtime.vectors.upsert(of_other, [entry])
 
-    found = await comparing.compare(runtime, sample=5)
+    found = await consistency.compare(runtime, sample=5)
 
     assert sorted(found.differences()) == [
         f"artifacts: {lost} is missing",
         f"artifacts: {lost} is not in Postgres",
     ]
-    assert await comparing.repair(runtime) == 2
+    assert await consistency.repair(runtime) == 2
     assert await standing(runtime) == made
     await assert_exact(runtime)
 
@@ -214,10 +214,10 @@ async def test_the_lost_collections_of_one_tenant_are_made_again(
     lost = await serving(runtime)
     await runtime.vectors.drop(lost.names_of(ACME))
 
-    await comparing.repair(runtime)
+    await consistency.repair(runtime)
 
     async with asyncio.timeout(60):
-        while (filled := await filling.progress(runtime)) is None or not filled.is_filled:
+        while (filled := await new_generation.progress(runtime)) is None or not filled.is_filled:
             await asyncio.sleep(0.02)
     assert (await serving(runtime)).generation > lost.generation
     assert await standing(runtime) == made

@@ -10,7 +10,7 @@ import pytest
 from memory_assets.checks import result
 from memory_core.embedding.local import LocalEmbedder
 from memory_core.index.generation import CollectionName
-from memory_core.index.writing import settle_now
+from memory_core.index.writer import settle_now
 from memory_core.kernel.errors import ErrorCode, ProviderFault
 from memory_core.runtime import Runtime
 from memory_core.upkeep.integrity import CHECKS, OFFENDERS_SHOWN, SAMPLE, Check, Finding

@@ -13,7 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 from mcp_server.cli import app
-from mcp_server.notifications import addresses_of
+from mcp_server.resource_notifications import addresses_of
 from mcp_server.server import build_server
 from memory_core.access.audiences import Audience
 from memory_core.index.generation import CollectionName, Generation
@@ -23,8 +23,8 @@ from memory_core.kernel.principal import asking
 from memory_core.kernel.settings import Settings
 from memory_core.log.worker import Worker
 from memory_core.runtime import Runtime
-from memory_core.webhooks.delivering import Webhooks
-from memory_core.webhooks.sending import Sender
+from memory_core.webhooks.delivery import Webhooks
+from memory_core.webhooks.sender import Sender
 from tests.access_server import AccessServer, make_key
 from tests.conftest import IndexHost, empty_tables
 from tests.indexing import caught_up

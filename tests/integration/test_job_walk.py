@@ -11,10 +11,10 @@ from memory_assets.unclaimed import PartitionState
 from memory_core.kernel.database import Database
 from memory_core.kernel.errors import Conflict, ErrorCode, MemoryFault
 from memory_core.queue import jobs
-from memory_core.queue.asking import asked
 from memory_core.queue.cancel import cancel
 from memory_core.queue.jobs import Job, JobCanceled, LeaseLost
 from memory_core.queue.listing import JobDetails
+from memory_core.queue.request_columns import request_columns
 from tests.integration.job_queue import RATE_LIMIT, Queue
 
 JOBS = 40
@@ -95,7 +95,11 @@ class Walker:
         async with self._database.transaction() as session:
             id_ = await self._any()
             await session.run(
-                "reset_job", job_id=id_, max_attempts=4, bypass_cache=True, **asked("tool")
+                "reset_job",
+                job_id=id_,
+                max_attempts=4,
+                bypass_cache=True,
+                **request_columns("tool"),
             )
 
     async def cancel(self) -> None:

@@ -12,8 +12,7 @@ from psycopg.rows import dict_row
 from memory_core.kernel.database import Database, Session
 from memory_core.kernel.errors import Conflict
 from memory_core.kernel.settings import Settings
-from memory_core.log import reading
-from memory_core.log.appending import append
+from memory_core.log import log_reader
 from memory_core.log.change import (
     START,
     AggregateType,
@@ -24,6 +23,7 @@ from memory_core.log.change import (
     aggregate_id,
     of_artifact,
 )
+from memory_core.log.log_writer import append
 from memory_core.log.origin import acting
 
 
@@ -40,7 +40,7 @@ async def append_alone(database: Database, *changes: NewChange) -> list[Position
 
 async def read_all(database: Database, after: Position = START) -> list[Change]:
     async with database.session() as session:
-        return await reading.read(session, after, 100_000)
+        return await log_reader.read(session, after, 100_000)
 
 
 async def test_a_change_is_read_as_it_was_appended(database: Database) -> None:
@@ -156,7 +156,7 @@ async def test_a_transaction_held_open_while_a_thousand_commit_is_not_passed_ove
             )
         before = await read_all(database)
         async with database.session() as session:
-            holder = await reading.holder(session)
+            holder = await log_reader.holder(session)
         await held.commit()
     after = await read_all(database)
 
@@ -186,7 +186,7 @@ async def test_readers_miss_nothing_however_transactions_overlap(
     async with asyncio.timeout(60):
         while len(seen) < len(every):
             async with database.session() as session:
-                seen += await reading.read(session, seen[-1].position if seen else START, 7)
+                seen += await log_reader.read(session, seen[-1].position if seen else START, 7)
 
     assert [change.position for change in seen] == every
     versions: dict[UUID, list[int]] = {}
@@ -238,7 +238,7 @@ async def follow(database: Database, chance: random.Random, done: asyncio.Event)
     while True:
         finished = done.is_set()
         async with database.session() as session:
-            page = await reading.read(session, position, chance.randint(1, 7))
+            page = await log_reader.read(session, position, chance.randint(1, 7))
         seen.extend(page)
         if page:
             position = page[-1].position

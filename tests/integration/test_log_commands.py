@@ -11,9 +11,9 @@ from memory_core.kernel.database import Database
 from memory_core.kernel.errors import InvalidInput, NotFound
 from memory_core.kernel.settings import Settings
 from memory_core.log import checkpoint, deadletters
-from memory_core.log.appending import append
 from memory_core.log.change import START, ChangeType, of_memory
-from memory_core.log.reading import read
+from memory_core.log.log_reader import read
+from memory_core.log.log_writer import append
 from tests.integration.commands import Command, answer
 
 MEMORY = "mem_0123456789abcdef"

@@ -17,8 +17,8 @@ from memory_core.kernel import migrations
 from memory_core.kernel.database import Database
 from memory_core.kernel.errors import ConfigurationFault, NotFound
 from memory_core.kernel.settings import Settings
-from memory_core.log import checkpoint, partitions, rebase
-from memory_core.log.appending import append
+from memory_core.log import checkpoint, log_partitions, rebase
+from memory_core.log.aggregate_state import SNAPSHOT_EVERY, fold, keep_snapshots, state_of
 from memory_core.log.change import (
     START,
     AggregateType,
@@ -27,9 +27,9 @@ from memory_core.log.change import (
     aggregate_id,
     of_artifact,
 )
-from memory_core.log.reading import read
-from memory_core.log.state import SNAPSHOT_EVERY, fold, keep_snapshots, state_of
-from memory_core.log.upkeep import keep_log
+from memory_core.log.log_reader import read
+from memory_core.log.log_upkeep import keep_log
+from memory_core.log.log_writer import append
 
 UID = "uid_0123456789abcdef"
 ARTIFACT = (AggregateType.ARTIFACT.value, aggregate_id(AggregateType.ARTIFACT, UID))
@@ -81,8 +81,8 @@ def move_back(dsn: str, months: int) -> None:
 async def test_partitions_are_made_ahead_once(own: Database) -> None:
     later = date(2031, 11, 30)
 
-    made = await partitions.make_ahead(own, later)
-    again = await partitions.make_ahead(own, later)
+    made = await log_partitions.make_ahead(own, later)
+    again = await log_partitions.make_ahead(own, later)
 
     assert made == ["events_y2031m11", "events_y2031m12", "events_y2032m01", "events_y2032m02"]
     assert again == []
@@ -99,7 +99,7 @@ async def test_what_went_to_the_default_partition_moves_into_its_own(own: Databa
         await tell(own, "rev_2", "rev_3")
         [before] = connection.execute("SELECT count(*) FROM log.events_default").fetchone() or [0]
 
-        made = await partitions.make_ahead(own)
+        made = await log_partitions.make_ahead(own)
 
         [after] = connection.execute("SELECT count(*) FROM log.events_default").fetchone() or [0]
     assert (before, after) == (2, 0)

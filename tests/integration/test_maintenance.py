@@ -9,12 +9,12 @@ from psycopg.types.json import Jsonb
 from memory_assets import old_runs, partition_retirement
 from memory_core.backfill import control
 from memory_core.extraction import prompts
-from memory_core.extraction.cache import AnswerCache
+from memory_core.extraction.answer_cache import AnswerCache
 from memory_core.extraction.model import DocumentContext
 from memory_core.kernel.database import Database
 from memory_core.kernel.prices import Price
 from memory_core.runtime import Runtime
-from memory_core.upkeep import cache, metrics
+from memory_core.upkeep import cache_sweep, metrics
 from memory_core.upkeep.vacuum import vacuum
 from tests.backfill_client import Deployment, begin, remember
 from tests.pipeline_client import Pipeline, bump, with_openai
@@ -55,7 +55,7 @@ async def kept(pipeline: Pipeline) -> list[tuple[str, str]]:
 async def sweep(pipeline: Pipeline, most: int = 1_000) -> int:
     settings = pipeline.runtime.settings
     assert (settings.cache_days, settings.openai_event_model) == (DAYS, MODEL)
-    return await cache.sweep(pipeline.runtime.database, settings, most=most)
+    return await cache_sweep.sweep(pipeline.runtime.database, settings, most=most)
 
 
 # --- the cache ---------------------------------------------------------------------------------

@@ -24,7 +24,7 @@ from memory_core.kernel.prices import Price
 from memory_core.kernel.settings import Settings
 from memory_core.runtime import Runtime
 from memory_core.telemetry.prometheus import PREFIX, Metrics
-from memory_core.telemetry.tails import Tails
+from memory_core.telemetry.table_counters import Tails
 from tests.pipeline_client import Pipeline
 from tests.tool_client import ToolClient
 

@@ -5,13 +5,13 @@ from collections.abc import Iterator
 import psycopg
 import pytest
 
-from memory_assets import notifications
-from memory_assets.notifications import Notifications
+from memory_assets import postgres_notifications
+from memory_assets.postgres_notifications import Notifications
 from memory_core.kernel.errors import PostgresUnavailable
 from memory_core.kernel.settings import Settings
 from tests.integration.job_queue import Queue
 
-PENDING = {(notifications.JOBS, "")}
+PENDING = {(postgres_notifications.JOBS, "")}
 
 
 @pytest.fixture

@@ -10,11 +10,11 @@ import psycopg
 import pytest
 from dagster_shared.serdes import serialize_value
 
-from memory_assets import notifications
+from memory_assets import postgres_notifications
 from memory_assets.definitions import defs
-from memory_assets.notifications import Notifications
-from memory_assets.requests import REVISIONS_PER_RUN
-from memory_assets.resources import MemoryResource
+from memory_assets.memory_resource import MemoryResource
+from memory_assets.postgres_notifications import Notifications
+from memory_assets.run_requests import REVISIONS_PER_RUN
 from memory_assets.sensors import JOBS_PER_TICK, pending_jobs
 from memory_core.kernel.database import Database
 from memory_core.kernel.settings import Settings
@@ -176,7 +176,7 @@ def test_jobs_that_wait_for_a_run_to_begin_are_told_of_when_it_has(
 
     sensor.claim([first])
 
-    assert listener.wait(5.0) == {(notifications.JOBS, "")}
+    assert listener.wait(5.0) == {(postgres_notifications.JOBS, "")}
     listener.close()
     assert sensor.tick() == [[second]]
 

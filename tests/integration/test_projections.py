@@ -12,12 +12,12 @@ from memory_core.kernel.database import Database
 from memory_core.kernel.errors import ChromaUnavailable
 from memory_core.kernel.settings import Settings
 from memory_core.log import checkpoint, deadletters
-from memory_core.log.appending import append
 from memory_core.log.change import Change, ChangeType, NewChange, Position, of_memory
 from memory_core.log.checkpoint import Checkpoint
+from memory_core.log.log_writer import append
 from memory_core.log.projection import Commit
+from memory_core.log.projection_wait import wait_until
 from memory_core.log.runner import Runner
-from memory_core.log.waiting import wait_until
 from memory_core.log.worker import Worker
 
 SECONDS = 20.0

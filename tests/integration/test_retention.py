@@ -8,7 +8,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from memory_core.index.writing import settle_now
+from memory_core.index.writer import settle_now
 from memory_core.kernel import migrations, queries
 from memory_core.kernel.database import Session
 from memory_core.kernel.orchestrator import NoOrchestrator

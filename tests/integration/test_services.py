@@ -23,12 +23,12 @@ from memory_core.index.chroma import ChromaClient, ChromaFault
 from memory_core.kernel import file_locks as locks
 from memory_core.kernel.errors import StackFault
 from memory_core.kernel.settings import Settings
-from stack import ports, probes, state
+from stack import ports, probes, stack_state
 from stack.connection import Membership, connected, joined_runtime
 from stack.layout import Layout
 from stack.orphans import MARKER
 from stack.postgres import EmbeddedPostgres, identity
-from stack.state import StackState
+from stack.stack_state import StackState
 
 PATIENCE = 60.0
 # What a command does: join, say so, stay until its input ends.
@@ -89,7 +89,7 @@ def eventually(question: Callable[[], Any]) -> Any:
 
 
 def running(data_dir: Path) -> StackState:
-    found = state.running(Layout(data_dir))
+    found = stack_state.running(Layout(data_dir))
     assert found is not None
     return found
 
@@ -339,7 +339,7 @@ class TestManyCommands:
         with command(data_dir) as victim:
             old = running(data_dir).pid
             victim.kill()
-            eventually(lambda: state.running(Layout(data_dir)) is None)
+            eventually(lambda: stack_state.running(Layout(data_dir)) is None)
             with connected(alone) as resolved:
                 assert answers(resolved)
                 assert running(data_dir).pid != old

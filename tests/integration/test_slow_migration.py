@@ -16,10 +16,10 @@ from memory_core.kernel import migrations
 from memory_core.kernel.errors import StackFault
 from memory_core.kernel.file_locks import holding
 from memory_core.kernel.settings import Settings
-from stack import state
+from stack import stack_state
 from stack.connection import START_SECONDS, connected
 from stack.layout import Layout
-from stack.state import StackState
+from stack.stack_state import StackState
 from stack.supervisor import WAITING_FOR_ANOTHER
 
 PATIENCE = 60.0
@@ -78,7 +78,7 @@ def migrating(old: Settings) -> StackState:
     """The stack, when it has said what it is at."""
     deadline = time.monotonic() + PATIENCE
     while True:
-        stack = state.running(Layout(old.data_dir))
+        stack = stack_state.running(Layout(old.data_dir))
         if stack is not None and stack.migrating is not None:
             return stack
         assert time.monotonic() < deadline, "no migration was announced"

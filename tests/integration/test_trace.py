@@ -9,7 +9,7 @@ import pytest
 from memory_core.kernel.errors import NotFound
 from memory_core.kernel.prices import Price
 from memory_core.runtime import Runtime
-from memory_core.telemetry.tree import Node, TraceSubject, find_subject, read_tree
+from memory_core.telemetry.trace_tree import Node, TraceSubject, find_subject, read_tree
 from tests.integration.commands import Command, answer
 from tests.pipeline_client import Pipeline
 from tests.scripted_provider import ScriptedProvider, ServerError

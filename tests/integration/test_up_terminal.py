@@ -10,7 +10,7 @@ from rich.console import Console
 from mcp_server.cli.up import Terminal
 from memory_core.kernel.settings import Settings
 from stack.services import Plan
-from stack.state import StackState
+from stack.stack_state import StackState
 from tests.integration.planted_events import ingest
 from tests.tool_client import ToolClient
 

@@ -6,7 +6,7 @@ import pytest
 
 from memory_core.kernel.errors import InvalidInput
 from memory_core.webhooks.addresses import NameUnknown, is_public, parse_url
-from memory_core.webhooks.sending import Sender, SendFault
+from memory_core.webhooks.sender import Sender, SendFault
 from tests.webhook_receiver import Receiver
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from memory_core.webhooks.sending import Sender, SendFault
+from memory_core.webhooks.sender import Sender, SendFault
 from tests.certificates import Authority
 from tests.webhook_receiver import Receiver
 

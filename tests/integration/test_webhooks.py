@@ -15,14 +15,14 @@ from standardwebhooks.webhooks import WebhookVerificationError
 
 from memory_core.kernel.database import Database
 from memory_core.kernel.errors import InvalidInput
-from memory_core.log.appending import append
 from memory_core.log.change import ChangeType, NewChange, of_artifact, of_conversation, of_memory
 from memory_core.log.lag import Lag, read_lags
+from memory_core.log.log_writer import append
 from memory_core.log.worker import Worker
 from memory_core.runtime import Runtime
 from memory_core.webhooks import subscriptions
-from memory_core.webhooks.delivering import KEPT_DELIVERIES, SCHEDULE, Webhooks
-from memory_core.webhooks.sending import Sender
+from memory_core.webhooks.delivery import KEPT_DELIVERIES, SCHEDULE, Webhooks
+from memory_core.webhooks.sender import Sender
 from memory_core.webhooks.subscriptions import Subscription
 from tests.pipeline_client import Pipeline
 from tests.webhook_outbox import ended, make_due, put_off, waiting

@@ -16,8 +16,8 @@ import pytest
 from memory_core.kernel import migrations
 from memory_core.kernel.database import Database
 from memory_core.kernel.errors import PostgresUnavailable
-from memory_core.log.appending import append
 from memory_core.log.change import ChangeType, of_memory
+from memory_core.log.log_writer import append
 from memory_core.webhooks import subscriptions
 from memory_core.webhooks.subscriptions import Subscription
 from stack.postgres import EmbeddedPostgres, identity

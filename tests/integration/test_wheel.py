@@ -16,7 +16,7 @@ from mcp import Client, StdioServerParameters
 
 from memory_core.kernel import file_locks as locks
 from memory_core.kernel import tls
-from stack import state
+from stack import stack_state
 from stack.layout import Layout
 
 PROJECT = Path(__file__).resolve().parents[2]
@@ -172,7 +172,7 @@ def test_the_stack_runs_until_it_is_stopped(installed: Installed) -> None:
             shown.append(line)
             if "Ctrl-C" in line:
                 break
-        running = state.running(installed.layout)
+        running = stack_state.running(installed.layout)
         assert running is not None, "".join(shown)
         assert running.mcp_url is not None
         url = running.mcp_url.removesuffix("/mcp") + "/health"

@@ -14,10 +14,10 @@ import pytest
 from memory_core.kernel.database import Database
 from memory_core.kernel.settings import Settings
 from memory_core.log import deadletters
-from memory_core.log.appending import append
 from memory_core.log.change import ChangeType, Position, of_memory
 from memory_core.log.checkpoint import load
-from memory_core.log.waiting import wait_until
+from memory_core.log.log_writer import append
+from memory_core.log.projection_wait import wait_until
 
 PROJECT = Path(__file__).resolve().parents[2]
 NAME = "recording"

@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 from mcp.client.subscriptions import ResourceUpdated
 
-from mcp_server.notifications import addresses_of
+from mcp_server.resource_notifications import addresses_of
 from memory_core.kernel.principal import asking
 from memory_core.log.change import Change, ChangeType
 from memory_core.webhooks import subscriptions

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from memory_core.extraction import prompts
-from memory_core.extraction.versions import current
+from memory_core.extraction.current_versions import current
 from memory_core.kernel.errors import ConfigurationFault
 from memory_core.kernel.settings import Settings
 from memory_core.queue.versions import Versions, number

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memory_core.events.identity import event_id
+from memory_core.events.event_ids import event_id
 from memory_core.extraction import canonical as canonical_module
 from memory_core.extraction.canonical import canonicalise
 from memory_core.extraction.ledger import Ledger

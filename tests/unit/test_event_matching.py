@@ -4,7 +4,7 @@ import pytest
 
 from memory_core.events import diff
 from memory_core.events.diff import match
-from memory_core.events.reading import ProvedEvents
+from memory_core.events.stored_events import ProvedEvents
 from tests.stored_event import stored_event, stored_evidence
 
 

@@ -19,7 +19,7 @@ from docx.oxml.ns import nsdecls
 from pypdf import PdfWriter
 from pypdf.generic import DecodedStreamObject, DictionaryObject, NameObject
 
-from memory_core.importing import formats, sandbox, worker
+from memory_core.importing import formats, sandbox, sandbox_worker
 from memory_core.importing.formats import docx as docx_format
 from memory_core.importing.item import Item, Skip, Unusable
 from memory_core.importing.limits import Limits
@@ -248,12 +248,12 @@ def test_a_missing_library_is_named(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setattr(worker, "confine", lambda: None)
+    monkeypatch.setattr(sandbox_worker, "confine", lambda: None)
     monkeypatch.setattr(sys, "argv", ["worker", kind])
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(pdf("x"))))
     monkeypatch.setitem(sys.modules, library.removeprefix("python-"), None)
 
-    worker.main()
+    sandbox_worker.main()
 
     answer = capsys.readouterr().out
     assert json.loads(answer) == {"missing": kind.upper()}

@@ -6,7 +6,7 @@ import pytest
 
 from memory_core.kernel.env_file import HANDED_OVER
 from memory_core.kernel.settings import load_settings, variable_names
-from stack.memory import memory_in_use, older_memory_notice
+from stack.memory_in_use import memory_in_use, older_memory_notice
 
 
 @pytest.fixture(autouse=True)

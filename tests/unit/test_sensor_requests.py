@@ -12,7 +12,7 @@ from dagster._core.remote_origin import (
     RemoteRepositoryOrigin,
 )
 
-from memory_assets.requests import (
+from memory_assets.run_requests import (
     REVISIONS_PER_RUN,
     YOUNG_SECONDS,
     batches,
@@ -24,8 +24,8 @@ from memory_assets.requests import (
     worth_a_run,
 )
 from memory_assets.unclaimed import PartitionPlace
-from memory_core.queue.asking import HIGHEST
 from memory_core.queue.jobs import RUN_DIED, ClaimableJob
+from memory_core.queue.request_columns import HIGHEST
 
 RUN_KEY = "the-run"
 BACKFILL = UUID(int=99)
@@ -194,7 +194,7 @@ def test_a_run_that_waited_long_passes_all_others(
     at_work = instance.create_run_for_job(nothing, status=dg.DagsterRunStatus.STARTED)
     assert let_old_runs_pass(instance) == []
 
-    monkeypatch.setattr("memory_assets.requests.QUEUED_SECONDS", -1.0)
+    monkeypatch.setattr("memory_assets.run_requests.QUEUED_SECONDS", -1.0)
     assert let_old_runs_pass(instance) == [old]
     assert let_old_runs_pass(instance) == [], "once is enough"
     [record] = instance.get_run_records(dg.RunsFilter(run_ids=[old]))

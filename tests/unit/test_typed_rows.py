@@ -7,17 +7,17 @@ from tests.query_calls import EFFECTS, KNOWN, ROWS, VALUES, calls, named_in, sou
 
 # Modules with connections of their own, which read at most one value, by its position.
 OWN_CONNECTIONS = {
-    "memory_assets.notifications",
+    "memory_assets.postgres_notifications",
     "memory_core.kernel.database",
     "memory_core.kernel.migrations",
-    "memory_core.log.following",
+    "memory_core.log.follower",
     "memory_core.log.worker",
     "stack.probes",
 }
 # Modules with a function that is given the name of a query.
 BY_PARAMETER = {
-    "memory_core.index.comparing",
-    "memory_core.index.writing",
+    "memory_core.index.consistency",
+    "memory_core.index.writer",
     "memory_core.search.event_matching",
 }
 # Modules that run statements of their own on a session's connection, and read nothing.

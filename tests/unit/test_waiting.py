@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from memory_core.kernel.waiting import is_set_within
+from memory_core.kernel.timed_wait import is_set_within
 
 
 async def test_says_whether_the_event_came() -> None:

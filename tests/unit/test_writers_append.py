@@ -128,7 +128,7 @@ def functions_of(module: str) -> Iterator[Function]:
             if isinstance(inner, ast.Call):
                 if (name := called(inner, module, names)) is not None:
                     found.calls.add(name)
-                    found.appends |= name == ("memory_core.log.appending", "append")
+                    found.appends |= name == ("memory_core.log.log_writer", "append")
                 opener = inner.func
                 found.opens |= isinstance(opener, ast.Attribute) and opener.attr in OPENERS
         yield found

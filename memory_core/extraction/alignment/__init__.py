@@ -9,8 +9,8 @@ stored is the source's own text at its exact offsets (code points), at most 25 w
         case Rejection(reason, detail): ...
 """
 
-from memory_core.extraction.alignment.excerpt import MAX_QUOTE_CHARS, shorten
-from memory_core.extraction.alignment.source import (
+from memory_core.extraction.alignment.quote_shortening import MAX_QUOTE_CHARS, shorten
+from memory_core.extraction.alignment.source_text import (
     Alignment,
     MatchKind,
     Rejection,

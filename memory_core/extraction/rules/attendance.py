@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from itertools import pairwise
 
 from memory_core.extraction.model import ActorRole, Category
-from memory_core.extraction.rules import confidence, labels
+from memory_core.extraction.rules import confidence, sentence_labels
 from memory_core.extraction.rules.blocks import MAX_ENTRY, Block
 from memory_core.extraction.rules.drafts import Draft, role_of
 from memory_core.extraction.rules.people import Listed, Roster, is_listing, listed, tidy
@@ -61,7 +61,7 @@ def of_speakers(text: str, blocks: list[Block], given: Iterable[str]) -> Iterato
 def _list_start(text: str, block: Block) -> int | None:
     if _ABSENT.match(text, block.start, block.end):
         return None
-    after = labels.attendee_label(text[block.start : block.start + 60].replace("*", " "))
+    after = sentence_labels.attendee_label(text[block.start : block.start + 60].replace("*", " "))
     if after is not None:
         return block.start + after
     listing = block.section.kind is Kind.ATTENDEES and not block.nested

@@ -8,12 +8,12 @@ from memory_core.extraction.model import DocumentContext
 from memory_core.extraction.rules import (
     dates,
     headings,
-    labels,
     lines,
     mail,
     masks,
     people,
     sections,
+    sentence_labels,
     turns,
 )
 from memory_core.extraction.rules.dates import Anchor
@@ -174,7 +174,7 @@ class _Reader:
                 listing = self.headings[i].kind is Kind.ATTENDEES
             elif not line.blank and i not in self.skip:
                 entry = self.text[line.body : min(line.end, line.body + MAX_ENTRY)]
-                after = labels.attendee_label(entry)
+                after = sentence_labels.attendee_label(entry)
                 listing = listing and people.is_listing(entry)
                 if listing or after is not None:
                     for person in people.listed(entry[after or 0 :]):

@@ -3,7 +3,7 @@
 from memory_core.extraction.model import Entity, EntityType, ProposedEvent
 from memory_core.extraction.rules.patterns import DEPARTMENT, NAME_WORD, word_set
 from memory_core.extraction.rules.people import Roster
-from memory_core.extraction.rules.vocabulary import words
+from memory_core.extraction.rules.word_lists import words
 from memory_core.text import timed_patterns as re
 
 _ORG = re.compile(

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from memory_core.extraction.model import ActorRole, Category
-from memory_core.extraction.rules import confidence, guards, labels, verbs
+from memory_core.extraction.rules import confidence, guards, sentence_labels, verbs
 from memory_core.extraction.rules.blocks import Block
 from memory_core.extraction.rules.drafts import Draft, role_of
 from memory_core.extraction.rules.manner import Manner
@@ -115,17 +115,17 @@ class Entries:
 
     def labelled(self, sentence: Sentence, block: Block) -> list[Draft] | None:
         said = sentence.words
-        role = labels.role_label(said)
+        role = sentence_labels.role_label(said)
         if role is not None and not self.manner.speech:
             # "Send it. Owner: Ann" assigns the entry before it, which already has the owner.
             listed_here = block.bullet and block.section.kind in (Kind.ACTION, Kind.RISK)
             assigns = listed_here and sentence.start > block.start
             return [] if assigns else list(self._role(sentence, *role))
-        status = labels.status_label(said)
+        status = sentence_labels.status_label(said)
         if status is not None:
             draft = self._status(sentence, status)
             return [draft] if draft else []
-        label = labels.event_label(said)
+        label = sentence_labels.event_label(said)
         if label is None:
             return None
         body = said[label.end :]
@@ -171,7 +171,7 @@ class Entries:
             key = (at, at + len(person.name)) if at >= 0 else (begin, end)
             yield Draft(
                 Category.STAKEHOLDER, confidence.LABELLED, sentence.start, end, key,
-                ((name, labels.ROLE_LABELS[role]),), "role", role, person=name,
+                ((name, sentence_labels.ROLE_LABELS[role]),), "role", role, person=name,
             )  # fmt: skip
 
     def _status(self, sentence: Sentence, value: int) -> Draft | None:

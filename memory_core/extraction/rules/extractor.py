@@ -15,7 +15,7 @@ from memory_core.extraction.rules import (
     tables,
 )
 from memory_core.extraction.rules.blocks import Block, Layout
-from memory_core.extraction.rules.events import Writer, distinct
+from memory_core.extraction.rules.event_writer import Writer, distinct
 from memory_core.extraction.rules.finder import Finder
 from memory_core.extraction.rules.markup import mask
 from memory_core.text.chunk import Chunk

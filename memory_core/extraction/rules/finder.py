@@ -7,9 +7,9 @@ it. Of several phrases the most certain wins, and of equally certain ones the fi
 from memory_core.extraction.model import Category
 from memory_core.extraction.rules import guards
 from memory_core.extraction.rules.blocks import Block
+from memory_core.extraction.rules.cue_matches import Hits
 from memory_core.extraction.rules.drafts import Draft
 from memory_core.extraction.rules.entries import Entries
-from memory_core.extraction.rules.hits import Hits
 from memory_core.extraction.rules.manner import Manner
 from memory_core.extraction.rules.people import Roster
 from memory_core.extraction.rules.sections import Kind

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from memory_core.extraction.model import DocumentContext
 from memory_core.extraction.rules.headings import Heading
-from memory_core.extraction.rules.vocabulary import phrases
+from memory_core.extraction.rules.word_lists import phrases
 from memory_core.text import timed_patterns as re
 
 TALK = ("chat", "transcript")

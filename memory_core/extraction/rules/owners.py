@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from memory_core.extraction.rules import labels, verbs, vocabulary
+from memory_core.extraction.rules import sentence_labels, verbs, word_lists
 from memory_core.extraction.rules.patterns import HANDLE, NAME, NAMES, word_set, words
 from memory_core.extraction.rules.people import (
     NOT_NAMES,
@@ -114,16 +114,16 @@ _SEPARATOR = re.compile(r"\s*(?:/|,|&|\band\b)\s*")
 
 
 # Lower-case words that open an item or a parenthesis and are no handles.
-_COMMON = word_set(verbs.IMPERATIVE, vocabulary.words("people", "not_handles")) | NOT_NAMES
+_COMMON = word_set(verbs.IMPERATIVE, word_lists.words("people", "not_handles")) | NOT_NAMES
 
 
 def _is_word(name: str, roster: Roster) -> bool:
     """ "Convert to labels": a capital at the start of an item does not make it a name."""
     if roster.knows(name) or name.startswith("@"):
         return False
-    return name.lower() in _COMMON or labels.is_label(name) or not may_be_person(name)
+    return name.lower() in _COMMON or sentence_labels.is_label(name) or not may_be_person(name)
 
 
 def _handle(word: str, roster: Roster) -> bool:
-    is_handle = is_name(word) and word not in _COMMON and not labels.is_label(word)
+    is_handle = is_name(word) and word not in _COMMON and not sentence_labels.is_label(word)
     return roster.knows(word) or is_handle

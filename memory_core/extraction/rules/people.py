@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from memory_core.extraction.rules.patterns import HANDLE, NAME, NAME_WORD, UPPER, word_set
 from memory_core.extraction.rules.patterns import words as alternatives
-from memory_core.extraction.rules.vocabulary import words
+from memory_core.extraction.rules.word_lists import words
 from memory_core.text import timed_patterns as re
 
 _FULL_NAME = rf"{NAME_WORD}(?: (?:(?:van|von|de|da|del|der|la|bin|al) )?{NAME_WORD}){{1,2}}"

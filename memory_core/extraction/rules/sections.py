@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 
 from memory_core.extraction.rules.markup import plain
-from memory_core.extraction.rules.vocabulary import phrases
+from memory_core.extraction.rules.word_lists import phrases
 from memory_core.text import timed_patterns as re
 
 

@@ -3,13 +3,13 @@
 from collections.abc import Iterator
 
 from memory_core.extraction.model import ActorRole, Category
-from memory_core.extraction.rules import confidence, labels
+from memory_core.extraction.rules import confidence, sentence_labels
 from memory_core.extraction.rules.blocks import Table
 from memory_core.extraction.rules.drafts import Draft, role_of
 from memory_core.extraction.rules.entries import status_category
 from memory_core.extraction.rules.markup import plain
 from memory_core.extraction.rules.people import Roster, listed
-from memory_core.extraction.rules.vocabulary import phrases
+from memory_core.extraction.rules.word_lists import phrases
 from memory_core.text import timed_patterns as re
 
 _RULE = re.compile(r":?-{1,}:?$")
@@ -96,10 +96,10 @@ def _field(text: str, row: Cells, roster: Roster) -> Iterator[Draft]:
     if label.lower() == "status":
         if category := status_category(value, text):
             yield Draft(category, confidence.SECTION, *span, span, style="status", body=value)
-    elif role := labels.role_label(label + ":"):
+    elif role := sentence_labels.role_label(label + ":"):
         for person in listed(plain(value)):
             name = roster.resolve(person.name)
-            actors = ((name, labels.ROLE_LABELS[role[0]]),)
+            actors = ((name, sentence_labels.ROLE_LABELS[role[0]]),)
             yield Draft(
                 Category.STAKEHOLDER, confidence.LABELLED, *span, row[1], actors, "role", role[0],
                 person=name,

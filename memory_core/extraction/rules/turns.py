@@ -3,7 +3,7 @@
 from collections import Counter
 from dataclasses import dataclass
 
-from memory_core.extraction.rules import labels
+from memory_core.extraction.rules import sentence_labels
 from memory_core.extraction.rules.lines import Line
 from memory_core.extraction.rules.patterns import LETTER
 from memory_core.extraction.rules.people import Roster, is_name, tidy
@@ -88,9 +88,9 @@ def find(
 
 
 def _takes_turns(who: str, talk: bool, recurs: bool, roster: Roster) -> bool:
-    if labels.is_event_label(who):
+    if sentence_labels.is_event_label(who):
         return False
-    if labels.is_label(who):
+    if sentence_labels.is_label(who):
         # Transcripts may name their speakers by role: "Project Manager: …".
         return talk and (recurs or who in roster.names)
     # A participant may be given with a title: "Hon. Ann Lee".
@@ -108,7 +108,7 @@ def _certain(text: str, line: Line, talk: bool) -> tuple[Turn | None, bool]:
             continue
         logged = pattern is _STAMPED_IRC
         who = match["who"] if logged else _speaker(match["who"])
-        if who and not labels.is_event_label(who) and (talk or logged or is_name(who)):
+        if who and not sentence_labels.is_event_label(who) and (talk or logged or is_name(who)):
             day = match.groupdict().get("day")
             turn = Turn(who, _skip_space(text, match.end(), line.end), day)
             return turn, logged

@@ -4,7 +4,7 @@ Cues must distinguish "Alice will send" (a promise) from "The cache will send" (
 word list can do that for every subject, so these lists have verbs that are usually said of people.
 """
 
-from memory_core.extraction.rules.vocabulary import words
+from memory_core.extraction.rules.word_lists import words
 
 PROMISE = words("verbs", "promise")
 DELIVER = words("verbs", "deliver")

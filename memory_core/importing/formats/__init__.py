@@ -7,11 +7,11 @@ from pathlib import PurePosixPath
 
 from memory_core.artifacts.document import ArtifactType
 from memory_core.importing import charset
-from memory_core.importing.files import refuse_size
 from memory_core.importing.formats import docx, html, mail, mbox, messenger, pdf, prose, structured
 from memory_core.importing.formats.structured import Users
 from memory_core.importing.item import Item, Skip
 from memory_core.importing.limits import LIMITS
+from memory_core.importing.safe_files import refuse_size
 
 # Raise it with every change of how a file is parsed: that invalidates the file cache.
 VERSION = 2

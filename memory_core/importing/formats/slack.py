@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from pathlib import PurePosixPath
 from typing import Any
 
-from memory_core.importing.formats import blocks
+from memory_core.importing.formats import slack_blocks
 from memory_core.importing.formats.chat import Said, by_day, one_day
 from memory_core.importing.item import Item, Skip
 
@@ -88,10 +88,10 @@ def _messages(content: list[Any], users: Mapping[str, str]) -> Iterator[Said]:
 def _said(one: dict[str, Any]) -> str:
     """The text of a message. If a program wrote it, its blocks and attachments are included.
     Attachments of a person's message are only previews of its links."""
-    text = str(one.get("text") or "") or blocks.text(one.get("blocks"))
+    text = str(one.get("text") or "") or slack_blocks.text(one.get("blocks"))
     if text.strip() and not one.get("bot_id") and one.get("subtype") != "bot_message":
         return text
-    attached = blocks.attachments(one.get("attachments"))
+    attached = slack_blocks.attachments(one.get("attachments"))
     return "\n".join(part for part in (text, attached) if part.strip())
 
 

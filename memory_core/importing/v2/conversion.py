@@ -17,7 +17,7 @@ from memory_core.artifacts.document import (
 from memory_core.assistant.conversations import Role
 from memory_core.assistant.memories import MemoryType
 from memory_core.importing.item import Unusable
-from memory_core.importing.v2.source import Record
+from memory_core.importing.v2.v2_chroma import Record
 from memory_core.kernel.errors import InvalidInput
 from memory_core.kernel.times import as_utc, parse_time
 

@@ -1,10 +1,10 @@
-"""The word lists of the rules, read from vocabulary.toml."""
+"""The word lists of the rules, read from word_lists.toml."""
 
 import tomllib
 from importlib import resources
 
 _LISTS: dict[str, dict[str, str]] = tomllib.loads(
-    resources.files(__package__).joinpath("vocabulary.toml").read_text("utf-8")
+    resources.files(__package__).joinpath("word_lists.toml").read_text("utf-8")
 )
 
 

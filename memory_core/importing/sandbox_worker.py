@@ -1,4 +1,4 @@
-"""The sandbox process: bytes in, JSON out. `python -m memory_core.importing.worker KIND`."""
+"""The process that `sandbox` starts for each risky file: bytes in, JSON out."""
 
 import json
 import resource

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from memory_core.artifacts.document import ArtifactType, Document
 from memory_core.artifacts.ingest import ingest_many
 from memory_core.artifacts.result import IngestResult
-from memory_core.importing import files, identity
+from memory_core.importing import safe_files, source_ids
 from memory_core.importing.file_cache import KnownItem
 from memory_core.importing.file_presence import Presence
 from memory_core.importing.file_walk import FoundFile
@@ -49,8 +49,8 @@ class LatestRevision:
     def names(self) -> list[str]:
         """The paths where imports saw it, the first one first."""
         urls = (self.source_url, *self.addresses)
-        ours = (url for url in urls if url and url.startswith(identity.SCHEME))
-        return [identity.path_of(url) for url in ours]
+        ours = (url for url in urls if url and url.startswith(source_ids.SCHEME))
+        return [source_ids.path_of(url) for url in ours]
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +127,7 @@ class Storing:
             kept = self._kept_type(stored)
             self._report.unchanged.append(replace(entry, reason=kept) if kept else entry)
         elif document is None:  # its file changed between two reads: the next import handles it
-            self._report.failed.append(replace(entry, reason=files.CHANGES))
+            self._report.failed.append(replace(entry, reason=safe_files.CHANGES))
         elif self._dry_run:
             self._report.add("created" if stored is None else "revised", entry)
         else:
@@ -145,9 +145,9 @@ class Storing:
     ) -> None:
         if stored is None and item.uid not in self._counts:
             return  # its source_url already says so
-        name = identity.name_of(file.root.name, file.relative)
+        name = source_ids.name_of(file.root.name, file.relative)
         if stored is None or name not in stored.names:
-            address = identity.address(file.root.name, file.relative)
+            address = source_ids.address(file.root.name, file.relative)
             self._met_elsewhere.append((item.uid, address))
 
     def _first_place(self, file: FoundFile, stored: LatestRevision | None) -> str | None:
@@ -156,7 +156,7 @@ class Storing:
         if stored is None or not stored.is_mail or not stored.names:
             return None
         first = stored.names[0]
-        if first == identity.name_of(file.root.name, file.relative):
+        if first == source_ids.name_of(file.root.name, file.relative):
             return None
         return first if self._disk.at(first) else None
 

@@ -16,11 +16,11 @@ from memory_core.index.chroma import NoSuchCollection
 from memory_core.index.expected import difference
 from memory_core.index.generation import CollectionName, Generation, serving
 from memory_core.index.store import Parts
-from memory_core.index.writing import holding_index, lose, settle_now
+from memory_core.index.writer import holding_index, lose, settle_now
 from memory_core.kernel.database import Session
 from memory_core.kernel.errors import ChromaUnavailable
-from memory_core.log.reading import newest
-from memory_core.log.waiting import wait_until
+from memory_core.log.log_reader import newest
+from memory_core.log.projection_wait import wait_until
 
 _PAGE = 500
 _CATCH_UP_SECONDS = 10.0

@@ -9,9 +9,9 @@ import logging
 
 from memory_core.kernel.database import Database
 from memory_core.kernel.errors import InvalidInput, MemoryFault
-from memory_core.kernel.waiting import is_set_within
+from memory_core.kernel.timed_wait import is_set_within
 from memory_core.webhooks.messages import OutboxMessage, assemble
-from memory_core.webhooks.sending import SEND_SECONDS, Answer, Sender, SendFault
+from memory_core.webhooks.sender import SEND_SECONDS, Answer, Sender, SendFault
 
 log = logging.getLogger(__name__)
 

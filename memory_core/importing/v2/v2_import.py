@@ -9,7 +9,7 @@ from memory_core.artifacts.ingest import ingest_many
 from memory_core.assistant import conversations, memories
 from memory_core.importing.item import Unusable
 from memory_core.importing.v2 import conversion
-from memory_core.importing.v2.source import Record, Serve, Source, opened
+from memory_core.importing.v2.v2_chroma import Record, Serve, Source, opened
 from memory_core.kernel import ids
 from memory_core.kernel.errors import Conflict, InvalidInput
 from memory_core.runtime import Runtime

@@ -11,10 +11,10 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from memory_core.index import generation as generations
-from memory_core.index.adopting import drop_legacy
 from memory_core.index.generation import Generation
+from memory_core.index.legacy_vectors import drop_legacy
 from memory_core.index.store import Parts
-from memory_core.index.writing import holding_index, settle
+from memory_core.index.writer import holding_index, settle
 from memory_core.kernel.database import Session
 
 log = logging.getLogger(__name__)

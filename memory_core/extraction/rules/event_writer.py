@@ -12,7 +12,7 @@ from memory_core.extraction.rules.manner import Manner
 from memory_core.extraction.rules.markup import mask, plain
 from memory_core.extraction.rules.people import Roster
 from memory_core.extraction.rules.sections import Kind, Section, clean_title, release_of
-from memory_core.extraction.rules.vocabulary import phrases
+from memory_core.extraction.rules.word_lists import phrases
 from memory_core.text import timed_patterns as re
 
 _PREFIX = {

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from memory_core.kernel.database import Database
-from memory_core.log.partitions import MONTHS_AHEAD
+from memory_core.log.log_partitions import MONTHS_AHEAD
 
 
 @dataclass(frozen=True, slots=True)

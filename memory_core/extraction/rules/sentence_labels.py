@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from memory_core.extraction.model import ActorRole, Category
 from memory_core.extraction.rules.patterns import HANDLE, NAME, word_set
-from memory_core.extraction.rules.vocabulary import phrases, words
+from memory_core.extraction.rules.word_lists import phrases, words
 from memory_core.text import timed_patterns as re
 
 _EVENT_LABELS = (

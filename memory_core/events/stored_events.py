@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from memory_core.artifacts.reading import RevisionRecord, find_revision
+from memory_core.artifacts.stored_artifacts import RevisionRecord, find_revision
 from memory_core.kernel.database import Session
 from memory_core.kernel.errors import NotFound
 from memory_core.runtime import Runtime

@@ -10,7 +10,7 @@ from psycopg.types.json import Jsonb
 from memory_core.kernel.database import Session
 from memory_core.kernel.errors import NotFound
 from memory_core.log.change import Change
-from memory_core.log.reading import of_aggregate
+from memory_core.log.log_reader import of_aggregate
 
 # The number of changes after which a snapshot is made.
 SNAPSHOT_EVERY = 100

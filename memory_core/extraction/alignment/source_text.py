@@ -7,7 +7,6 @@ from functools import cached_property
 import regex as re
 
 from memory_core.extraction.alignment.edits import Edit, Phrase, find_edits
-from memory_core.extraction.alignment.excerpt import shorten
 from memory_core.extraction.alignment.fragments import (
     FragmentFailure,
     find_fragments,
@@ -16,6 +15,7 @@ from memory_core.extraction.alignment.fragments import (
 from memory_core.extraction.alignment.index import WordIndex
 from memory_core.extraction.alignment.lexicon import burden
 from memory_core.extraction.alignment.occurrence import Preference, find_preferred
+from memory_core.extraction.alignment.quote_shortening import shorten
 from memory_core.extraction.alignment.words import (
     UNSPACED_CHARACTER,
     edge_mark,

@@ -14,7 +14,7 @@ from memory_core.kernel.database import Database, postgres_faults
 from memory_core.kernel.errors import MemoryFault
 from memory_core.log import checkpoint
 from memory_core.log.change import START, Change, Position
-from memory_core.log.reading import end, read
+from memory_core.log.log_reader import end, read
 
 log = logging.getLogger(__name__)
 

@@ -10,7 +10,7 @@ from datetime import datetime
 
 from memory_core.kernel.database import Session
 from memory_core.kernel.prices import Price
-from memory_core.telemetry.calls import Durations
+from memory_core.telemetry.call_counters import Durations
 
 # Younger rows wait for the next read: a row with a lower number may still be uncommitted.
 DELAY_SECONDS = 5.0

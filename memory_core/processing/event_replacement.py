@@ -6,13 +6,13 @@ from uuid import UUID
 from psycopg.types.json import Jsonb
 
 from memory_core.artifacts.locks import lock
-from memory_core.events.identity import event_id
+from memory_core.events.event_ids import event_id
 from memory_core.extraction.engine import Engine
 from memory_core.extraction.ledger import taken, write
 from memory_core.extraction.model import Entity
 from memory_core.kernel.database import Database, Session
-from memory_core.log.appending import append
 from memory_core.log.change import ChangeType, NewChange, of_artifact
+from memory_core.log.log_writer import append
 from memory_core.log.origin import Origin, current
 from memory_core.processing.extraction import Extraction
 from memory_core.queue import jobs

@@ -33,8 +33,8 @@ from memory_core.kernel.database import Database
 from memory_core.kernel.errors import InvalidInput, MemoryFault
 from memory_core.kernel.principal import Principal
 from memory_core.log.change import Change, ChangeType
-from memory_core.log.following import RESOURCE_NOTIFICATIONS, Follower
-from memory_core.log.reading import of_aggregate
+from memory_core.log.follower import RESOURCE_NOTIFICATIONS, Follower
+from memory_core.log.log_reader import of_aggregate
 
 MAX_STREAMS = 1_024
 MAX_URIS = 10_000  # per client

@@ -7,10 +7,10 @@ import contextlib
 import logging
 from collections.abc import Collection, Sequence
 
-from memory_core.index import filling
-from memory_core.index.comparing import repair
+from memory_core.index import new_generation
+from memory_core.index.consistency import repair
 from memory_core.index.store import Parts
-from memory_core.index.writing import drop_tenant, settle
+from memory_core.index.writer import drop_tenant, settle
 from memory_core.kernel.errors import MemoryFault
 from memory_core.log.change import Change, ChangeType
 from memory_core.log.projection import Commit
@@ -58,7 +58,7 @@ class IndexProjection:
                 log.warning("%d entries of the index were undone by a writer that died", mended)
 
     async def rebuild(self) -> None:
-        await filling.rebuild(self._runtime)
+        await new_generation.rebuild(self._runtime)
 
 
 def owner_of(change: Change) -> str:

@@ -15,11 +15,11 @@ from typing import Any
 from uuid import UUID
 
 from memory_core.index import generation as generations
-from memory_core.index.adopting import Legacy
 from memory_core.index.chroma import NoSuchCollection
 from memory_core.index.embeddings import Embeddings
 from memory_core.index.expected import Key, difference, pieces
 from memory_core.index.generation import Generation, belongs_to
+from memory_core.index.legacy_vectors import Legacy
 from memory_core.index.store import Entry, Parts, refuse_other_model
 from memory_core.kernel.database import Session
 from memory_core.kernel.principal import DEFAULT_TENANT

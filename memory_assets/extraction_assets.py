@@ -12,13 +12,13 @@ import dagster as dg
 from memory_assets import unclaimed
 from memory_assets.dagster_internals.eventlog import materialisations
 from memory_assets.dead_runs import bury
-from memory_assets.partitions import REVISIONS
-from memory_assets.resources import MemoryResource
+from memory_assets.memory_resource import MemoryResource
+from memory_assets.revision_partitions import REVISIONS
 from memory_assets.specs import asset_specs
 from memory_assets.tags import FROM_QUEUE, NOT_DONE_TAG, describe, trace_tags, trigger
-from memory_core.events.checks import all_broken_evidence, broken_evidence
+from memory_core.events.broken_evidence import all_broken_evidence, broken_evidence
+from memory_core.extraction.current_versions import current
 from memory_core.extraction.engine import open_engine
-from memory_core.extraction.versions import current
 from memory_core.kernel.database import Database
 from memory_core.kernel.settings import load_settings
 from memory_core.processing.batch import Outcome, process
@@ -26,7 +26,7 @@ from memory_core.processing.stages import CHUNK_EXTRACTIONS, STORED_EVENTS
 from memory_core.queue import jobs
 from memory_core.queue.answers import Answers
 from memory_core.queue.jobs import Job
-from memory_core.telemetry import exporting
+from memory_core.telemetry import span_export
 from memory_core.telemetry.spans import span
 
 EVIDENCE_CHECK = "quotes_are_the_text_at_their_offsets"
@@ -84,14 +84,14 @@ async def _traced(
 ) -> tuple[list[Outcome], list[str], int]:
     """Run within a trace. Work that the queue requested belongs to the traces of its jobs. A run
     that a person started is a new trace, in which the jobs are requested."""
-    exporting.start(memory.settings, "run")
+    span_export.start(memory.settings, "run")
     try:
         if trigger(dict(context.run.tags)) == FROM_QUEUE:
             return await _run(context, memory)
         with span("dagster run", attributes={"dagster.run_id": context.run.run_id}):
             return await _run(context, memory)
     finally:
-        await asyncio.to_thread(exporting.flush)
+        await asyncio.to_thread(span_export.flush)
 
 
 async def _run(

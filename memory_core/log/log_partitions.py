@@ -9,8 +9,8 @@ from pathlib import Path
 import orjson
 
 from memory_core.kernel.database import Database, Session
+from memory_core.log.aggregate_state import AggregateKey, snapshot
 from memory_core.log.change import Change
-from memory_core.log.state import AggregateKey, snapshot
 
 log = logging.getLogger(__name__)
 

@@ -8,9 +8,9 @@ from typing import Literal
 from memory_core.kernel.dsn import redact_dsn
 from memory_core.kernel.errors import MemoryFault
 from memory_core.kernel.settings import Settings
-from stack import state
+from stack import stack_state
 from stack.layout import Layout
-from stack.state import StackState
+from stack.stack_state import StackState
 
 Choice = Literal["default", "DATA_DIR", ".env"]
 
@@ -82,7 +82,7 @@ def _chosen_by(settings: Settings) -> Choice:
 
 def _running(settings: Settings) -> StackState | None:
     try:
-        return state.running(Layout(settings.data_dir))
+        return stack_state.running(Layout(settings.data_dir))
     except MemoryFault:
         return None  # the folder belongs to another user; commands that need it report that
 

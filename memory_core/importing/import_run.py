@@ -13,12 +13,12 @@ from itertools import islice
 from pathlib import Path
 
 from memory_core.artifacts.document import ArtifactType
+from memory_core.importing.batch_store import LatestRevision, Storing
 from memory_core.importing.file_cache import FileCache, KnownItem
 from memory_core.importing.file_walk import FoundFile, Passed, walk
 from memory_core.importing.reader import Parsed, Reader
 from memory_core.importing.report import Report, ReportEntry
 from memory_core.importing.roots import Place, Registry, Root, settled
-from memory_core.importing.storing import LatestRevision, Storing
 from memory_core.runtime import Runtime
 
 _GROUP_FILES = 256

@@ -13,7 +13,7 @@ from memory_core.extraction.ledger import asking_about
 from memory_core.kernel.database import Database
 from memory_core.kernel.trace import SpanContext
 from memory_core.queue.jobs import Job
-from memory_core.telemetry import exporting
+from memory_core.telemetry import span_export
 from memory_core.telemetry.spans import Attribute, Span, span
 
 
@@ -52,7 +52,7 @@ class AskingSpan:
 async def export_jobs(database: Database, ended: Sequence[tuple[Job, str | None]]) -> None:
     """Export the spans of ended jobs, from their requests until now, each with its error."""
     traced = [(job, error) for job, error in ended if job.trace_id]
-    if not exporting.is_on() or not traced:
+    if not span_export.is_on() or not traced:
         return
     async with database.session() as session:
         rows = await session.rows(

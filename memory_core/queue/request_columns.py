@@ -9,7 +9,7 @@ from memory_core.log import origin
 LOWEST, HIGHEST = -100, 100
 
 
-def asked(what: str, *, priority: int = 0) -> dict[str, Any]:
+def request_columns(what: str, *, priority: int = 0) -> dict[str, Any]:
     """The columns of a request. `what`: ingest, tool, ui, backfill, schedule or repair."""
     by = origin.current()
     return {
@@ -20,10 +20,10 @@ def asked(what: str, *, priority: int = 0) -> dict[str, Any]:
     }
 
 
-def asked_under(settings: Settings, what: str, *, priority: int = 0) -> dict[str, Any]:
+def new_job_columns(settings: Settings, what: str, *, priority: int = 0) -> dict[str, Any]:
     """The same, with the columns that the settings decide for new jobs."""
     return {
-        **asked(what, priority=priority),
+        **request_columns(what, priority=priority),
         "max_attempts": settings.event_max_attempts,
         "backoff_policy": settings.event_backoff,
     }

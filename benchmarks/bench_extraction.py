@@ -29,7 +29,7 @@ from memory_core.artifacts.document import ArtifactType, Document
 from memory_core.artifacts.ingest import ingest
 from memory_core.extraction.engine import open_engine
 from memory_core.kernel.settings import Settings
-from memory_core.processing.batch import Outcome, process
+from memory_core.processing.batch import JobOutcome, process
 from memory_core.queue import jobs
 from memory_core.runtime import Runtime
 from memory_core.text.tokens import count_tokens
@@ -152,7 +152,7 @@ async def remember(runtime: Runtime, texts: Sequence[str], label: str) -> list[s
 # --- the two ways ------------------------------------------------------------------------------
 
 
-async def directly(runtime: Runtime, keys: Sequence[str]) -> tuple[float, list[Outcome]]:
+async def directly(runtime: Runtime, keys: Sequence[str]) -> tuple[float, list[JobOutcome]]:
     """Claim and process in this process; the seconds it took."""
     async with open_engine(runtime.settings, runtime.database) as engine:
         begun = time.perf_counter()

@@ -26,8 +26,8 @@ from benchmarks.bench_ingest import SEED, _note, _sentences
 from benchmarks.index import own_generation
 from memory_core.artifacts import ingest
 from memory_core.artifacts.document import ArtifactType, Document
-from memory_core.artifacts.idempotency import Request
-from memory_core.artifacts.revision import Draft, Revision, cut
+from memory_core.artifacts.idempotency import IngestRequest
+from memory_core.artifacts.revision import Revision, RevisionDraft, cut
 from memory_core.importing import safe_files
 from memory_core.importing.given_paths import admit
 from memory_core.importing.import_run import Import, Options, survey
@@ -106,7 +106,7 @@ class Bench:
             name = f"{self._rng.random()} {index}"
             document = Document(ArtifactType.NOTE, "floor", text, source_id=name, title=name)
             revision = Revision.of(document)
-            drafts.append(Draft(revision, await cut(revision, self._runtime.settings)))
+            drafts.append(RevisionDraft(revision, await cut(revision, self._runtime.settings)))
         begun = time.perf_counter()
         texts = [draft.pieces[0].chunk.text for draft in drafts]
         vectors = await self._runtime.embedder.embed(texts)
@@ -119,7 +119,7 @@ class Bench:
             generation.name_in_chroma(CollectionName.ARTIFACTS), entries
         )
         async with self._runtime.database.transaction() as session:
-            columns = Request().columns(self._runtime.settings)
+            columns = IngestRequest().columns(self._runtime.settings)
             await ingest._insert(session, drafts, columns, superseded=set())
         return time.perf_counter() - begun
 

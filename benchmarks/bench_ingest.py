@@ -35,8 +35,8 @@ from rich.table import Table
 from benchmarks.index import following
 from memory_core.artifacts import ingest
 from memory_core.artifacts.document import ArtifactType, Document
-from memory_core.artifacts.idempotency import Request
-from memory_core.artifacts.revision import Draft, Revision, cut
+from memory_core.artifacts.idempotency import IngestRequest
+from memory_core.artifacts.revision import Revision, RevisionDraft, cut
 from memory_core.kernel.database import Session
 from memory_core.kernel.settings import Settings
 from stack import ports
@@ -91,9 +91,9 @@ class Floor:
         revision = Revision.of(
             Document(ArtifactType.NOTE, "floor", content, source_id=source_id, title=source_id)
         )
-        draft = Draft(revision, await cut(revision, self._settings))
+        draft = RevisionDraft(revision, await cut(revision, self._settings))
         async with self._session.connection.transaction():
-            columns = Request().columns(self._settings)
+            columns = IngestRequest().columns(self._settings)
             await ingest._insert(self._session, [draft], columns, superseded=set())
         return time.perf_counter() - begun
 

@@ -9,7 +9,7 @@ from mcp.server.auth.settings import AuthSettings
 from pydantic import AnyHttpUrl
 
 from mcp_server.authentication import Authentication, access_token
-from mcp_server.rates import Rates
+from mcp_server.rates import RateLimitedApp
 from memory_core.access.calls_at_once import CallsAtOnce
 from memory_core.access.credential import Verifier
 from memory_core.access.key_verifier import KeyVerifier
@@ -66,7 +66,7 @@ class Access:
         """The application behind authentication and rate limits."""
         if self.limiter is not None or self.verifier is not None:
             many = CallsAtOnce(self._settings.rate_calls_at_once) if self.verifier else None
-            app = Rates(app, self.limiter, many)
+            app = RateLimitedApp(app, self.limiter, many)
         if self.verifier is not None:
             app = Authentication(app, self.verifier, metadata_url=metadata_url(self._settings))
         return app

@@ -24,14 +24,14 @@ _INDENT = re.compile(r"\n([ \t]+)\S")
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class UserFolders:
     """The folders of a user on this platform."""
 
     home: Path
     roaming: Path  # where programs keep their settings
 
     @classmethod
-    def of_user(cls) -> "Place":
+    def of_user(cls) -> "UserFolders":
         home = Path.home()
         if sys.platform == "darwin":
             return cls(home, home / "Library" / "Application Support")
@@ -49,7 +49,7 @@ class Client:
     is_typed: bool = False  # its entries say whether they are stdio or http
     takes_http: bool = True
 
-    def file(self, place: Place) -> Path:
+    def file(self, place: UserFolders) -> Path:
         return {
             "claude": place.roaming / "Claude" / "claude_desktop_config.json",
             "claude-code": place.home / ".claude.json",

@@ -10,17 +10,17 @@ from mcp_server.tool import MemoryServer
 from memory_core.runtime import Runtime
 
 if TYPE_CHECKING:
-    from memory_core.telemetry.prometheus import Metrics
+    from memory_core.telemetry.prometheus import PrometheusMetrics
 
 
 def register(server: MemoryServer, runtime: Runtime) -> None:
-    collector: Metrics | None = None
+    collector: PrometheusMetrics | None = None
 
     @server.custom_route("/metrics", methods=["GET"])  # type: ignore[untyped-decorator]
     async def metrics(_: Request) -> Response:
         # Imported here, so that a server without scrapes loads nothing for it.
-        from memory_core.telemetry.prometheus import CONTENT_TYPE, Metrics
+        from memory_core.telemetry.prometheus import CONTENT_TYPE, PrometheusMetrics
 
         nonlocal collector
-        collector = collector or Metrics(runtime)
+        collector = collector or PrometheusMetrics(runtime)
         return Response(await collector.text(), media_type=CONTENT_TYPE)

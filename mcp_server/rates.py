@@ -16,7 +16,7 @@ _PAUSE_SECONDS = 1.0
 _MAX_PAUSING = 500
 
 
-class Rates:
+class RateLimitedApp:
     def __init__(
         self, app: Application, limiter: RateLimiter | None, at_once: CallsAtOnce | None
     ) -> None:

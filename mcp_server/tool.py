@@ -113,7 +113,7 @@ def scope_of(tool: Tool) -> str:
 
 # The models that many tools return, and the tool whose schema describes them in full.
 _SPELLS_OUT_EVENTS = "event_search"
-_EVENTS = frozenset({"EventOut", "EvidenceInContext", "Candidate"})
+_EVENTS = frozenset({"EventOut", "EvidenceInContext", "ActorCandidate"})
 # Models that no schema describes in full: docs/tools.md shows them.
 _DETAILS = frozenset(
     {"ChunkInfo", "ExtractedWith", "ImportedItem", "JobRow", "Neighbor", "Transition"}

@@ -7,7 +7,7 @@ import dagster as dg
 from memory_assets.memory_resource import MemoryResource
 from memory_assets.schedules import scheduled
 from memory_core.processing.stages import EVENT_INDEX, STORED_EVENTS
-from memory_core.upkeep.integrity import CHECKS, Check, Finding
+from memory_core.upkeep.integrity import CHECKS, CheckResult, IntegrityCheck
 
 # Checks of the index are shown on the index asset, all others on the stored events.
 _ASSET = {"index_agrees": EVENT_INDEX, "projections_keep_up": EVENT_INDEX}
@@ -17,7 +17,7 @@ _SEVERITY = {
 }
 
 
-def _asset_check(check: Check) -> dg.AssetChecksDefinition:
+def _asset_check(check: IntegrityCheck) -> dg.AssetChecksDefinition:
     @dg.asset_check(
         asset=_ASSET.get(check.name, STORED_EVENTS),
         name=check.name,
@@ -30,7 +30,7 @@ def _asset_check(check: Check) -> dg.AssetChecksDefinition:
     return examine
 
 
-def result(check: Check, finding: Finding) -> dg.AssetCheckResult:
+def result(check: IntegrityCheck, finding: CheckResult) -> dg.AssetCheckResult:
     return dg.AssetCheckResult(
         passed=finding.passed,
         severity=_SEVERITY.get(check.name, dg.AssetCheckSeverity.ERROR),
@@ -43,7 +43,7 @@ def result(check: Check, finding: Finding) -> dg.AssetCheckResult:
     )
 
 
-async def _examine(memory: MemoryResource, check: Check) -> Finding:
+async def _examine(memory: MemoryResource, check: IntegrityCheck) -> CheckResult:
     async with memory.runtime() as runtime:
         return await check.examine(runtime)
 

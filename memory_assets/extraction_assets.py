@@ -21,7 +21,7 @@ from memory_core.extraction.current_versions import current
 from memory_core.extraction.engine import open_engine
 from memory_core.kernel.database import Database
 from memory_core.kernel.settings import load_settings
-from memory_core.processing.batch import Outcome, process
+from memory_core.processing.batch import JobOutcome, process
 from memory_core.processing.stages import CHUNK_EXTRACTIONS, STORED_EVENTS
 from memory_core.queue import jobs
 from memory_core.queue.answers import Answers
@@ -81,7 +81,7 @@ async def _check_everything(memory: MemoryResource) -> dg.AssetCheckResult:
 
 async def _traced(
     context: dg.AssetExecutionContext, memory: MemoryResource
-) -> tuple[list[Outcome], list[str], int]:
+) -> tuple[list[JobOutcome], list[str], int]:
     """Run within a trace. Work that the queue requested belongs to the traces of its jobs. A run
     that a person started is a new trace, in which the jobs are requested."""
     span_export.start(memory.settings, "run")
@@ -96,7 +96,7 @@ async def _traced(
 
 async def _run(
     context: dg.AssetExecutionContext, memory: MemoryResource
-) -> tuple[list[Outcome], list[str], int]:
+) -> tuple[list[JobOutcome], list[str], int]:
     """The outcomes of the claimed jobs, the keys without a revision, and the number of broken
     quotes."""
     asked_by = trigger(dict(context.run.tags))
@@ -155,7 +155,7 @@ async def _introduce(
     return left.gone
 
 
-def _obituary(failed: list[Outcome], gone: list[str], total: int) -> str:
+def _obituary(failed: list[JobOutcome], gone: list[str], total: int) -> str:
     lines = [f"- {key}: there is no such revision (any more)" for key in gone]
     lines += [
         f"- {outcome.job.partition_key}: {outcome.failure.code}, now {outcome.failure.status}: "

@@ -11,7 +11,7 @@ from memory_assets.memory_resource import MemoryResource
 from memory_assets.schedules import scheduled
 from memory_assets.specs import OWNERS
 from memory_core.processing.stages import STORED_EVENTS
-from memory_core.upkeep.metrics import Metrics, oldest_pending_seconds, read_metrics
+from memory_core.upkeep.metrics import PipelineMetrics, oldest_pending_seconds, read_metrics
 
 OPERATIONS = "operations"
 
@@ -34,12 +34,12 @@ def pipeline_health(memory: MemoryResource) -> dg.MaterializeResult:  # type: ig
     return dg.MaterializeResult(metadata=_figures(asyncio.run(_metrics(memory))))
 
 
-async def _metrics(memory: MemoryResource) -> Metrics:
+async def _metrics(memory: MemoryResource) -> PipelineMetrics:
     async with memory.database() as database:
         return await read_metrics(database, memory.settings.prices)
 
 
-def _figures(metrics: Metrics) -> Mapping[str, dg.MetadataValue]:
+def _figures(metrics: PipelineMetrics) -> Mapping[str, dg.MetadataValue]:
     """Figures without data are left out: a zero would be a false claim."""
     return {
         name: dg.MetadataValue.int(value)

@@ -13,18 +13,18 @@ _BATCH = 500
 
 
 @dataclass(frozen=True, slots=True)
-class Retired:
+class RetirementResult:
     live: int  # number of keys that are left
     retired: int
     kept: str | None = None  # why more keys are left than the limit
 
 
-async def retire(database: Database, limit: int) -> Retired:
+async def retire(database: Database, limit: int) -> RetirementResult:
     """Retire superseded revisions first, oldest first. A revision with an open job is never
     retired."""
     async with database.session() as session:
         if not await session.value(bool, "partition_tables_exist"):
-            return Retired(0, 0)
+            return RetirementResult(0, 0)
         live = await _live(session)
         retired = 0
         while live - retired > limit:
@@ -36,11 +36,11 @@ async def retire(database: Database, limit: int) -> Retired:
             retired += gone
             if not gone:
                 return await _left(session, retired, "the others have work before them")
-        return Retired(await _live(session), retired)
+        return RetirementResult(await _live(session), retired)
 
 
-async def _left(session: Session, retired: int, reason: str) -> Retired:
-    return Retired(await _live(session), retired, reason)
+async def _left(session: Session, retired: int, reason: str) -> RetirementResult:
+    return RetirementResult(await _live(session), retired, reason)
 
 
 async def _live(session: Session) -> int:

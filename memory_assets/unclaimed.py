@@ -45,7 +45,7 @@ async def places_of(database: Database, partition_keys: Sequence[str]) -> list[P
 
 
 @dataclass(frozen=True, slots=True)
-class Unclaimed:
+class UnclaimedRevisions:
     """Revisions that a run was requested for but does not work on, each with a reason for the
     requester."""
 
@@ -53,10 +53,10 @@ class Unclaimed:
     elsewhere: dict[str, str]  # partition key -> the run that works on it
 
 
-def unclaimed(rows: Iterable[PartitionState], claimed: Iterable[str]) -> Unclaimed:
+def unclaimed(rows: Iterable[PartitionState], claimed: Iterable[str]) -> UnclaimedRevisions:
     had = set(claimed)
     left = [row for row in rows if row.partition_key not in had]
-    return Unclaimed(
+    return UnclaimedRevisions(
         gone=[row.partition_key for row in left if row.artifact_uid is None],
         elsewhere={row.partition_key: _holder(row) for row in left if row.artifact_uid is not None},
     )

@@ -46,7 +46,7 @@ _RUN_LEVEL = "python_log_level: INFO"
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class StackPlan:
     """Everything that is decided before the first process starts."""
 
     settings: Settings  # with every address filled in
@@ -54,7 +54,7 @@ class Plan:
     state: StackState
 
 
-def plan(settings: Settings, layout: Layout, mode: Mode) -> Plan:
+def plan(settings: Settings, layout: Layout, mode: Mode) -> StackPlan:
     children: list[ChildSpec] = []
     dsn, host, port = settings.events_db_dsn, settings.chroma_host, settings.chroma_port
     if dsn is None:
@@ -87,7 +87,7 @@ def plan(settings: Settings, layout: Layout, mode: Mode) -> Plan:
         children.append(_worker(resolved, layout, needs))
         children.append(_mcp(resolved, layout, needs))
     own = {MARKER: str(layout.root), **SAFE_PATH}
-    return Plan(
+    return StackPlan(
         settings=resolved,
         children=tuple(_with_environment(child, own) for child in children),
         state=StackState(

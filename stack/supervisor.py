@@ -26,7 +26,7 @@ from stack.disk_space import require_room
 from stack.layout import Layout
 from stack.orphans import end_orphans
 from stack.rotation import rotate_large
-from stack.services import Plan
+from stack.services import StackPlan
 from stack.stack_state import Mode
 
 BACKOFF_FIRST_SECONDS = 0.5
@@ -50,7 +50,7 @@ class Reporter(Protocol):
 
     def step(self, title: str, seconds: float) -> None: ...
     def trouble(self, message: str) -> None: ...
-    def ready(self, plan: Plan) -> None: ...
+    def ready(self, plan: StackPlan) -> None: ...
     def stopping(self) -> None: ...
 
 
@@ -92,7 +92,7 @@ class Supervisor:
             raise self._fault
 
     async def _serve(
-        self, plan: Plan, keepers: list[asyncio.Task[None]], opened: str | None
+        self, plan: StackPlan, keepers: list[asyncio.Task[None]], opened: str | None
     ) -> None:
         if opened is not None:
             self._report.trouble(opened)
@@ -126,7 +126,7 @@ class Supervisor:
         for event in self._ready.values():
             await event.wait()
 
-    async def _keep(self, child: Child, plan: Plan) -> None:
+    async def _keep(self, child: Child, plan: StackPlan) -> None:
         """Keep one child running until asked to stop."""
         deaths: deque[float] = deque()
         was_ready = False
@@ -168,7 +168,7 @@ class Supervisor:
             self._report.trouble(f"{child.death()} Starting it again in {pause:g} s.")
             await asyncio.sleep(pause)
 
-    async def _migrate(self, plan: Plan) -> None:
+    async def _migrate(self, plan: StackPlan) -> None:
         """Wait for migrations, however long they take. Waiting processes read the current one in
         the state file."""
         begun = time.monotonic()

@@ -58,7 +58,9 @@ async def asked_for(pipeline: Pipeline) -> list[str]:
     return [row.artifact_uid for row in rows]
 
 
-async def begin(pipeline: Pipeline, chosen: Filter = NOTHING, **options: Any) -> control.Started:
+async def begin(
+    pipeline: Pipeline, chosen: Filter = NOTHING, **options: Any
+) -> control.StartedBackfill:
     return await control.start(pipeline.runtime, chosen, requested_by="cli", **options)
 
 

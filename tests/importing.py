@@ -10,8 +10,8 @@ from memory_core.artifacts import stored_artifacts
 from memory_core.importing import git_history, prune
 from memory_core.importing.given_paths import admit
 from memory_core.importing.import_run import Import, Options, survey
-from memory_core.importing.report import OUTCOMES, Report, ReportEntry
-from memory_core.importing.roots import Place, Registry
+from memory_core.importing.report import OUTCOMES, ImportReport, ReportEntry
+from memory_core.importing.roots import ImportPlace, Registry
 from memory_core.runtime import Runtime
 from stack.connection import joined_runtime
 
@@ -26,13 +26,15 @@ class Importer:
         self.told: list[str] = []
         self.warnings: list[str] = []
 
-    async def __call__(self, *paths: Path, source: str | None = None, **options: Any) -> Report:
+    async def __call__(
+        self, *paths: Path, source: str | None = None, **options: Any
+    ) -> ImportReport:
         report, _ = await self.with_gone(*paths, source=source, **options)
         return report
 
     async def with_gone(
         self, *paths: Path, source: str | None = None, **options: Any
-    ) -> tuple[Report, list[ReportEntry]]:
+    ) -> tuple[ImportReport, list[ReportEntry]]:
         """Also what `--prune` would delete."""
         registry = Registry(self.data_dir)
         places = await admit(
@@ -42,8 +44,8 @@ class Importer:
         return await self.sync(places, registry, **options)
 
     async def sync(
-        self, places: list[Place], registry: Registry, **options: Any
-    ) -> tuple[Report, list[ReportEntry]]:
+        self, places: list[ImportPlace], registry: Registry, **options: Any
+    ) -> tuple[ImportReport, list[ReportEntry]]:
         """As a watch does it, with places that may be narrowed."""
         found = survey(places, registry, self.data_dir)
         done = Import(self._runtime(), Options(**options), self.stop)
@@ -51,7 +53,7 @@ class Importer:
         gone, self.warnings = await prune.gone(self.runtime, registry, found, done)
         return report, gone
 
-    async def git(self, path: Path, **options: Any) -> Report:
+    async def git(self, path: Path, **options: Any) -> ImportReport:
         registry = Registry(self.data_dir)
         [place] = await admit(self._runtime(), registry, [path])
         past = git_history.History(self._runtime(), Options(**options), self.stop)
@@ -71,12 +73,12 @@ class Importer:
         return other
 
 
-def counts(report: Report) -> dict[str, int]:
+def counts(report: ImportReport) -> dict[str, int]:
     """Only what there is any of."""
     return {name: number for name, number in report.counts.items() if number}
 
 
-def names(report: Report, outcome: str) -> list[str]:
+def names(report: ImportReport, outcome: str) -> list[str]:
     assert outcome in OUTCOMES
     return sorted(Path(entry.path).name for entry in getattr(report, outcome))
 

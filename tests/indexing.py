@@ -9,7 +9,7 @@ import pytest
 
 from memory_core.index import consistency
 from memory_core.index.chroma import Collection
-from memory_core.index.expected import Key, pieces
+from memory_core.index.expected import EntryKey, pieces
 from memory_core.index.generation import CollectionName, Generation
 from memory_core.index.generation import serving as serving_generation
 from memory_core.index.store import Entry
@@ -87,7 +87,7 @@ async def _assert_vectors(runtime: Runtime) -> None:
         )
         rows = await cursor.fetchall()
         for row in random.sample(rows, min(len(rows), _SAMPLE)):
-            key = Key(**row)
+            key = EntryKey(**row)
             [[piece]] = [page async for page in pieces(session, [key])]
             [wanted] = await runtime.embedder.embed([piece.text])
             collection = generation.name_in_chroma(key.collection, key.tenant_id)

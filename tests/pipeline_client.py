@@ -17,7 +17,7 @@ from memory_core.extraction.current_versions import current
 from memory_core.extraction.engine import open_engine
 from memory_core.kernel.settings import Settings
 from memory_core.log.projection_wait import wait_until
-from memory_core.processing.batch import Outcome, process
+from memory_core.processing.batch import JobOutcome, process
 from memory_core.queue import jobs
 from memory_core.queue.answers import Answers
 from memory_core.queue.versions import number
@@ -72,7 +72,7 @@ class Pipeline:
     def __init__(self, runtime: Runtime, **changes: Any) -> None:
         self.runtime = copy.copy(runtime)
         self.runtime.settings = runtime.settings.model_copy(update=changes)
-        self.outcomes: list[Outcome] = []
+        self.outcomes: list[JobOutcome] = []
 
     async def remember(
         self,
@@ -103,7 +103,7 @@ class Pipeline:
         keys: Sequence[str] | None = None,
         asked_by: str | None = None,
         answers: Answers = Answers.KNOWN,
-    ) -> list[Outcome]:
+    ) -> list[JobOutcome]:
         """What one run does: claim, then work on all of it at once."""
         if keys is None:
             keys = await self.keys()

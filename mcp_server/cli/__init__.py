@@ -122,10 +122,10 @@ def ingest(
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object, for scripts.")] = False,
 ) -> None:
     """Import your own files, mail, chats and history."""
-    from mcp_server.cli.ingest import Request, run
+    from mcp_server.cli.ingest import IngestOptions, run
 
     run(
-        Request(
+        IngestOptions(
             paths=paths,
             artifact_type=artifact_type,
             source=source,

@@ -23,8 +23,8 @@ from mcp_server.cli.command_record import opened
 from mcp_server.cli.configuration import read_settings
 from mcp_server.cli.session import with_memory
 from memory_core.backfill import control
-from memory_core.backfill.control import Started, Status
-from memory_core.backfill.plan import Plan, make_plan
+from memory_core.backfill.control import StartedBackfill, Status
+from memory_core.backfill.plan import BackfillPlan, make_plan
 from memory_core.backfill.scope import Filter
 from memory_core.kernel import ids
 from memory_core.kernel.errors import InvalidInput
@@ -56,7 +56,7 @@ def start(
         if made.revisions and not typer.confirm("Start it?"):
             console.print("Nothing was started.")
             return
-    started: Started = with_runtime(
+    started: StartedBackfill = with_runtime(
         lambda runtime: control.start(
             runtime, limits, other_models=other_models, requested_by="cli"
         )
@@ -126,7 +126,7 @@ async def _watch(runtime: Runtime, seen: Status, *, quiet: bool) -> Status:
     return seen
 
 
-def _show_plan(console: Console, made: Plan) -> None:
+def _show_plan(console: Console, made: BackfillPlan) -> None:
     ours = made.versions
     now = _made_with(ours.extractor, ours.model, ours.extract, ours.merge)
     if made.revisions:
@@ -143,7 +143,7 @@ def _show_plan(console: Console, made: Plan) -> None:
         console.print(f"[yellow]{escape(warning)}[/]")
 
 
-def _cost_table(made: Plan, title: str) -> Table:
+def _cost_table(made: BackfillPlan, title: str) -> Table:
     cost = made.cost
     table = Table(title=title, show_header=False)
     table.add_row("revisions to extract", f"{made.revisions:,} ({made.latest:,} of them latest)")
@@ -170,7 +170,7 @@ def _made_with(extractor: str, model: str, extract: str, merge: str) -> str:
     return f"{model}, prompts {extract} and {merge}"
 
 
-def _days(made: Plan) -> str:
+def _days(made: BackfillPlan) -> str:
     limit = f"BACKFILL_TOKENS_PER_DAY={made.tokens_per_day}"
     if not made.cost.tokens:
         return "no tokens needed: as fast as the queue allows"

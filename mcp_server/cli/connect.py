@@ -14,7 +14,7 @@ from mcp_server import clients
 from mcp_server.cli import terminal_tables
 from mcp_server.cli.configuration import read_settings
 from mcp_server.cli.safe_text import as_json as json_text
-from mcp_server.clients import CLIENTS, Client, ConfigEdit, Place, Server, Unreadable
+from mcp_server.clients import CLIENTS, Client, ConfigEdit, Server, Unreadable, UserFolders
 from memory_core.access import keys
 from memory_core.kernel.errors import InvalidInput
 from memory_core.kernel.settings import Settings, default_data_dir
@@ -51,7 +51,7 @@ def run(
         raise InvalidInput(
             f"{client.title} starts its servers itself: leave out --http. Nothing was written."
         )
-    path = file.expanduser().absolute() if file else client.file(Place.of_user())
+    path = file.expanduser().absolute() if file else client.file(UserFolders.of_user())
     change_file = clients.disconnect if undo else clients.connect
     try:
         change = change_file(client, path, name, server)

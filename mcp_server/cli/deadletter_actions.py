@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from mcp_server.cli import terminal_tables
 from mcp_server.cli.safe_text import as_json as json_text
 from mcp_server.cli.safe_text import shown
-from mcp_server.cli.session import Memory, with_operator
+from mcp_server.cli.session import OpenMemory, with_operator
 from mcp_server.cli.terminal_tables import Column
 from memory_core.kernel.errors import InvalidInput, NotFound
 from memory_core.log import deadletters
@@ -18,7 +18,7 @@ def list_(projection: str | None, status: str | None, limit: int, *, as_json: bo
     if status is not None and status not in _STATUSES:
         raise InvalidInput(f"{status!r} is no status: choose {', '.join(_STATUSES)}.")
 
-    async def read(memory: Memory) -> tuple[Sequence[deadletters.DeadLetter], int]:
+    async def read(memory: OpenMemory) -> tuple[Sequence[deadletters.DeadLetter], int]:
         async with memory.runtime.database.session() as session:
             return await deadletters.find(
                 session, projection=projection, status=status, limit=limit
@@ -50,7 +50,7 @@ def list_(projection: str | None, status: str | None, limit: int, *, as_json: bo
 
 
 def show(id_: int) -> None:
-    async def read(memory: Memory) -> deadletters.DeadLetter:
+    async def read(memory: OpenMemory) -> deadletters.DeadLetter:
         async with memory.runtime.database.session() as session:
             return await deadletters.get(session, id_)
 
@@ -60,7 +60,7 @@ def show(id_: int) -> None:
 def retry(ids: list[int] | None, *, every: bool, projection: str | None) -> None:
     chosen = _chosen(ids, every=every, projection=projection)
 
-    async def ask(memory: Memory) -> int:
+    async def ask(memory: OpenMemory) -> int:
         async with memory.runtime.database.session() as session:
             return await deadletters.retry(session, chosen, projection=projection, by=_user())
 
@@ -71,7 +71,7 @@ def retry(ids: list[int] | None, *, every: bool, projection: str | None) -> None
 def resolve(ids: list[int] | None, *, every: bool, projection: str | None) -> None:
     chosen = _chosen(ids, every=every, projection=projection)
 
-    async def close(memory: Memory) -> int:
+    async def close(memory: OpenMemory) -> int:
         async with memory.runtime.database.session() as session:
             return await deadletters.resolve(session, chosen, projection=projection, by=_user())
 

@@ -13,7 +13,7 @@ from rich.markup import escape
 
 from mcp_server.cli.command_record import opened
 from mcp_server.cli.configuration import read_settings
-from mcp_server.cli.extraction_progress import NO_PIPELINE, Progress, read_progress
+from mcp_server.cli.extraction_progress import NO_PIPELINE, ExtractionProgress, read_progress
 from mcp_server.cli.safe_text import as_json as json_text
 from memory_core.embedding import build_embedder
 from memory_core.extraction.probe import ask_model
@@ -24,7 +24,7 @@ from memory_core.kernel.settings import Settings
 from memory_core.runtime import Runtime
 from memory_core.text.printable import single_line
 from memory_core.upkeep import integrity
-from memory_core.upkeep.integrity import CHECKS, Check, Repair
+from memory_core.upkeep.integrity import CHECKS, IntegrityCheck, Repair
 from stack import ports, probes, stack_state
 from stack.checksums import enable_checksums, has_checksums
 from stack.connection import Membership, joined_runtime, needs_services
@@ -47,7 +47,7 @@ _REMEDIES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class DoctorLine:
     good: bool
     what: str
     remedy: str = ""
@@ -81,7 +81,7 @@ def run(*, repair: bool, provider: bool, as_json: bool) -> None:
         raise typer.Exit(1)
 
 
-def _verdict(findings: list[Finding], bad: int) -> str:
+def _verdict(findings: list[DoctorLine], bad: int) -> str:
     if bad:
         return "1 thing needs attention." if bad == 1 else f"{bad} things need attention."
     if any(finding.note for finding in findings):
@@ -89,7 +89,7 @@ def _verdict(findings: list[Finding], bad: int) -> str:
     return "All is well."
 
 
-def examine(settings: Settings, *, repair: bool, provider: bool) -> Iterator[Finding]:
+def examine(settings: Settings, *, repair: bool, provider: bool) -> Iterator[DoctorLine]:
     yield _python()
     yield _disk(settings)
     yield from _ports(settings)
@@ -103,7 +103,9 @@ def examine(settings: Settings, *, repair: bool, provider: bool) -> Iterator[Fin
     yield _extractor(settings, asked=provider, progress=progress)
 
 
-def _stores(settings: Settings, *, repair: bool) -> Generator[Finding, None, Progress | None]:
+def _stores(
+    settings: Settings, *, repair: bool
+) -> Generator[DoctorLine, None, ExtractionProgress | None]:
     """Check servers that the settings name; start our own if necessary. Returns the progress of
     extraction, if the stores are available."""
     postgres = _postgres(settings) if settings.events_db_dsn is not None else None
@@ -121,77 +123,77 @@ def _stores(settings: Settings, *, repair: bool) -> Generator[Finding, None, Pro
             yield from asyncio.run(_integrity(resolved, repair=repair))
             return asyncio.run(_progress(resolved))
     except MemoryFault as fault:
-        yield Finding(False, "Postgres and Chroma", fault.message)
+        yield DoctorLine(False, "Postgres and Chroma", fault.message)
     finally:
         membership.leave()
     return None
 
 
-def _checksums(settings: Settings, *, repair: bool) -> Iterator[Finding]:
+def _checksums(settings: Settings, *, repair: bool) -> Iterator[DoctorLine]:
     """Whether the embedded Postgres would detect a page that the disk has changed."""
     layout = Layout(settings.data_dir)
     has = has_checksums(layout) if settings.events_db_dsn is None else None
     if has is None:
         return
     if has:
-        yield Finding(True, "Postgres keeps a checksum of every page.")
+        yield DoctorLine(True, "Postgres keeps a checksum of every page.")
         return
     what = "Postgres keeps no checksums: this memory was made by an older version."
     if not repair:
         remedy = "Stop the stack and run `mcp-memory doctor --repair`: it adds them in place."
-        yield Finding(False, what, remedy)
+        yield DoctorLine(False, what, remedy)
         return
     try:
         enable_checksums(layout)
     except MemoryFault as fault:
-        yield Finding(False, what, fault.message)
+        yield DoctorLine(False, what, fault.message)
     else:
-        yield Finding(True, "Postgres keeps a checksum of every page: added now.")
+        yield DoctorLine(True, "Postgres keeps a checksum of every page: added now.")
 
 
-def _python() -> Finding:
+def _python() -> DoctorLine:
     version = ".".join(map(str, sys.version_info[:3]))
-    return Finding(
+    return DoctorLine(
         sys.version_info >= (3, 11), f"Python {version}", "Install Python 3.11 or newer."
     )
 
 
-def _disk(settings: Settings) -> Finding:
+def _disk(settings: Settings) -> DoctorLine:
     place = next(
         folder for folder in (settings.data_dir, *settings.data_dir.parents) if folder.exists()
     )
     free = shutil.disk_usage(place).free
-    return Finding(
+    return DoctorLine(
         free >= FREE_DISK_BYTES,
         f"Disk: {free / 1e9:.1f} GB free at {settings.data_dir}",
         "Free at least 1 GB, or set DATA_DIR to a larger disk.",
     )
 
 
-def _ports(settings: Settings) -> Iterator[Finding]:
+def _ports(settings: Settings) -> Iterator[DoctorLine]:
     try:
         running = stack_state.running(Layout(settings.data_dir))
     except MemoryFault:
         # the data dir belongs to another user, which the check of the stores reports
         running = None
     if running is not None and running.mode == "full":
-        yield Finding(True, f"Stack: running (pid {running.pid}), MCP at {running.mcp_url}")
+        yield DoctorLine(True, f"Stack: running (pid {running.pid}), MCP at {running.mcp_url}")
         return
     for variable, port, host in (
         ("MCP_PORT", settings.mcp_port, settings.mcp_host),
         ("DAGSTER_PORT", settings.dagster_port, settings.dagster_host),
     ):
         if port == 0:
-            yield Finding(True, f"Port: any free one ({variable}=0)")
+            yield DoctorLine(True, f"Port: any free one ({variable}=0)")
             continue
-        yield Finding(
+        yield DoctorLine(
             ports.is_free(port, host),
             f"Port {port} ({variable}) is free",
             f"Another program uses {port}: stop it, or set {variable} to a free port.",
         )
 
 
-def _postgres(settings: Settings) -> Finding:
+def _postgres(settings: Settings) -> DoctorLine:
     return _answers(
         f"Postgres at {redact_dsn(settings.dsn)}",
         lambda: asyncio.run(probes.postgres(settings.dsn)),
@@ -199,7 +201,7 @@ def _postgres(settings: Settings) -> Finding:
     )
 
 
-def _chroma(settings: Settings) -> Finding:
+def _chroma(settings: Settings) -> DoctorLine:
     host, port = settings.chroma_host or "", settings.chroma_port
     return _answers(
         f"Chroma at {settings.chroma_address}",
@@ -208,12 +210,12 @@ def _chroma(settings: Settings) -> Finding:
     )
 
 
-def _migrations(settings: Settings) -> Finding:
+def _migrations(settings: Settings) -> DoctorLine:
     try:
         missing = migrations.pending(settings.dsn)
     except MemoryFault as fault:
-        return Finding(False, "Schema", fault.message)
-    return Finding(
+        return DoctorLine(False, "Schema", fault.message)
+    return DoctorLine(
         not missing,
         f"Schema: {len(migrations.shipped())} migrations, "
         f"{f'{len(missing)} pending' if missing else 'all applied'}",
@@ -221,12 +223,12 @@ def _migrations(settings: Settings) -> Finding:
     )
 
 
-def _jobs(progress: Progress) -> Iterator[Finding]:
+def _jobs(progress: ExtractionProgress) -> Iterator[DoctorLine]:
     """Failed jobs by error code, and waiting jobs."""
     if not progress.failures:
-        yield Finding(True, f"Jobs: {progress.done:,} done, none failed")
+        yield DoctorLine(True, f"Jobs: {progress.done:,} done, none failed")
     for failure in progress.failures:
-        yield Finding(
+        yield DoctorLine(
             False,
             f"Jobs: {failure.documents:,} failed with {failure.code}: "
             f"{single_line(failure.message, _MESSAGE_CHARS)}",
@@ -237,10 +239,10 @@ def _jobs(progress: Progress) -> Iterator[Finding]:
         note = "" if progress.pipeline_runs else NO_PIPELINE
         if progress.delays:
             note = note or "They are tried again by themselves, later each time."
-        yield Finding(True, f"Jobs: {progress.waits()}", note=note)
+        yield DoctorLine(True, f"Jobs: {progress.waits()}", note=note)
 
 
-def _embedder(settings: Settings) -> Finding:
+def _embedder(settings: Settings) -> DoctorLine:
     async def probe() -> None:
         embedder = build_embedder(settings)
         try:
@@ -259,13 +261,15 @@ def _embedder(settings: Settings) -> Finding:
     )
 
 
-def _extractor(settings: Settings, *, asked: bool, progress: Progress | None) -> Finding:
+def _extractor(
+    settings: Settings, *, asked: bool, progress: ExtractionProgress | None
+) -> DoctorLine:
     """Ask the model one tiny question: on request, or when jobs failed because of it."""
     if not settings.uses_openai_extractor:
-        return Finding(True, "Extraction: rules, no model and no key needed")
+        return DoctorLine(True, "Extraction: rules, no model and no key needed")
     setbacks = (*progress.failures, *progress.delays) if progress else ()
     if not asked and not any(setback.is_of_provider for setback in setbacks):
-        return Finding(True, f"Extraction: {settings.openai_event_model}, not tried "
+        return DoctorLine(True, f"Extraction: {settings.openai_event_model}, not tried "
                        "(--provider asks it one tiny question)")  # fmt: skip
     finding = _answers(
         f"Extraction: {settings.openai_event_model}",
@@ -275,16 +279,16 @@ def _extractor(settings: Settings, *, asked: bool, progress: Progress | None) ->
     return replace(finding, what=f"{finding.what} answers") if finding.good else finding
 
 
-async def _integrity(settings: Settings, *, repair: bool) -> list[Finding]:
+async def _integrity(settings: Settings, *, repair: bool) -> list[DoctorLine]:
     """The integrity checks, after a repair if one was requested."""
     try:
         async with opened(settings, worker="when needed", system=_WHY) as runtime:
             return [await _check(runtime, check, repair=repair) for check in CHECKS]
     except MemoryFault as fault:
-        return [Finding(False, "The stores cannot be examined", fault.message)]
+        return [DoctorLine(False, "The stores cannot be examined", fault.message)]
 
 
-async def _progress(settings: Settings) -> Progress:
+async def _progress(settings: Settings) -> ExtractionProgress:
     runtime = joined_runtime(settings, system=_WHY)
     try:
         await runtime.open()
@@ -293,25 +297,25 @@ async def _progress(settings: Settings) -> Progress:
         await runtime.close()
 
 
-async def _check(runtime: Runtime, check: Check, *, repair: bool) -> Finding:
+async def _check(runtime: Runtime, check: IntegrityCheck, *, repair: bool) -> DoctorLine:
     finding = await check.examine(runtime)
     if finding.passed:
-        return Finding(True, check.description)
+        return DoctorLine(True, check.description)
     if not repair:
         remedy = f"`mcp-memory doctor --repair`: {check.remedy}"
-        return Finding(False, f"{check.name}: {_offenders(finding)}", remedy)
+        return DoctorLine(False, f"{check.name}: {_offenders(finding)}", remedy)
     try:
         done = await check.repair(runtime)
     except MemoryFault as fault:
-        return Finding(False, f"{check.name}: {_offenders(finding)}", fault.message)
+        return DoctorLine(False, f"{check.name}: {_offenders(finding)}", fault.message)
     # Check again after the repair: only that shows what is left.
     left = await check.examine(runtime)
     if left.passed:
-        return Finding(True, f"{check.name}: mended {done.mended}. {check.remedy}")
-    return Finding(False, f"{check.name}: {_offenders(left)}", _what_is_left(done))
+        return DoctorLine(True, f"{check.name}: mended {done.mended}. {check.remedy}")
+    return DoctorLine(False, f"{check.name}: {_offenders(left)}", _what_is_left(done))
 
 
-def _offenders(finding: integrity.Finding) -> str:
+def _offenders(finding: integrity.CheckResult) -> str:
     more = f", and {finding.total - 1:,} more" if finding.total > 1 else ""
     return f"{finding.offenders[0]}{more}"
 
@@ -330,10 +334,10 @@ def _what_is_left(done: Repair) -> str:
     return " ".join(parts) or "It could not be mended: run doctor again, then see the logs."
 
 
-def _answers(what: str, question: Callable[[], None], remedy: str) -> Finding:
+def _answers(what: str, question: Callable[[], None], remedy: str) -> DoctorLine:
     try:
         question()
     except Exception as error:
         reason = error.message if isinstance(error, MemoryFault) else str(error) or repr(error)
-        return Finding(False, f"{what}: {reason.splitlines()[0]}", remedy)
-    return Finding(True, what)
+        return DoctorLine(False, f"{what}: {reason.splitlines()[0]}", remedy)
+    return DoctorLine(True, what)

@@ -12,7 +12,7 @@ from mcp_server.cli.command_wording import in_commands
 from mcp_server.cli.extraction_progress import read_progress
 from mcp_server.cli.safe_text import as_json as json_text
 from mcp_server.cli.safe_text import joined, sentence_around, shown
-from mcp_server.cli.session import Answer, Memory, with_memory
+from mcp_server.cli.session import Answer, OpenMemory, with_memory
 from mcp_server.cli.terminal_tables import Column
 from memory_core.kernel.short_ids import short
 from memory_core.text.printable import single_line, visible
@@ -31,7 +31,7 @@ def search(arguments: dict[str, Any], *, full: bool, as_json: bool) -> None:
 
 
 def show(event_id: str, *, as_json: bool) -> None:
-    async def work(memory: Memory) -> Answer:
+    async def work(memory: OpenMemory) -> Answer:
         arguments = {"event_id": await memory.event(event_id), "context_chars": _CONTEXT_CHARS}
         return await memory.ask("event_get", arguments)
 
@@ -66,7 +66,7 @@ def show(event_id: str, *, as_json: bool) -> None:
 
 
 def diff(which: str, older: str | None, newer: str | None, *, full: bool, as_json: bool) -> None:
-    async def work(memory: Memory) -> Answer:
+    async def work(memory: OpenMemory) -> Answer:
         uid = await memory.document(which)
         return await memory.ask(
             "event_diff",
@@ -243,7 +243,7 @@ def _ask(
 ) -> tuple[Answer, str | None]:
     """The answer, and the reason if it is empty."""
 
-    async def work(memory: Memory) -> tuple[Answer, str | None]:
+    async def work(memory: OpenMemory) -> tuple[Answer, str | None]:
         given = dict(arguments)
         if given.get("artifact_uid"):
             given["artifact_uid"] = await memory.document(given["artifact_uid"])
@@ -253,7 +253,7 @@ def _ask(
         progress = await read_progress(memory.runtime, given.get("artifact_uid"))
         return answer, progress.why_no_events()
 
-    asked: Callable[[Memory], Awaitable[tuple[Answer, str | None]]] = work
+    asked: Callable[[OpenMemory], Awaitable[tuple[Answer, str | None]]] = work
     return with_memory(asked)
 
 

@@ -29,7 +29,7 @@ class Setback:
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class ExtractionProgress:
     """Counts of documents, each by its latest revision."""
 
     documents: int = 0
@@ -109,17 +109,17 @@ class StatusDocuments:
     message: str | None
 
 
-async def read_progress(runtime: Runtime, artifact_uid: str | None = None) -> Progress:
+async def read_progress(runtime: Runtime, artifact_uid: str | None = None) -> ExtractionProgress:
     """The progress over all documents, or of one."""
     return await progress_of(runtime.database, runtime.settings, artifact_uid)
 
 
 async def progress_of(
     database: Database, settings: Settings, artifact_uid: str | None = None
-) -> Progress:
+) -> ExtractionProgress:
     async with database.session() as session:
         rows = await session.rows(StatusDocuments, "extraction_progress", uid=artifact_uid)
-    return Progress(
+    return ExtractionProgress(
         documents=sum(row.documents for row in rows),
         done=_count(rows, "DONE"),
         # A revision without a job gets one when its events are requested.

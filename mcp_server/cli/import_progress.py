@@ -10,8 +10,8 @@ from rich.markup import escape
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from mcp_server.cli.extraction_progress import Progress as Extraction
-from memory_core.importing.report import OUTCOMES, Report, ReportEntry
+from mcp_server.cli.extraction_progress import ExtractionProgress as Extraction
+from memory_core.importing.report import OUTCOMES, ImportReport, ReportEntry
 from memory_core.text.printable import single_line
 
 _STYLES = {
@@ -31,7 +31,7 @@ class Bar:
 
     @contextmanager
     def shown(
-        self, what: str, *, total: int | None = None, report: Report | None = None
+        self, what: str, *, total: int | None = None, report: ImportReport | None = None
     ) -> Iterator[Callable[[int], None]]:
         columns = (
             SpinnerColumn(),
@@ -54,7 +54,7 @@ class Bar:
             yield advance
 
 
-def show(report: Report) -> None:
+def show(report: ImportReport) -> None:
     console = Console()
     title = "What an import would do" if report.dry_run else None
     table = Table("", "documents", title=title)
@@ -95,7 +95,7 @@ def show_next(progress: Extraction) -> None:
     console.print(f"{number} for events; {what}", soft_wrap=True, highlight=False)
 
 
-def line(report: Report) -> None:
+def line(report: ImportReport) -> None:
     """One line per change while watching."""
     parts = [
         f"[{_STYLES[outcome]}]{outcome}[/] {escape(_path(entry))}"

@@ -11,7 +11,7 @@ from rich.markup import escape
 from rich.progress import MofNCompleteColumn, Progress, TextColumn
 
 from mcp_server.cli.configuration import read_settings
-from memory_core.importing.v2.v2_import import Report, import_v2
+from memory_core.importing.v2.v2_import import V2ImportReport, import_v2
 from stack.chroma_copy import serving
 from stack.connection import joined_runtime
 
@@ -29,7 +29,7 @@ def run(place: str, *, dry_run: bool, as_json: bool) -> None:
         raise typer.Exit(1)
 
 
-async def _import(place: str, *, dry_run: bool, quiet: bool) -> Report:
+async def _import(place: str, *, dry_run: bool, quiet: bool) -> V2ImportReport:
     runtime = joined_runtime(read_settings(), worker="when needed")
     columns = (TextColumn("read"), MofNCompleteColumn())
     try:
@@ -43,7 +43,7 @@ async def _import(place: str, *, dry_run: bool, quiet: bool) -> Report:
         await runtime.close()
 
 
-def _show(report: Report) -> None:
+def _show(report: V2ImportReport) -> None:
     console = Console()
     for name in ("memories", "turns", "documents"):
         tally = getattr(report, name)

@@ -15,13 +15,13 @@ from rich.markup import escape
 from mcp_server.cli import import_progress
 from mcp_server.cli.command_record import opened
 from mcp_server.cli.configuration import read_settings
-from mcp_server.cli.extraction_progress import Progress, read_progress
+from mcp_server.cli.extraction_progress import ExtractionProgress, read_progress
 from memory_core.artifacts.document import ArtifactType
 from memory_core.importing import git_history, prune
 from memory_core.importing.given_paths import admit
 from memory_core.importing.import_run import Import, Options, Survey, survey
-from memory_core.importing.report import Report
-from memory_core.importing.roots import Place, Registry
+from memory_core.importing.report import ImportReport
+from memory_core.importing.roots import ImportPlace, Registry
 from memory_core.kernel.errors import InvalidInput, MemoryFault
 from memory_core.kernel.settings import Settings
 
@@ -29,7 +29,7 @@ _INTERRUPTED = 130
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class IngestOptions:
     paths: list[Path]
     artifact_type: str | None = None
     source: str | None = None
@@ -49,7 +49,7 @@ class Request:
         )
 
 
-def run(request: Request) -> None:
+def run(request: IngestOptions) -> None:
     _refuse_contradictions(request)
     command = _Command(request, read_settings())
     report = asyncio.run(command.run())
@@ -67,7 +67,7 @@ def run(request: Request) -> None:
         raise typer.Exit(1)
 
 
-def _refuse_contradictions(request: Request) -> None:
+def _refuse_contradictions(request: IngestOptions) -> None:
     def refuse(problem: str) -> None:
         raise InvalidInput(f"{problem} Nothing was imported.")
 
@@ -96,14 +96,14 @@ def _type(name: str | None) -> ArtifactType | None:
 
 
 class _Command:
-    def __init__(self, request: Request, settings: Settings) -> None:
+    def __init__(self, request: IngestOptions, settings: Settings) -> None:
         self._request = request
         self._settings = settings
         self._stop = asyncio.Event()
         self._bar = import_progress.Bar(quiet=request.as_json)
-        self.progress: Progress | None = None  # of extraction, after the import
+        self.progress: ExtractionProgress | None = None  # of extraction, after the import
 
-    async def run(self) -> Report:
+    async def run(self) -> ImportReport:
         memory = opened(self._settings, worker="when needed")
         async with _stopping(self._stop), memory as self._runtime:
             report = await self._import()
@@ -111,7 +111,7 @@ class _Command:
                 self.progress = await read_progress(self._runtime)
             return report
 
-    async def _import(self) -> Report:
+    async def _import(self) -> ImportReport:
         request = self._request
         registry = Registry(self._runtime.settings.data_dir)
         places = await admit(
@@ -128,7 +128,7 @@ class _Command:
             return await self._watch(places, registry)
         return await self._sync(places, registry)
 
-    async def _sync(self, places: list[Place], registry: Registry) -> Report:
+    async def _sync(self, places: list[ImportPlace], registry: Registry) -> ImportReport:
         data_dir = self._runtime.settings.data_dir
         with self._bar.shown("looking for files"):
             surveyed = await asyncio.to_thread(
@@ -141,8 +141,8 @@ class _Command:
             await self._prune(registry, surveyed, done)
         return report
 
-    async def _history(self, places: list[Place], registry: Registry) -> Report:
-        total = Report(dry_run=self._request.dry_run)
+    async def _history(self, places: list[ImportPlace], registry: Registry) -> ImportReport:
+        total = ImportReport(dry_run=self._request.dry_run)
         data_dir, stopped = self._runtime.settings.data_dir, self._stop.is_set
         for place in places:
             with self._bar.shown("reading history"):
@@ -156,12 +156,12 @@ class _Command:
                 break
         return total
 
-    async def _watch(self, places: list[Place], registry: Registry) -> Report:
+    async def _watch(self, places: list[ImportPlace], registry: Registry) -> ImportReport:
         from memory_core.importing.watch import watch
 
-        last = Report()
+        last = ImportReport()
 
-        async def sync(wanted: list[Place] | None) -> bool:
+        async def sync(wanted: list[ImportPlace] | None) -> bool:
             nonlocal last
             try:
                 await self._runtime.open()  # the stack may have been restarted
@@ -179,7 +179,7 @@ class _Command:
         data_dir = self._runtime.settings.data_dir
         await watch(places, sync, self._stop, deletions=self._request.prune, without=data_dir)
         # Ctrl-C is the normal end of watching, not an interruption.
-        return Report()
+        return ImportReport()
 
     async def _prune(self, registry: Registry, survey: Survey, done: Import) -> None:
         entries, warnings = await prune.gone(self._runtime, registry, survey, done)

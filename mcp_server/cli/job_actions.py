@@ -15,7 +15,7 @@ from mcp_server.cli.command_wording import in_commands
 from mcp_server.cli.reextract import run as ask_again
 from mcp_server.cli.safe_text import as_json as json_text
 from mcp_server.cli.safe_text import shown
-from mcp_server.cli.session import Answer, Memory, with_memory, with_operator
+from mcp_server.cli.session import Answer, OpenMemory, with_memory, with_operator
 from mcp_server.cli.terminal_tables import Column
 from memory_core.kernel.database import columns
 from memory_core.kernel.errors import InvalidInput
@@ -32,7 +32,7 @@ Counts = dict[str, int]
 def overview(status: str | None, limit: int, *, watch: bool, as_json: bool) -> None:
     wanted = _status(status)
 
-    async def work(memory: Memory) -> tuple[bool, Counts, list[RecentJob]]:
+    async def work(memory: OpenMemory) -> tuple[bool, Counts, list[RecentJob]]:
         emptied = await _watch(memory) if watch else True
         async with memory.runtime.database.session() as session:
             rows = await recent_jobs(session, wanted, limit)
@@ -87,7 +87,7 @@ def _error(code: str | None, message: str | None) -> str:
     return f"{code}: {message}"[:_ERROR_CHARS] if code else ""
 
 
-async def _watch(memory: Memory) -> bool:
+async def _watch(memory: OpenMemory) -> bool:
     """Watch until no job waits: True. False if nothing processes the waiting jobs."""
     columns = (
         TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
@@ -112,7 +112,7 @@ async def _watch(memory: Memory) -> bool:
             await memory.runtime.open()  # the stack may have been restarted
 
 
-async def _counts(memory: Memory) -> Counts:
+async def _counts(memory: OpenMemory) -> Counts:
     async with memory.runtime.database.session() as session:
         return await count_by_status(session)
 
@@ -201,5 +201,5 @@ def retry(job: str | None, *, failed: bool, code: str | None, as_json: bool) -> 
     )  # fmt: skip
 
 
-async def _ask_of(memory: Memory, tool: str, job: str) -> Answer:
+async def _ask_of(memory: OpenMemory, tool: str, job: str) -> Answer:
     return await memory.ask(tool, {"job_id": str(await memory.job(job))})

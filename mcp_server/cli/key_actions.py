@@ -8,7 +8,7 @@ from typing import TypeVar
 from mcp_server.cli import terminal_tables
 from mcp_server.cli.safe_text import as_json as json_text
 from mcp_server.cli.safe_text import shown
-from mcp_server.cli.session import Memory, with_operator
+from mcp_server.cli.session import OpenMemory, with_operator
 from mcp_server.cli.terminal_tables import Column
 from memory_core.access import keys
 from memory_core.access.keys import AccessKey
@@ -74,7 +74,7 @@ def revoke(prefix: str, *, as_json: bool) -> None:
 
 
 def _with_session(work: Callable[[Session], Awaitable[T]]) -> tuple[T, str]:
-    async def run(memory: Memory) -> tuple[T, str]:
+    async def run(memory: OpenMemory) -> tuple[T, str]:
         async with memory.runtime.database.transaction() as session:
             return await work(session), memory.runtime.settings.auth
 

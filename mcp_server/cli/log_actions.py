@@ -11,7 +11,7 @@ from rich.console import Console
 from mcp_server.cli import terminal_tables
 from mcp_server.cli.safe_text import as_json as json_text
 from mcp_server.cli.safe_text import shown
-from mcp_server.cli.session import Memory, with_operator
+from mcp_server.cli.session import OpenMemory, with_operator
 from mcp_server.cli.terminal_tables import Column
 from memory_core.kernel.errors import InvalidInput
 from memory_core.kernel.times import parse_time
@@ -32,7 +32,7 @@ def tail(lines: int, kinds: str | None, *, follow: bool, as_json: bool) -> None:
     types = change_types(kinds)
     tell = _tell_json if as_json else _teller()
 
-    async def work(memory: Memory) -> None:
+    async def work(memory: OpenMemory) -> None:
         database = memory.runtime.database
         async with database.session() as session:
             after = await last(session, lines, types)
@@ -79,7 +79,7 @@ def _teller() -> Callable[[Change], None]:
 def state(aggregate: str, at: str | None) -> None:
     moment = parse_time("--at", at)
 
-    async def work(memory: Memory) -> State:
+    async def work(memory: OpenMemory) -> State:
         whole = await memory.document(aggregate) if aggregate.startswith("uid_") else aggregate
         kind, id_ = _aggregate(whole)
         async with memory.runtime.database.session() as session:
@@ -104,7 +104,7 @@ def _aggregate(text: str) -> tuple[str, UUID]:
 
 
 def rebase() -> None:
-    async def work(memory: Memory) -> Any:
+    async def work(memory: OpenMemory) -> Any:
         return await rebase_log(memory.runtime.database)
 
     done = with_operator(work)
@@ -114,7 +114,7 @@ def rebase() -> None:
 
 
 def projections(*, as_json: bool) -> None:
-    async def work(memory: Memory) -> list[Lag]:
+    async def work(memory: OpenMemory) -> list[Lag]:
         return await read_lags(memory.runtime.database)
 
     lags = with_operator(work)
@@ -151,7 +151,7 @@ _DONE = {
 
 
 def set_status(name: str, status: Status) -> None:
-    async def work(memory: Memory) -> Position:
+    async def work(memory: OpenMemory) -> Position:
         async with memory.runtime.database.session() as session:
             return (await checkpoint.set_status(session, name, status)).position
 

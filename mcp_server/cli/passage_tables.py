@@ -9,9 +9,9 @@ from rich.markup import escape
 from rich.text import Text
 
 from mcp_server.cli import safe_text, terminal_tables
-from mcp_server.cli.extraction_progress import Progress, read_progress
+from mcp_server.cli.extraction_progress import ExtractionProgress, read_progress
 from mcp_server.cli.safe_text import counted, shown
-from mcp_server.cli.session import Answer, Memory, with_memory
+from mcp_server.cli.session import Answer, OpenMemory, with_memory
 from mcp_server.cli.terminal_tables import Column
 from memory_core.artifacts import stored_artifacts
 from memory_core.artifacts.document import ArtifactType
@@ -27,7 +27,7 @@ _EVENTS_SHOWN = 20
 
 
 def search(arguments: dict[str, Any], *, full: bool, as_json: bool) -> None:
-    async def work(memory: Memory) -> tuple[Answer, Progress | None]:
+    async def work(memory: OpenMemory) -> tuple[Answer, ExtractionProgress | None]:
         if arguments["artifact_uid"]:
             arguments["artifact_uid"] = await memory.document(arguments["artifact_uid"])
         answer = await memory.ask("hybrid_search", {**arguments, "full_chunks": full})
@@ -57,7 +57,7 @@ def documents(
         allowed = ", ".join(one.value for one in ArtifactType)
         raise InvalidInput(f"--type {kind} is no type: choose one of {allowed}.")
 
-    async def work(memory: Memory) -> tuple[stored_artifacts.DocumentPage, Progress]:
+    async def work(memory: OpenMemory) -> tuple[stored_artifacts.DocumentPage, ExtractionProgress]:
         page = await stored_artifacts.list_documents(
             memory.runtime,
             words=words,
@@ -102,7 +102,7 @@ def documents(
 def document(
     which: str, revision: str | None, *, text_only: bool, full: bool, as_json: bool
 ) -> None:
-    async def work(memory: Memory) -> tuple[Answer, Answer, Answer]:
+    async def work(memory: OpenMemory) -> tuple[Answer, Answer, Answer]:
         uid = await memory.document(which)
         revision_id = await memory.revision(uid, revision)
         answer = await memory.ask("artifact_get", {"artifact_uid": uid, "revision_id": revision_id})

@@ -8,7 +8,7 @@ from mcp_server.cli import terminal_tables
 from mcp_server.cli.command_wording import in_commands
 from mcp_server.cli.safe_text import as_json as json_text
 from mcp_server.cli.safe_text import counted
-from mcp_server.cli.session import Memory, with_memory, with_operator
+from mcp_server.cli.session import OpenMemory, with_memory, with_operator
 from memory_core.events import reextraction
 from memory_core.events.reextraction import Reextraction
 from memory_core.kernel.database import columns
@@ -56,7 +56,7 @@ def run(
 
 
 async def _ask(
-    memory: Memory, document: str, revision: str | None, answers: Answers
+    memory: OpenMemory, document: str, revision: str | None, answers: Answers
 ) -> Reextraction:
     uid = await memory.document(document)
     return await reextraction.reextract(

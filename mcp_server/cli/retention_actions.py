@@ -8,14 +8,14 @@ import typer
 from mcp_server.cli import terminal_tables
 from mcp_server.cli.safe_text import as_json as json_text
 from mcp_server.cli.safe_text import shown
-from mcp_server.cli.session import Memory, with_operator
+from mcp_server.cli.session import OpenMemory, with_operator
 from mcp_server.cli.terminal_tables import Column
 from memory_core.upkeep import retention
-from memory_core.upkeep.retention import Expired, Outcome
+from memory_core.upkeep.retention import Expired, RetentionOutcome
 
 
 def show(*, dry_run: bool, as_json: bool) -> None:
-    async def work(memory: Memory) -> Outcome:
+    async def work(memory: OpenMemory) -> RetentionOutcome:
         runtime = memory.runtime
         return await retention.run(
             runtime.database, runtime.orchestrator, datetime.now(UTC), dry_run=dry_run
@@ -30,7 +30,7 @@ def show(*, dry_run: bool, as_json: bool) -> None:
         raise typer.Exit(1)
 
 
-def _tell(outcome: Outcome, dry_run: bool) -> None:
+def _tell(outcome: RetentionOutcome, dry_run: bool) -> None:
     if not outcome.expired:
         print("No document has expired.")
         return
@@ -56,7 +56,7 @@ def _row(document: Expired) -> list[str]:
     ]
 
 
-def _as_json(outcome: Outcome, dry_run: bool) -> dict[str, Any]:
+def _as_json(outcome: RetentionOutcome, dry_run: bool) -> dict[str, Any]:
     return {
         "dry_run": dry_run,
         "expired": [

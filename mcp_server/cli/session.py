@@ -21,7 +21,7 @@ T = TypeVar("T")
 Answer = dict[str, Any]
 
 
-class Memory:
+class OpenMemory:
     def __init__(self, runtime: Runtime) -> None:
         self.runtime = runtime
 
@@ -64,16 +64,16 @@ class Memory:
             return await find_job_id(session, text)
 
 
-def with_memory(work: Callable[[Memory], Awaitable[T]]) -> T:
+def with_memory(work: Callable[[OpenMemory], Awaitable[T]]) -> T:
     async def run() -> T:
         settings = read_settings(log_level="ERROR")
         async with opened(settings, worker="when needed") as runtime:
-            return await work(Memory(runtime))
+            return await work(OpenMemory(runtime))
 
     return asyncio.run(run())
 
 
-def with_operator(work: Callable[[Memory], Awaitable[T]]) -> T:
+def with_operator(work: Callable[[OpenMemory], Awaitable[T]]) -> T:
     """For commands about the whole installation, of every user and tenant."""
     with principal.system("a command of the person who runs the installation"):
         return with_memory(work)

@@ -8,9 +8,14 @@ from rich.markup import escape
 
 from mcp_server.cli import terminal_tables
 from mcp_server.cli.configuration import read_settings
-from mcp_server.cli.extraction_progress import NO_PIPELINE, NOTHING_STORED, Progress, read_progress
+from mcp_server.cli.extraction_progress import (
+    NO_PIPELINE,
+    NOTHING_STORED,
+    ExtractionProgress,
+    read_progress,
+)
 from mcp_server.cli.safe_text import as_json as json_text
-from mcp_server.cli.session import Memory, with_operator
+from mcp_server.cli.session import OpenMemory, with_operator
 from memory_core import __version__
 from memory_core.kernel import migrations
 from memory_core.kernel.dsn import redact_dsn
@@ -26,8 +31,8 @@ _PACKAGES = ("dagster", "chromadb", "mcp")
 
 
 @dataclass(frozen=True, slots=True)
-class Content:
-    progress: Progress
+class StatusCounts:
+    progress: ExtractionProgress
     events: int
     jobs: dict[str, int]
     postgres: str
@@ -51,19 +56,19 @@ def run(*, as_json: bool) -> None:
         out.print(f"[bold]{name:<12}[/]{escape(value)}", soft_wrap=True)
 
 
-async def _read(memory: Memory) -> Content:
+async def _read(memory: OpenMemory) -> StatusCounts:
     progress = await read_progress(memory.runtime)
     async with memory.runtime.database.session() as session:
         events = await event_matching.count(session, await EventFilters().for_sql(session, None))
         jobs = await count_by_status(session)
         version = await session.value(str, "server_version")
-    return Content(progress, events, jobs, version)
+    return StatusCounts(progress, events, jobs, version)
 
 
 def _lines(
-    settings: Settings, memory: MemoryInUse, content: Content | None, problem: str | None
+    settings: Settings, memory: MemoryInUse, content: StatusCounts | None, problem: str | None
 ) -> list[tuple[str, str]]:
-    lines = [("Memory", f"{memory.path} ({memory.reason})")]
+    lines = [("OpenMemory", f"{memory.path} ({memory.reason})")]
     if memory.database:
         lines.append(("Postgres", memory.database))
     if memory.chroma:
@@ -94,7 +99,7 @@ def _stack(memory: MemoryInUse) -> str:
     return f"running (pid {stack.pid}), MCP at {stack.mcp_url}, Dagster at {stack.dagster_url}"
 
 
-def _jobs(progress: Progress) -> str:
+def _jobs(progress: ExtractionProgress) -> str:
     parts = [f"{progress.done:,} done"]
     if progress.unfinished:
         parts.append(progress.waits())
@@ -120,7 +125,7 @@ def _provider(settings: Settings) -> str:
     return redact_dsn(settings.openai_base_url) if settings.openai_base_url else "the OpenAI API"
 
 
-def _versions(content: Content | None) -> dict[str, str]:
+def _versions(content: StatusCounts | None) -> dict[str, str]:
     versions = {"mcp-memory": __version__, "schema": f"{len(migrations.shipped()):03}"}
     if content is not None:
         versions["postgres"] = content.postgres
@@ -135,7 +140,7 @@ def _version(package: str) -> str:
 
 
 def _as_json(
-    settings: Settings, memory: MemoryInUse, content: Content | None, problem: str | None
+    settings: Settings, memory: MemoryInUse, content: StatusCounts | None, problem: str | None
 ) -> dict[str, Any]:
     stack = memory.stack
     return {
@@ -151,7 +156,7 @@ def _as_json(
         },
         "problem": problem,
         "events": content.events if content else 0,
-        "extraction": (content.progress if content else Progress()).as_json(),
+        "extraction": (content.progress if content else ExtractionProgress()).as_json(),
         "jobs": content.jobs if content else {},
         "extractor": _extractor(settings),
         "embedder": _embedder(settings),

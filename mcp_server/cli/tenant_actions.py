@@ -8,13 +8,13 @@ import typer
 
 from mcp_server.cli import terminal_tables
 from mcp_server.cli.safe_text import as_json as json_text
-from mcp_server.cli.session import Memory, with_operator
+from mcp_server.cli.session import OpenMemory, with_operator
 from mcp_server.cli.terminal_tables import Column
 from memory_core.access import tenants
 from memory_core.access.tenants import Tenant
 from memory_core.kernel.database import Database
 from memory_core.upkeep import tenant_deletion
-from memory_core.upkeep.tenant_deletion import Counts
+from memory_core.upkeep.tenant_deletion import TenantRows
 
 T = TypeVar("T")
 
@@ -68,7 +68,7 @@ def delete(name: str, *, dry_run: bool, yes: bool, as_json: bool) -> None:
             err=True,
         )
 
-    async def work(memory: Memory) -> bool:
+    async def work(memory: OpenMemory) -> bool:
         runtime = memory.runtime
         position = await tenant_deletion.delete(runtime.database, runtime.orchestrator, name)
         return await runtime.indexed(position)
@@ -82,7 +82,7 @@ def delete(name: str, *, dry_run: bool, yes: bool, as_json: bool) -> None:
         print("Its vectors go as soon as the worker gets to it.")
 
 
-def _listed(counts: Counts) -> str:
+def _listed(counts: TenantRows) -> str:
     return ", ".join(f"{number:,} {name}" for name, number in asdict(counts).items())
 
 
@@ -91,7 +91,7 @@ def _tell(tenant: Tenant, text: str, *, as_json: bool) -> None:
 
 
 def _with_database(work: Callable[[Database], Awaitable[T]]) -> T:
-    async def run(memory: Memory) -> T:
+    async def run(memory: OpenMemory) -> T:
         return await work(memory.runtime.database)
 
     return with_operator(run)

@@ -7,7 +7,7 @@ from rich.tree import Tree
 from mcp_server.cli import terminal_tables
 from mcp_server.cli.safe_text import as_json as json_text
 from mcp_server.cli.safe_text import shown
-from mcp_server.cli.session import Memory, with_operator
+from mcp_server.cli.session import OpenMemory, with_operator
 from memory_core.telemetry.trace_tree import (
     JOBS_SHOWN,
     Node,
@@ -20,7 +20,7 @@ _GOOD = frozenset({"ok", "DONE"})
 
 
 def run(subject: str, *, as_json: bool) -> None:
-    async def work(memory: Memory) -> list[Node]:
+    async def work(memory: OpenMemory) -> list[Node]:
         runtime = memory.runtime
         async with runtime.database.session() as session:
             wanted = await find_subject(session, subject)

@@ -15,7 +15,7 @@ from mcp_server.cli.extraction_progress import progress_of
 from memory_core.kernel.database import Database
 from memory_core.kernel.errors import MemoryFault
 from stack.memory_in_use import MemoryInUse, memory_in_use
-from stack.services import Plan
+from stack.services import StackPlan
 from stack.supervisor import Supervisor
 
 
@@ -46,7 +46,7 @@ class Terminal:
         if not self._quiet:
             self._console.print("[dim]Stopping everything …[/]")
 
-    def ready(self, plan: Plan) -> None:
+    def ready(self, plan: StackPlan) -> None:
         if self._quiet:
             return
         url = plan.state.mcp_url
@@ -71,7 +71,7 @@ class Terminal:
         # The supervisor's loop calls this and must not wait for it.
         self._looking = asyncio.get_running_loop().create_task(self._tell_failed_jobs(plan))
 
-    async def _tell_failed_jobs(self, plan: Plan) -> None:
+    async def _tell_failed_jobs(self, plan: StackPlan) -> None:
         """One line about failed jobs, because these are not retried by themselves."""
         database = Database(plan.settings.dsn, max_connections=1, system="all jobs that failed")
         try:

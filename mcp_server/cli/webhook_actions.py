@@ -9,7 +9,7 @@ import typer
 from mcp_server.cli import terminal_tables
 from mcp_server.cli.safe_text import as_json as json_text
 from mcp_server.cli.safe_text import shown
-from mcp_server.cli.session import Memory, with_operator
+from mcp_server.cli.session import OpenMemory, with_operator
 from mcp_server.cli.terminal_tables import Column
 from memory_core.kernel.errors import InvalidInput
 from memory_core.log.change_types import change_types
@@ -32,7 +32,7 @@ def add(
     chosen = change_types(types)
     assert chosen is not None
 
-    async def work(memory: Memory) -> tuple[Subscription, bool]:
+    async def work(memory: OpenMemory) -> tuple[Subscription, bool]:
         allowed = memory.runtime.settings.webhook_allow_private
         is_known = await _look_up(parse_url(url, allow_private=allowed), allow_private=allowed)
         async with memory.runtime.database.transaction() as session:
@@ -69,7 +69,7 @@ async def _look_up(url: httpx.URL, *, allow_private: bool) -> bool:
 
 
 def list_(*, as_json: bool) -> None:
-    async def work(memory: Memory) -> list[ListedSubscription]:
+    async def work(memory: OpenMemory) -> list[ListedSubscription]:
         async with memory.runtime.database.session() as session:
             return await subscriptions.everyone(session)
 
@@ -100,7 +100,7 @@ def list_(*, as_json: bool) -> None:
 
 
 def remove(id_: str) -> None:
-    async def work(memory: Memory) -> Subscription:
+    async def work(memory: OpenMemory) -> Subscription:
         async with memory.runtime.database.transaction() as session:
             subscription = await subscriptions.find(session, id_)
             await subscriptions.remove(session, subscription)
@@ -112,7 +112,7 @@ def remove(id_: str) -> None:
 def test(id_: str, *, as_json: bool) -> None:
     """Exits with 1 if the receiver does not accept the message."""
 
-    async def work(memory: Memory) -> dict[str, Any]:
+    async def work(memory: OpenMemory) -> dict[str, Any]:
         async with memory.runtime.database.session() as session:
             subscription = await subscriptions.find(session, id_)
         sender = Sender(allow_private=memory.runtime.settings.webhook_allow_private)
@@ -141,7 +141,7 @@ def test(id_: str, *, as_json: bool) -> None:
 
 
 def rotate(id_: str, *, as_json: bool) -> None:
-    async def work(memory: Memory) -> Subscription:
+    async def work(memory: OpenMemory) -> Subscription:
         async with memory.runtime.database.transaction() as session:
             return await subscriptions.rotate(session, await subscriptions.find(session, id_))
 
@@ -154,7 +154,7 @@ def rotate(id_: str, *, as_json: bool) -> None:
 
 
 def deliveries(id_: str | None, limit: int, *, as_json: bool) -> None:
-    async def work(memory: Memory) -> list[DeliveryState]:
+    async def work(memory: OpenMemory) -> list[DeliveryState]:
         async with memory.runtime.database.session() as session:
             one = await subscriptions.find(session, id_) if id_ is not None else None
             return await subscriptions.deliveries(session, one, limit)

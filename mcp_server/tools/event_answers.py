@@ -72,7 +72,7 @@ class EventOut(BaseModel):
         return content
 
 
-class Candidate(BaseModel):
+class ActorCandidate(BaseModel):
     name: str
     events: int
     aliases: list[str]
@@ -84,7 +84,8 @@ class Candidate(BaseModel):
 # such name.
 ActorNames = list[str] | None
 ActorCandidates = Annotated[
-    list[Candidate] | None, Field(description="Who else may be meant; without events, ask which.")
+    list[ActorCandidate] | None,
+    Field(description="Who else may be meant; without events, ask which."),
 ]
 
 
@@ -131,11 +132,11 @@ def _due(event: Event) -> DueOut | None:
     )
 
 
-def candidates_out(people: list[Person]) -> list[Candidate] | None:
+def candidates_out(people: list[Person]) -> list[ActorCandidate] | None:
     if not people:
         return None
     return [
-        Candidate(
+        ActorCandidate(
             name=p.name, events=p.events, aliases=p.aliases, actor=p.asked_as, said_in=p.said_in
         )
         for p in people

@@ -94,7 +94,7 @@ class JobsListed(BaseModel):
     next_cursor: str | None
 
 
-class JobCanceled(BaseModel):
+class CancelAnswer(BaseModel):
     job_id: str
     status: str
     message: str
@@ -167,13 +167,13 @@ async def job_list(
 async def job_cancel(
     runtime: Runtime,
     job_id: Annotated[str, Field(min_length=1, description="Of job_list or job_status."), AN_ID],
-) -> JobCanceled:
+) -> CancelAnswer:
     """Stop an extraction: at once while it waits, else at its run's next safe point. Stored events
     stay. Example: job_cancel(job_id="job_01234567-89ab-cdef-0123-456789abcdef")
     """
     await runtime.open()
     done = await cancel(runtime.database, ids.parse_uuid("job_id", job_id))
-    return JobCanceled(job_id=str(done.job_id), status=done.status, message=done.message)
+    return CancelAnswer(job_id=str(done.job_id), status=done.status, message=done.message)
 
 
 async def event_reextract(

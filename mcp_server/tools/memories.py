@@ -14,7 +14,7 @@ from memory_core.kernel.database import columns
 from memory_core.runtime import Runtime
 
 
-class Memory(BaseModel):
+class MemoryOut(BaseModel):
     memory_id: str
     type: MemoryType
     content: str
@@ -24,7 +24,7 @@ class Memory(BaseModel):
     updated_at: datetime
 
 
-class FoundMemory(Memory):
+class FoundMemory(MemoryOut):
     similarity: float
 
 
@@ -39,7 +39,7 @@ class MemoriesFound(BaseModel):
 
 
 class MemoriesListed(BaseModel):
-    memories: list[Memory]
+    memories: list[MemoryOut]
     total: int
 
 
@@ -110,7 +110,7 @@ async def memory_list(
     """
     await runtime.open()
     page, total = await memories.list_newest(runtime, memory_type=type, limit=limit, offset=offset)
-    return MemoriesListed(memories=[Memory(**columns(memory)) for memory in page], total=total)
+    return MemoriesListed(memories=[MemoryOut(**columns(memory)) for memory in page], total=total)
 
 
 async def memory_delete(

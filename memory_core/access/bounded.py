@@ -7,7 +7,7 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 
-class Bounded(Generic[K, V]):
+class BoundedDict(Generic[K, V]):
     def __init__(self, size: int) -> None:
         self._size = size
         self._items: OrderedDict[K, V] = OrderedDict()

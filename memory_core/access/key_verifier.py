@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 from uuid import UUID
 
 from memory_core.access import keys
-from memory_core.access.bounded import Bounded
+from memory_core.access.bounded import BoundedDict
 from memory_core.access.credential import Credential, RateLimited
 from memory_core.kernel.database import Database
 from memory_core.kernel.principal import Principal
@@ -74,14 +74,14 @@ class KeyVerifier:
     ) -> None:
         self._database = database
         self._clock = clock
-        self._rows: Bounded[str, _Read] = Bounded(_REMEMBERED)
+        self._rows: BoundedDict[str, _Read] = BoundedDict(_REMEMBERED)
         self._reading: dict[str, asyncio.Task[_Read]] = {}
-        self._compared: Bounded[bytes, _Compared] = Bounded(_REMEMBERED)
+        self._compared: BoundedDict[bytes, _Compared] = BoundedDict(_REMEMBERED)
         self._comparing: dict[bytes, asyncio.Task[bool]] = {}
-        self._wrong: Bounded[str, list[float]] = Bounded(_REMEMBERED)
+        self._wrong: BoundedDict[str, list[float]] = BoundedDict(_REMEMBERED)
         # One thread, so that wrong keys take at most one core from users with valid keys.
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="key-hash")
-        self._noted: Bounded[str, float] = Bounded(_REMEMBERED)
+        self._noted: BoundedDict[str, float] = BoundedDict(_REMEMBERED)
         self._noting: set[asyncio.Task[None]] = set()
         # The hash that unknown keys are compared with.
         self._nothing: str | None = None

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from memory_core.access.bounded import Bounded
+from memory_core.access.bounded import BoundedDict
 from memory_core.access.credential import Credential
 from memory_core.access.signing_keys import ALGORITHMS, SigningKeys
 from memory_core.access.tenants import NamedTenant
@@ -50,7 +50,7 @@ class OAuthVerifier:
         self._audience = audience
         self._clock = clock
         self._keys = SigningKeys(issuer, clock=clock)
-        self._tenants: Bounded[str, _Tenant] = Bounded(10_000)
+        self._tenants: BoundedDict[str, _Tenant] = BoundedDict(10_000)
 
     async def verify(self, token: str, address: str) -> Credential | None:
         claims = await self._claims(token)

@@ -41,7 +41,7 @@ class CallCount:
 
 
 @dataclass(slots=True)
-class Window:
+class CallWindow:
     """The calls of one subject, per slot."""
 
     own: dict[int, int] = field(default_factory=dict)
@@ -102,7 +102,7 @@ class RateLimiter:
         self._of_user, self._of_tenant = of_user, of_tenant
         self._clock = clock
         self._ahead = 0.0  # how far Postgres' clock is ahead of ours
-        self._windows: dict[Subject, Window] = {}
+        self._windows: dict[Subject, CallWindow] = {}
         self._forgot_at = -math.inf
         self._exchanging = asyncio.Lock()
         self._telling: asyncio.Task[None] | None = None
@@ -117,7 +117,7 @@ class RateLimiter:
             await self.exchange(new)  # other servers may have admitted calls of this user
         now = self._clock() + self._ahead
         for subject, limit, whose in limits:
-            window = self._windows.setdefault(subject, Window())
+            window = self._windows.setdefault(subject, CallWindow())
             if window.calls(now) + 1 > limit:
                 raise RateLimited(
                     f"{whose} {limit} calls a minute are used up. Try again later.",
@@ -159,7 +159,7 @@ class RateLimiter:
 
     async def _exchange(self, database: Database, subjects: list[Subject]) -> None:
         for subject in subjects:
-            self._windows.setdefault(subject, Window())
+            self._windows.setdefault(subject, CallWindow())
         unsent = [
             (*subject, slot, calls)
             for subject in subjects

@@ -5,14 +5,14 @@ from typing import Any
 
 from memory_core.artifacts import labels
 from memory_core.artifacts.document import Document
-from memory_core.artifacts.revision import Draft, count_tokens
+from memory_core.artifacts.revision import RevisionDraft, count_tokens
 
 # Texts longer than this have their chunks stored separately: Postgres would have to read a long
 # text from its beginning to cut one chunk out of it.
 _LONG_CHARS = 50_000
 
 
-def revision_columns(drafts: list[Draft]) -> dict[str, list[Any]]:
+def revision_columns(drafts: list[RevisionDraft]) -> dict[str, list[Any]]:
     revisions = [draft.revision for draft in drafts]
     return {
         "uids": [revision.uid for revision in revisions],
@@ -27,7 +27,7 @@ def revision_columns(drafts: list[Draft]) -> dict[str, list[Any]]:
     }
 
 
-def size_columns(drafts: list[Draft]) -> dict[str, list[int]]:
+def size_columns(drafts: list[RevisionDraft]) -> dict[str, list[int]]:
     return {
         "token_counts": [count_tokens(draft.pieces) for draft in drafts],
         "chunk_counts": [len(draft.pieces) if draft.is_chunked else 0 for draft in drafts],
@@ -51,7 +51,7 @@ def label_columns(documents: list[Document]) -> dict[str, list[Any]]:
     }
 
 
-def text_columns(drafts: list[Draft]) -> dict[str, list[str]]:
+def text_columns(drafts: list[RevisionDraft]) -> dict[str, list[str]]:
     revisions = [draft.revision for draft in drafts]
     return {
         "uids": [revision.uid for revision in revisions],
@@ -61,7 +61,7 @@ def text_columns(drafts: list[Draft]) -> dict[str, list[str]]:
     }
 
 
-def chunk_columns(drafts: list[Draft]) -> dict[str, list[Any]]:
+def chunk_columns(drafts: list[RevisionDraft]) -> dict[str, list[Any]]:
     placed = [(draft.revision, piece) for draft in drafts for piece in draft.pieces]
     return {
         "uids": [revision.uid for revision, _ in placed],

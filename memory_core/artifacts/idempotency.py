@@ -63,7 +63,7 @@ class KeyedRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class IngestRequest:
     priority: int = 0
     keyed: KeyedRequest | None = None  # only for a single document
 

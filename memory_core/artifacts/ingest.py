@@ -15,10 +15,10 @@ from psycopg.errors import InsufficientPrivilege
 from memory_core.artifacts import known_content, result
 from memory_core.artifacts.columns import chunk_columns, revision_columns, text_columns
 from memory_core.artifacts.document import Document
-from memory_core.artifacts.idempotency import KeyedRequest, Request
+from memory_core.artifacts.idempotency import IngestRequest, KeyedRequest
 from memory_core.artifacts.known_content import KnownContent, WantedRevision
 from memory_core.artifacts.result import IngestResult
-from memory_core.artifacts.revision import Draft, Revision, cut
+from memory_core.artifacts.revision import Revision, RevisionDraft, cut
 from memory_core.artifacts.sources import artifact_uids
 from memory_core.kernel import ids, principal
 from memory_core.kernel.database import Session
@@ -57,12 +57,12 @@ async def ingest(
     if idempotency_key:
         keyed = KeyedRequest.of(ids.own_key(idempotency_key), document, priority)
     [stored] = await ingest_many(
-        runtime, [document], progress, request=Request(priority=priority, keyed=keyed)
+        runtime, [document], progress, request=IngestRequest(priority=priority, keyed=keyed)
     )
     return stored
 
 
-_UNHURRIED = Request()
+_UNHURRIED = IngestRequest()
 
 
 class NotAlone(Exception):
@@ -75,7 +75,7 @@ async def ingest_many(
     progress: Progress = _silent,
     *,
     relabel: bool = True,
-    request: Request = _UNHURRIED,
+    request: IngestRequest = _UNHURRIED,
 ) -> list[IngestResult]:
     """The results, in the order of the documents. Documents of different artifacts share one
     transaction.
@@ -102,7 +102,7 @@ async def _ingest_many(
     documents: Sequence[Document],
     progress: Progress,
     relabel: bool,
-    request: Request,
+    request: IngestRequest,
     *,
     alone: bool,
 ) -> list[IngestResult]:
@@ -113,12 +113,13 @@ async def _ingest_many(
             alone = not await session.value(bool, "has_other_users")
         uids = await artifact_uids(session, documents, alone=alone)
         drafts = [
-            Draft(Revision.of(document, uid)) for document, uid in zip(documents, uids, strict=True)
+            RevisionDraft(Revision.of(document, uid))
+            for document, uid in zip(documents, uids, strict=True)
         ]
         stored_rows = {} if is_short else (await _stored_revisions(session, drafts))[0]
     times = Counter(draft.uid for draft in drafts)
     results: dict[int, IngestResult] = {}
-    fresh: dict[tuple[str, str], Draft] = {}
+    fresh: dict[tuple[str, str], RevisionDraft] = {}
     for index, draft in enumerate(drafts):
         row = stored_rows.get(draft.key)
         if row is None:
@@ -138,9 +139,9 @@ async def _ingest_many(
     return [results[index] for index in range(len(drafts))]
 
 
-def _waves(drafts: dict[int, Draft]) -> list[dict[int, Draft]]:
+def _waves(drafts: dict[int, RevisionDraft]) -> list[dict[int, RevisionDraft]]:
     """Waves that contain each artifact at most once, by position in the request."""
-    waves: list[dict[int, Draft]] = []
+    waves: list[dict[int, RevisionDraft]] = []
     seen: Counter[str] = Counter()
     for index, draft in drafts.items():
         if seen[draft.uid] == len(waves):
@@ -150,7 +151,7 @@ def _waves(drafts: dict[int, Draft]) -> list[dict[int, Draft]]:
     return waves
 
 
-async def _prepare(runtime: Runtime, drafts: list[Draft], progress: Progress) -> None:
+async def _prepare(runtime: Runtime, drafts: list[RevisionDraft], progress: Progress) -> None:
     await progress(0, len(drafts), "cutting into chunks")
     for draft in drafts:
         draft.pieces = await cut(draft.revision, runtime.settings)
@@ -159,7 +160,7 @@ async def _prepare(runtime: Runtime, drafts: list[Draft], progress: Progress) ->
 
 
 async def _stored_revisions(
-    session: Session, drafts: list[Draft]
+    session: Session, drafts: list[RevisionDraft]
 ) -> tuple[dict[tuple[str, str], WantedRevision], set[str]]:
     """The revisions among these that are stored, and the artifacts that have any revision."""
     rows = await session.rows(WantedRevision, "find_revisions", **_named(drafts))
@@ -167,7 +168,7 @@ async def _stored_revisions(
     return stored, {row.uid for row in rows if row.has_latest}
 
 
-def _named(drafts: list[Draft]) -> dict[str, list[str]]:
+def _named(drafts: list[RevisionDraft]) -> dict[str, list[str]]:
     return {
         "uids": [draft.uid for draft in drafts],
         "revisions": [draft.revision.id for draft in drafts],
@@ -175,7 +176,12 @@ def _named(drafts: list[Draft]) -> dict[str, list[str]]:
 
 
 async def _store(
-    runtime: Runtime, drafts: list[Draft], request: Request, *, relabel: bool, alone: bool
+    runtime: Runtime,
+    drafts: list[RevisionDraft],
+    request: IngestRequest,
+    *,
+    relabel: bool,
+    alone: bool,
 ) -> dict[str, IngestResult]:
     """The one transaction, for drafts of different artifacts. Writers of one artifact run one after
     the other."""
@@ -220,7 +226,11 @@ async def _append(session: Session, results: dict[str, IngestResult]) -> dict[st
 
 
 async def _insert(
-    session: Session, drafts: list[Draft], job_columns: dict[str, Any], *, superseded: set[str]
+    session: Session,
+    drafts: list[RevisionDraft],
+    job_columns: dict[str, Any],
+    *,
+    superseded: set[str],
 ) -> dict[str, IngestResult]:
     """`superseded`: the artifacts that already have a revision."""
     if not drafts:

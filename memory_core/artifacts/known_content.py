@@ -11,7 +11,7 @@ from uuid import UUID
 
 from memory_core.artifacts import labels
 from memory_core.artifacts.columns import chunk_columns, label_columns, size_columns, text_columns
-from memory_core.artifacts.revision import Draft
+from memory_core.artifacts.revision import RevisionDraft
 from memory_core.kernel.database import Session
 from memory_core.queue import requests
 from memory_core.queue.requests import RequestedJob
@@ -50,17 +50,17 @@ class WantedRevision(KnownRevision):
 
 @dataclass(frozen=True, slots=True)
 class KnownContent:
-    draft: Draft  # with the labels that will be stored
+    draft: RevisionDraft  # with the labels that will be stored
     row: KnownRevision
     changed: set[str]  # names of the changed labels
 
     @classmethod
-    def of(cls, draft: Draft, row: KnownRevision, *, relabel: bool) -> "KnownContent":
+    def of(cls, draft: RevisionDraft, row: KnownRevision, *, relabel: bool) -> "KnownContent":
         """Without `relabel` the document's labels are ignored and the stored ones stay."""
         describe = labels.merged if relabel else labels.unlabelled
         document = describe(row, draft.revision.document)
         revision = replace(draft.revision, document=document)
-        return cls(Draft(revision, draft.pieces), row, labels.changed(row, document))
+        return cls(RevisionDraft(revision, draft.pieces), row, labels.changed(row, document))
 
     @property
     def is_whole(self) -> bool:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from memory_core.artifacts.known_content import KnownContent, KnownRevision
-from memory_core.artifacts.revision import Draft
+from memory_core.artifacts.revision import RevisionDraft
 from memory_core.log.change import Position
 from memory_core.queue.requests import RequestedJob
 
@@ -25,7 +25,7 @@ class IngestResult:
     position: Position | None = None  # the position of its change in the log; None: nothing changed
 
 
-def of_new(draft: Draft, job_id: str, *, revised: bool) -> IngestResult:
+def of_new(draft: RevisionDraft, job_id: str, *, revised: bool) -> IngestResult:
     chunk_ids = [piece.id for piece in draft.pieces] if draft.is_chunked else []
     return IngestResult(
         artifact_id=draft.revision.artifact_id,

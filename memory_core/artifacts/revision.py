@@ -17,7 +17,7 @@ _CHUNK_INLINE_CHARS = 20_000
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class IdentifiedChunk:
     """A chunk with its ids."""
 
     chunk: Chunk
@@ -61,12 +61,12 @@ class Revision:
 
 
 @dataclass(slots=True)
-class Draft:
+class RevisionDraft:
     """A revision on its way into the stores. It has no pieces when its content is already
     stored."""
 
     revision: Revision
-    pieces: list[Piece] = field(default_factory=list)
+    pieces: list[IdentifiedChunk] = field(default_factory=list)
 
     @property
     def uid(self) -> str:
@@ -81,7 +81,7 @@ class Draft:
         return len(self.pieces) > 1
 
 
-async def cut(revision: Revision, settings: Settings) -> list[Piece]:
+async def cut(revision: Revision, settings: Settings) -> list[IdentifiedChunk]:
     limits = chunking.ChunkingLimits(
         single_piece_max_tokens=settings.single_piece_max_tokens,
         target_tokens=settings.chunk_target_tokens,
@@ -92,22 +92,22 @@ async def cut(revision: Revision, settings: Settings) -> list[Piece]:
     else:
         chunks = chunking.split(revision.text, limits)
     if len(chunks) == 1:
-        return [Piece(chunks[0], revision.artifact_id, ids.sha256(chunks[0].text))]
+        return [IdentifiedChunk(chunks[0], revision.artifact_id, ids.sha256(chunks[0].text))]
     return [_named(revision.artifact_id, chunk) for chunk in chunks]
 
 
-def _named(artifact_id: str, chunk: Chunk) -> Piece:
+def _named(artifact_id: str, chunk: Chunk) -> IdentifiedChunk:
     digest = ids.sha256(chunk.text)
-    return Piece(chunk, ids.chunk_id(artifact_id, chunk.index, digest), digest)
+    return IdentifiedChunk(chunk, ids.chunk_id(artifact_id, chunk.index, digest), digest)
 
 
-def count_tokens(pieces: list[Piece]) -> int:
+def count_tokens(pieces: list[IdentifiedChunk]) -> int:
     """Tokens of the whole text: overlaps would count twice in the sum over chunks, so they are
     subtracted."""
     return sum(piece.chunk.token_count for piece in pieces) - _overlap_tokens(pieces)
 
 
-def _overlap_tokens(pieces: list[Piece]) -> int:
+def _overlap_tokens(pieces: list[IdentifiedChunk]) -> int:
     """Tokens of the overlaps, estimated from their share of the text."""
     total = 0.0
     for before, after in pairwise(pieces):

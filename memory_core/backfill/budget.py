@@ -19,7 +19,7 @@ class Budget:
 
 
 @dataclass(frozen=True, slots=True)
-class Fit(Generic[T]):
+class FittingItems(Generic[T]):
     """The items that fit today, in order, and those that are larger than a whole day's budget."""
 
     today: list[T]
@@ -27,7 +27,7 @@ class Fit(Generic[T]):
     exhausted: bool  # an item that is smaller than a day's budget had to wait
 
 
-def fit(budget: Budget, priced: Sequence[tuple[T, int]]) -> Fit[T]:
+def fit(budget: Budget, priced: Sequence[tuple[T, int]]) -> FittingItems[T]:
     """Items that cost nothing always fit. The order is kept: the first item that must wait until
     tomorrow ends the day, so that small older revisions do not overtake the newest."""
     left = budget.left
@@ -44,4 +44,4 @@ def fit(budget: Budget, priced: Sequence[tuple[T, int]]) -> Fit[T]:
             today.append(item)
         else:
             exhausted = True
-    return Fit(today, too_large, exhausted)
+    return FittingItems(today, too_large, exhausted)

@@ -20,7 +20,7 @@ _STORED = (
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class ExtractionComparison:
     kept: list[dict[str, Any]]
     changed: list[dict[str, Any]]
     added: list[dict[str, Any]]
@@ -30,7 +30,7 @@ class Comparison:
         return asdict(self)
 
 
-def compare(before: ProvedEvents, after: ProvedEvents) -> Comparison:
+def compare(before: ProvedEvents, after: ProvedEvents) -> ExtractionComparison:
     """Matches events by the rules of `event_diff`."""
     pairs, lost, added = match(before, after)
     kept, changed = [], []
@@ -44,7 +44,7 @@ def compare(before: ProvedEvents, after: ProvedEvents) -> Comparison:
             changed.append({**_shown(new, after), "fields": fields})
         else:
             kept.append(_shown(new, after))
-    return Comparison(
+    return ExtractionComparison(
         kept,
         changed,
         [_shown(row, after) for row in added],

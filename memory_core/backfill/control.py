@@ -6,8 +6,8 @@ from uuid import UUID
 
 from psycopg.types.json import Jsonb
 
-from memory_core.backfill.plan import Plan, make_plan
-from memory_core.backfill.rows import Backfill, Progress, Wants
+from memory_core.backfill.plan import BackfillPlan, make_plan
+from memory_core.backfill.rows import Backfill, BackfillProgress, Wants
 from memory_core.backfill.scope import Filter, Scope
 from memory_core.backfill.tick import Tick, tick
 from memory_core.extraction.current_versions import current
@@ -24,7 +24,7 @@ from memory_core.runtime import Runtime
 @dataclass(frozen=True, slots=True)
 class Status:
     backfill: Backfill
-    progress: Progress
+    progress: BackfillProgress
     remaining: int  # revisions not requested yet
     used_today: int  # tokens used by all backfills
 
@@ -48,21 +48,21 @@ class Status:
 
 
 @dataclass(frozen=True, slots=True)
-class Started:
-    plan: Plan
+class StartedBackfill:
+    plan: BackfillPlan
     first: Tick | None  # None: no revision was outdated
 
 
 async def start(
     runtime: Runtime, chosen: Filter, *, other_models: bool = False, requested_by: str
-) -> Started:
+) -> StartedBackfill:
     """Start a backfill and take its first step; the schedule takes the others."""
     plan = await make_plan(runtime, chosen, other_models=other_models)
     async with runtime.database.transaction() as session:
         if await session.row(Backfill, "open_backfill") is not None:
             raise _one_is_open()
         if not plan.revisions:
-            return Started(plan, None)
+            return StartedBackfill(plan, None)
         row = await session.row(
             Backfill,
             "start_backfill",
@@ -75,10 +75,10 @@ async def start(
         if row is None:
             raise _one_is_open()
         await append(session, [of_backfill(ChangeType.BACKFILL_STARTED, row.backfill_id)])
-    return Started(plan, await tick(runtime))
+    return StartedBackfill(plan, await tick(runtime))
 
 
-async def start_by_itself(runtime: Runtime) -> Started | None:
+async def start_by_itself(runtime: Runtime) -> StartedBackfill | None:
     """With BACKFILL_START=auto: start a backfill when a prompt is newer than some events and no
     backfill to this prompt was ever started."""
     if not await _starts_by_itself(runtime.database, runtime.settings):
@@ -122,7 +122,7 @@ async def status(runtime: Runtime, backfill_id: UUID | None = None) -> Status:
 
 
 async def _status(session: Session, row: Backfill) -> Status:
-    progress = await session.row(Progress, "backfill_progress", backfill_id=row.backfill_id)
+    progress = await session.row(BackfillProgress, "backfill_progress", backfill_id=row.backfill_id)
     assert progress is not None
     remaining = 0
     if row.status in {"RUNNING", "PAUSED"}:

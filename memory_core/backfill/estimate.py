@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from hashlib import blake2b
 
 from memory_core.backfill.rows import (
+    CachedNumber,
     CallRates,
     MergeCalls,
     OutdatedRevision,
-    Position,
     PricedChunk,
 )
 from memory_core.extraction import prompts
@@ -63,7 +63,7 @@ class Cost:
 
 
 @dataclass(frozen=True, slots=True)
-class Rates:
+class TokenRates:
     scale: float  # billed tokens per token of our count
     answer_tokens: float
     past_calls: int  # number of calls that the rates are based on; 0: a guess
@@ -87,7 +87,7 @@ class Estimator:
             costs += await self._price_page(revisions[start : start + _PAGE], rates)
         return costs
 
-    async def rates(self, revisions: Sequence[OutdatedRevision]) -> Rates:
+    async def rates(self, revisions: Sequence[OutdatedRevision]) -> TokenRates:
         """Rates from past calls about these revisions if there are any, or else from recent
         calls."""
         model, jobs = self._versions.model, [row.job_id for row in revisions]
@@ -97,14 +97,14 @@ class Estimator:
         called = next((row for row in measured if row.calls), None)
         counted = next((row for row in measured if row.counted_tokens), None)
         if called is None:
-            return Rates(1.0, _ANSWER_TOKENS, 0)
-        return Rates(
+            return TokenRates(1.0, _ANSWER_TOKENS, 0)
+        return TokenRates(
             scale=counted.billed_tokens / counted.counted_tokens if counted else 1.0,
             answer_tokens=called.completion_tokens / called.calls,
             past_calls=called.calls,
         )
 
-    async def _price_page(self, page: Sequence[OutdatedRevision], rates: Rates) -> list[Cost]:
+    async def _price_page(self, page: Sequence[OutdatedRevision], rates: TokenRates) -> list[Cost]:
         costs = [Cost() for _ in page]
         if self._versions.extractor != "openai":
             for cost, row in zip(costs, page, strict=True):
@@ -115,7 +115,7 @@ class Estimator:
         return costs
 
     async def _price_chunks(
-        self, page: Sequence[OutdatedRevision], costs: list[Cost], rates: Rates
+        self, page: Sequence[OutdatedRevision], costs: list[Cost], rates: TokenRates
     ) -> None:
         rows = await self._session.rows(
             PricedChunk,
@@ -145,7 +145,7 @@ class Estimator:
 
     async def _cached_keys(self, keys: list[AnswerKey]) -> set[AnswerKey]:
         rows = await self._session.rows(
-            Position,
+            CachedNumber,
             "known_answers",
             chunk_hashes=[key.chunk_hash for key in keys],
             context_hashes=[key.context_hash for key in keys],
@@ -155,7 +155,7 @@ class Estimator:
         return {keys[row.number - 1] for row in rows}
 
     async def _price_merges(
-        self, page: Sequence[OutdatedRevision], costs: list[Cost], rates: Rates
+        self, page: Sequence[OutdatedRevision], costs: list[Cost], rates: TokenRates
     ) -> None:
         rows = await self._session.rows(
             MergeCalls, "merge_calls_of_jobs", job_ids=[row.job_id for row in page]

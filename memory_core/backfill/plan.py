@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass
 from math import ceil
 from typing import Any
 
-from memory_core.backfill.estimate import Cost, Estimator, Rates
+from memory_core.backfill.estimate import Cost, Estimator, TokenRates
 from memory_core.backfill.rows import OutdatedRevision, VersionCount
 from memory_core.backfill.scope import Filter, Scope
 from memory_core.extraction.current_versions import current
@@ -14,13 +14,13 @@ from memory_core.runtime import Runtime
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class BackfillPlan:
     versions: Versions
     filter: Filter
     revisions: int
     latest: int
     cost: Cost
-    rates: Rates
+    rates: TokenRates
     tokens_per_day: int
     made_with: list[VersionCount]  # versions of all revisions, with counts
     warnings: list[str]
@@ -58,7 +58,7 @@ class Plan:
 
 async def make_plan(
     runtime: Runtime, chosen: Filter | None = None, *, other_models: bool = False
-) -> Plan:
+) -> BackfillPlan:
     """Make a plan. It only reads."""
     settings = runtime.settings
     scope = Scope(current(settings), chosen or Filter(), other_models)
@@ -70,7 +70,7 @@ async def make_plan(
         for cost in await estimator.price(rows):
             total.add(cost)
         rates = await estimator.rates(rows)
-    return Plan(
+    return BackfillPlan(
         versions=scope.versions,
         filter=scope.filter,
         revisions=len(rows),
@@ -83,7 +83,7 @@ async def make_plan(
     )
 
 
-def _warnings(scope: Scope, made_with: list[VersionCount], rates: Rates) -> Iterable[str]:
+def _warnings(scope: Scope, made_with: list[VersionCount], rates: TokenRates) -> Iterable[str]:
     ours = scope.versions
     newer = same_number = others = 0
     for row in made_with:

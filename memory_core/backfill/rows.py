@@ -26,7 +26,7 @@ class Backfill:
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class BackfillProgress:
     """How many requested revisions of a backfill are in which state."""
 
     done: int
@@ -105,7 +105,7 @@ class MergeCalls:
 
 
 @dataclass(frozen=True, slots=True)
-class Position:
+class CachedNumber:
     number: int  # its number in the request, from 1
 
 

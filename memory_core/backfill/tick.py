@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from memory_core.backfill.budget import Budget, Fit, fit
+from memory_core.backfill.budget import Budget, FittingItems, fit
 from memory_core.backfill.estimate import Estimator
-from memory_core.backfill.rows import Backfill, Endings, OutdatedRevision, Progress
+from memory_core.backfill.rows import Backfill, BackfillProgress, Endings, OutdatedRevision
 from memory_core.backfill.scope import Scope
 from memory_core.extraction.current_versions import current
 from memory_core.kernel.database import Session
@@ -87,7 +87,7 @@ async def _advance(step: _Step, ours: Versions) -> tuple[int, str, str]:
     fresh = await count_waiting(step.session, ours)
     if fresh:
         return 0, f"{fresh} fresh jobs wait; they go first", "RUNNING"
-    progress = await step.session.row(Progress, "backfill_progress", backfill_id=step.id)
+    progress = await step.session.row(BackfillProgress, "backfill_progress", backfill_id=step.id)
     assert progress is not None
     in_queue = progress.in_queue
     room = step.settings.backfill_revisions_per_tick - in_queue
@@ -129,7 +129,9 @@ async def _ask(step: _Step, room: int, in_queue: int, budget: Budget) -> tuple[i
     return 0, "nothing is left", "DONE"
 
 
-async def _choose(step: _Step, room: int, budget: Budget) -> tuple[list[_Priced], Fit[_Priced]]:
+async def _choose(
+    step: _Step, room: int, budget: Budget
+) -> tuple[list[_Priced], FittingItems[_Priced]]:
     """Choose the newest revisions, skipping those larger than a whole day's budget."""
     too_large: list[_Priced] = []
     estimator = Estimator(step.session, step.settings, step.scope.versions)
@@ -147,7 +149,7 @@ async def _choose(step: _Step, room: int, budget: Budget) -> tuple[list[_Priced]
         too_large += fitting.too_large
         if fitting.today or fitting.exhausted or not rows:
             break
-    return fitting.today, Fit(fitting.today, too_large, fitting.exhausted)
+    return fitting.today, FittingItems(fitting.today, too_large, fitting.exhausted)
 
 
 async def _budget(step: _Step) -> Budget:

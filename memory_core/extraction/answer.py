@@ -17,7 +17,7 @@ from memory_core.extraction.model import (
     Proposal,
     ProposedEvent,
     ProposedQuote,
-    Rejected,
+    RejectedEvent,
     Subject,
     SubjectType,
 )
@@ -167,7 +167,7 @@ def _entities(items: Any) -> list[Entity]:
     return entities
 
 
-def _rejected(error: ValidationError) -> Rejected:
+def _rejected(error: ValidationError) -> RejectedEvent:
     fault = error.errors(include_url=False, include_context=False, include_input=False)[0]
     field = ".".join(str(part) for part in fault["loc"]) or "event"
-    return Rejected("INVALID_FIELD", f"{field}: {fault['msg']}"[:_DETAIL_LIMIT])
+    return RejectedEvent("INVALID_FIELD", f"{field}: {fault['msg']}"[:_DETAIL_LIMIT])

@@ -117,7 +117,7 @@ class ProposedEvent:
 
 
 @dataclass(frozen=True, slots=True)
-class Rejected:
+class RejectedEvent:
     """A proposed event that was refused, and why."""
 
     reason: str
@@ -131,7 +131,7 @@ class Proposal:
 
     events: tuple[ProposedEvent, ...] = ()
     entities: tuple[Entity, ...] = ()
-    rejections: tuple[Rejected, ...] = ()
+    rejections: tuple[RejectedEvent, ...] = ()
     refusal: str | None = None
     from_cache: bool = False
 

@@ -12,7 +12,7 @@ from memory_core.extraction.answer import is_answer, read_answer
 from memory_core.extraction.answer_cache import AnswerCache, AnswerKey
 from memory_core.extraction.chat_model import ChatModel, Question
 from memory_core.extraction.ledger import Ledger
-from memory_core.extraction.model import ChunkEvent, DocumentContext, Proposal, Rejected
+from memory_core.extraction.model import ChunkEvent, DocumentContext, Proposal, RejectedEvent
 from memory_core.extraction.prompts import Prompt
 from memory_core.extraction.schema import (
     EXTRACTION_NAME,
@@ -175,7 +175,7 @@ def _proposal(answer: dict[str, Any], from_cache: bool, version: str) -> Proposa
     proposal = read_answer(answer, number(version))
     rejections = proposal.rejections
     if answer.get("truncated"):
-        rejections += (Rejected("TRUNCATED", "the answer for a passage did not fit"),)
+        rejections += (RejectedEvent("TRUNCATED", "the answer for a passage did not fit"),)
     return Proposal(
         proposal.events, proposal.entities, rejections, answer.get("refusal"), from_cache
     )

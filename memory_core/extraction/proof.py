@@ -20,7 +20,7 @@ from memory_core.extraction.model import (
     Evidence,
     ProposedEvent,
     ProposedQuote,
-    Rejected,
+    RejectedEvent,
 )
 from memory_core.extraction.rules import dates
 from memory_core.extraction.rules.dates import Anchor, midnight
@@ -35,7 +35,7 @@ _DUE_NEAR = 500
 class Proved:
     events: list[ChunkEvent]
     entities: list[Entity]
-    rejected: list[Rejected]
+    rejected: list[RejectedEvent]
 
 
 def prove(
@@ -49,13 +49,13 @@ def prove(
     source = SourceText(chunk.text)
     grounds = Grounds(source, context)
     proved: list[ChunkEvent] = []
-    rejected: list[Rejected] = []
+    rejected: list[RejectedEvent] = []
     for number, event in enumerate(proposed):
         quote = event.quote
         span = source.locate(quote.quote, bounds=quote.part, hint=_hint(quote, len(chunk.text)))
         if isinstance(span, Rejection):
             detail = f"{span.detail}: {quote.quote!r}"[:_DETAIL_LIMIT]
-            rejected.append(Rejected(span.reason.value, detail, chunk.index))
+            rejected.append(RejectedEvent(span.reason.value, detail, chunk.index))
             continue
         evidence = Evidence(
             start_char=chunk.start_char + span.start_char,
@@ -96,7 +96,7 @@ def prove(
 
 def part_by_confidence(
     chunk: Chunk, proposed: Sequence[ProposedEvent], least: float
-) -> tuple[list[ProposedEvent], list[Rejected]]:
+) -> tuple[list[ProposedEvent], list[RejectedEvent]]:
     """The events that are certain enough to be shown, and the others as rejections that say what
     they were."""
     sure, doubtful = [], []
@@ -105,7 +105,7 @@ def part_by_confidence(
             sure.append(event)
         else:
             said = f"{event.category}, {event.confidence:.2f} of {least:.2f}: {event.quote.quote!r}"
-            doubtful.append(Rejected("LOW_CONFIDENCE", said[:_DETAIL_LIMIT], chunk.index))
+            doubtful.append(RejectedEvent("LOW_CONFIDENCE", said[:_DETAIL_LIMIT], chunk.index))
     return sure, doubtful
 
 
@@ -147,8 +147,8 @@ def _is_day(time: datetime, day: datetime) -> bool:
     return abs(time - day) < timedelta(days=1 if time == midnight(time) else 2)
 
 
-def _left_out(reason: str, said: str, chunk: Chunk) -> Rejected:
-    return Rejected(reason, f"left out of the event: {said!r}"[:_DETAIL_LIMIT], chunk.index)
+def _left_out(reason: str, said: str, chunk: Chunk) -> RejectedEvent:
+    return RejectedEvent(reason, f"left out of the event: {said!r}"[:_DETAIL_LIMIT], chunk.index)
 
 
 def _hint(quote: ProposedQuote, length: int) -> tuple[int, int] | None:

@@ -12,7 +12,7 @@ from memory_core.importing import safe_files, source_ids
 from memory_core.importing.file_cache import KnownItem
 from memory_core.importing.file_presence import Presence
 from memory_core.importing.file_walk import FoundFile
-from memory_core.importing.report import Report, ReportEntry
+from memory_core.importing.report import ImportReport, ReportEntry
 from memory_core.importing.roots import Registry
 from memory_core.kernel.errors import ErrorCode, MemoryFault
 from memory_core.runtime import Runtime
@@ -64,7 +64,7 @@ class Storing:
     def __init__(
         self,
         runtime: Runtime,
-        report: Report,
+        report: ImportReport,
         *,
         dry_run: bool = False,
         artifact_type: ArtifactType | None = None,

@@ -8,7 +8,7 @@ from pathlib import Path, PurePosixPath
 from typing import Literal
 
 from memory_core.importing.limits import LIMITS
-from memory_core.importing.roots import Place, Registry, Root
+from memory_core.importing.roots import ImportPlace, Registry, Root
 from memory_core.importing.safe_files import stamp_of
 from memory_core.importing.source_ids import readable
 
@@ -41,7 +41,7 @@ class FoundFile:
 
 
 @dataclass(frozen=True, slots=True)
-class Passed:
+class SkippedPath:
     """A file or folder that is not imported, and why."""
 
     path: str
@@ -52,8 +52,8 @@ class Passed:
 
 
 def walk(
-    place: Place, registry: Registry, without: Path | None = None
-) -> Iterator[FoundFile | Passed | Root]:
+    place: ImportPlace, registry: Registry, without: Path | None = None
+) -> Iterator[FoundFile | SkippedPath | Root]:
     """Walk a place of one root. A folder inside it that is a root itself switches the root.
 
     `without`: our own data dir, in case it is inside.
@@ -83,7 +83,7 @@ class _Walker:
 
     def folder(
         self, root: Root, relative: str, *, depth: int, in_maildir: bool
-    ) -> Iterator[FoundFile | Passed | Root]:
+    ) -> Iterator[FoundFile | SkippedPath | Root]:
         path = os.path.join(root.path, relative)  # noqa: PTH118
         if path.rstrip("/") == self._without:
             yield _passed(root, relative, _OWN)
@@ -115,7 +115,7 @@ class _Walker:
         depth: int,
         is_maildir: bool,
         in_maildir: bool,
-    ) -> Iterator[FoundFile | Passed | Root]:
+    ) -> Iterator[FoundFile | SkippedPath | Root]:
         relative = f"{folder}/{entry.name}" if folder else entry.name
         if is_passed_over(entry.name) and not (is_maildir and _has_mail(entry)):
             yield _passed(root, relative, "hidden, or a program's own")
@@ -163,10 +163,10 @@ def _file(root: Root, relative: str, status: os.stat_result, maildir: bool) -> F
 
 def _passed(
     root: Root, relative: str, reason: str, kind: Literal["skipped", "failed"] = "skipped"
-) -> Passed:
+) -> SkippedPath:
     path = os.path.join(root.path, relative)  # noqa: PTH118
     name = f"{root.name}/{readable(relative)}" if relative else root.name
-    return Passed(path, reason, kind, name)
+    return SkippedPath(path, reason, kind, name)
 
 
 def _has_mail(entry: "os.DirEntry[str]") -> bool:

@@ -30,7 +30,7 @@ _SYMLINK, _SUBMODULE = "120000", "160000"
 
 
 @dataclass(frozen=True, slots=True)
-class Commit:
+class GitCommit:
     id: str
     author: str
     when: datetime | None
@@ -46,7 +46,7 @@ class FileChange:
     before: str | None = None
 
 
-Step = tuple[Commit, list[FileChange]]
+Step = tuple[GitCommit, list[FileChange]]
 # Called regularly; True ends the work early.
 Stopped = Callable[[], bool]
 
@@ -179,7 +179,7 @@ def _parts(stream: IO[bytes], stopped: Stopped) -> Iterator[bytes]:
 
 def _steps(parts: Iterator[bytes]) -> Iterator[Step]:
     """Fields are identified by position alone, so that no content can pose as another field."""
-    commit: Commit | None = None
+    commit: GitCommit | None = None
     changes: list[FileChange] = []
     for part in parts:
         about = part.lstrip(b"\n")
@@ -193,12 +193,12 @@ def _steps(parts: Iterator[bytes]) -> Iterator[Step]:
         yield commit, changes
 
 
-def _commit(commit_id: bytes, author: bytes, seconds: bytes) -> Commit:
+def _commit(commit_id: bytes, author: bytes, seconds: bytes) -> GitCommit:
     try:
         name = author.decode()
     except UnicodeDecodeError:  # it claims to be UTF-8, but is from before that was common
         name = author.decode("latin-1")
-    return Commit(commit_id.decode(), name, _time(seconds))
+    return GitCommit(commit_id.decode(), name, _time(seconds))
 
 
 def _time(text: bytes) -> datetime | None:

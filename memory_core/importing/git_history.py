@@ -15,12 +15,12 @@ from memory_core.importing.batch_store import OF_ONE_DOCUMENT
 from memory_core.importing.file_cache import FileCache, KnownItem
 from memory_core.importing.file_walk import FoundFile, is_own, is_passed_over
 from memory_core.importing.formats import Format
-from memory_core.importing.git import Blobs, Commit, Repository, Stopped
+from memory_core.importing.git import Blobs, GitCommit, Repository, Stopped
 from memory_core.importing.import_run import Advance, Options
 from memory_core.importing.item import Skip, Unusable
 from memory_core.importing.reader import Reader, identify
-from memory_core.importing.report import Outcome, Report, ReportEntry
-from memory_core.importing.roots import Place, Registry
+from memory_core.importing.report import ImportReport, Outcome, ReportEntry
+from memory_core.importing.roots import ImportPlace, Registry
 from memory_core.importing.safe_files import HEAD_BYTES
 from memory_core.kernel.errors import InvalidInput, MemoryFault
 from memory_core.runtime import Runtime
@@ -37,11 +37,11 @@ class Version:
 
     file: FoundFile
     blob: str
-    commit: Commit
+    commit: GitCommit
 
 
 def versions(
-    place: Place,
+    place: ImportPlace,
     registry: Registry,
     *,
     without: Path | None = None,
@@ -80,7 +80,7 @@ def versions(
     return history[::-1]
 
 
-def _file(path: Path, place: Place, registry: Registry) -> FoundFile:
+def _file(path: Path, place: ImportPlace, registry: Registry) -> FoundFile:
     """The file in the deepest root that contains it, as a walk gives it."""
     inner = registry.root_above(path.parent)
     root = inner if inner and inner.path.is_relative_to(place.root.path) else place.root
@@ -106,7 +106,7 @@ class _Hashed:
 class History:
     def __init__(self, runtime: Runtime, options: Options, stop: asyncio.Event) -> None:
         self._runtime, self._options, self._stop = runtime, options, stop
-        self.report = Report(dry_run=options.dry_run)
+        self.report = ImportReport(dry_run=options.dry_run)
         self._reader = Reader({}, options.artifact_type)
         self._stored: dict[str, set[str]] = {}
         self._latest: dict[str, str] = {}
@@ -118,8 +118,8 @@ class History:
         self._failed: set[str] = set()
 
     async def run(
-        self, place: Place, listed: list[Version], advance: Advance = lambda _: None
-    ) -> Report:
+        self, place: ImportPlace, listed: list[Version], advance: Advance = lambda _: None
+    ) -> ImportReport:
         """`listed`: the result of `versions`."""
         repository = await asyncio.to_thread(Repository, place.root.path / place.relative)
         options = str(self._options.artifact_type or "")

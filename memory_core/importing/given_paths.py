@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from memory_core.importing import moved_roots, source_ids
-from memory_core.importing.roots import Place, Registry, Root, locate, taken
+from memory_core.importing.roots import ImportPlace, Registry, Root, locate, taken
 from memory_core.kernel.errors import Conflict
 from memory_core.runtime import Runtime
 
@@ -22,10 +22,10 @@ async def admit(
     within: Path | None = None,
     remember: bool = True,
     tell: Callable[[str], None] = log.info,
-) -> list[Place]:
+) -> list[ImportPlace]:
     """Admit all paths, or raise Conflict and import nothing. `tell` is called with decisions about
     names that the person may want to change."""
-    places: list[Place] = []
+    places: list[ImportPlace] = []
     for path in paths:
         place = locate(registry, path, source, within)
         if source is None and registry.paths.get(place.root.name) != place.root.path:

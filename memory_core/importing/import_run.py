@@ -15,10 +15,10 @@ from pathlib import Path
 from memory_core.artifacts.document import ArtifactType
 from memory_core.importing.batch_store import LatestRevision, Storing
 from memory_core.importing.file_cache import FileCache, KnownItem
-from memory_core.importing.file_walk import FoundFile, Passed, walk
-from memory_core.importing.reader import Parsed, Reader
-from memory_core.importing.report import Report, ReportEntry
-from memory_core.importing.roots import Place, Registry, Root, settled
+from memory_core.importing.file_walk import FoundFile, SkippedPath, walk
+from memory_core.importing.reader import ParsedFile, Reader
+from memory_core.importing.report import ImportReport, ReportEntry
+from memory_core.importing.roots import ImportPlace, Registry, Root, settled
 from memory_core.runtime import Runtime
 
 _GROUP_FILES = 256
@@ -52,10 +52,10 @@ class Survey:
     """The files below the places, before any is read."""
 
     files: list[FoundFile] = field(default_factory=list)
-    passed: list[Passed] = field(default_factory=list)
+    passed: list[SkippedPath] = field(default_factory=list)
     # The places that were walked in full, each in its own root: only there can `prune` know what is
     # gone.
-    scopes: list[Place] = field(default_factory=list)
+    scopes: list[ImportPlace] = field(default_factory=list)
 
     @property
     def weight(self) -> int:
@@ -63,7 +63,7 @@ class Survey:
 
 
 def survey(
-    places: list[Place],
+    places: list[ImportPlace],
     registry: Registry,
     data_dir: Path,
     stopped: Callable[[], bool] = lambda: False,
@@ -77,7 +77,7 @@ def survey(
             if stopped():
                 return result
             if isinstance(one, Root):
-                result.scopes.append(Place(one, ".", is_file=False))
+                result.scopes.append(ImportPlace(one, ".", is_file=False))
             elif one.path not in seen:  # places may overlap
                 seen.add(one.path)
                 (result.files if isinstance(one, FoundFile) else result.passed).append(one)  # type: ignore[arg-type]
@@ -95,7 +95,7 @@ def _is_export(file: FoundFile) -> bool:
 class Import:
     def __init__(self, runtime: Runtime, options: Options, stop: asyncio.Event) -> None:
         self._runtime, self._options, self._stop = runtime, options, stop
-        self.report = Report(dry_run=options.dry_run)
+        self.report = ImportReport(dry_run=options.dry_run)
         self._advance: Advance = lambda _: None
         self._caches: dict[str, FileCache] = {}
         self._reader = Reader(
@@ -113,7 +113,7 @@ class Import:
         """The artifacts that the import saw, stored or not."""
         return self._storing.seen
 
-    async def run(self, survey: Survey, advance: Advance = lambda _: None) -> Report:
+    async def run(self, survey: Survey, advance: Advance = lambda _: None) -> ImportReport:
         self._advance = self._storing.advance = advance
         for passed in survey.passed:
             self.report.add(passed.kind, ReportEntry(passed.path, reason=passed.reason))
@@ -138,9 +138,9 @@ class Import:
     def _stopping(self) -> bool:
         return self._stop.is_set() or self.report.stopped is not None
 
-    async def _groups(self, files: list[FoundFile]) -> AsyncIterator[list[Parsed]]:
+    async def _groups(self, files: list[FoundFile]) -> AsyncIterator[list[ParsedFile]]:
         """Groups in the order of the files, read a few ahead."""
-        waiting: deque[asyncio.Future[list[Parsed]]] = deque()
+        waiting: deque[asyncio.Future[list[ParsedFile]]] = deque()
         groups = _grouped(files)
         loop = asyncio.get_running_loop()
         threads = ThreadPoolExecutor(self._options.jobs, thread_name_prefix="reading")
@@ -156,7 +156,7 @@ class Import:
                 reading.cancel()
             threads.shutdown(wait=False, cancel_futures=True)
 
-    def _read(self, group: list[FoundFile]) -> list[Parsed]:
+    def _read(self, group: list[FoundFile]) -> list[ParsedFile]:
         parsed = []
         for file in group:
             if self._stop.is_set():
@@ -167,7 +167,7 @@ class Import:
                 self._advance(_weight_of_reading(file))
         return parsed
 
-    async def _take(self, group: list[Parsed]) -> None:
+    async def _take(self, group: list[ParsedFile]) -> None:
         """Compare with what is stored, and store what differs."""
         stored = await self._storing.latest([item.uid for parsed in group for item in parsed.items])
         for parsed in group:
@@ -211,7 +211,7 @@ class Import:
         self._advance(file.size - share + FILE_WEIGHT)
 
     async def _keep(
-        self, parsed: Parsed, latest: dict[str, LatestRevision], weight: int = 0
+        self, parsed: ParsedFile, latest: dict[str, LatestRevision], weight: int = 0
     ) -> None:
         """`weight`: the rest of the file's weight, for its documents."""
         for problem in parsed.problems:
@@ -246,8 +246,8 @@ def _weight_of_storing(file: FoundFile) -> int:
     return file.size + FILE_WEIGHT - _weight_of_reading(file)
 
 
-def _next(messages: Iterator[Parsed]) -> list[Parsed]:
-    group: list[Parsed] = []
+def _next(messages: Iterator[ParsedFile]) -> list[ParsedFile]:
+    group: list[ParsedFile] = []
     size = 0
     for parsed in messages:
         group.append(parsed)

@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 from memory_core.artifacts.document import ArtifactType, Document
 from memory_core.importing import formats, safe_files, source_ids
 from memory_core.importing.file_cache import FileCache, KnownItem
-from memory_core.importing.file_walk import FoundFile, Passed
+from memory_core.importing.file_walk import FoundFile, SkippedPath
 from memory_core.importing.formats import Format, mail, mbox, structured
 from memory_core.importing.item import Item, Unusable
 from memory_core.importing.limits import LIMITS
@@ -22,14 +22,14 @@ _NOT_REMEMBERED = {Format.JSON}
 
 
 @dataclass(slots=True)
-class Parsed:
+class ParsedFile:
     """The content of a file. `documents` is None if the cache has the file, so that it was not
     parsed. `digest` and `stamp` are the cache entry for next time."""
 
     file: FoundFile
     items: list[KnownItem] = field(default_factory=list)
     documents: list[Document] | None = None
-    problems: list[Passed] = field(default_factory=list)
+    problems: list[SkippedPath] = field(default_factory=list)
     digest: str = ""
     stamp: str = ""
     # To be read message by message.
@@ -53,21 +53,21 @@ class Reader:
         self._reread = reread
         self._users: dict[tuple[str, str], Mapping[str, str]] = {}
 
-    def read(self, file: FoundFile, *, afresh: bool = False) -> Parsed:
+    def read(self, file: FoundFile, *, afresh: bool = False) -> ParsedFile:
         """Never raises for a file's content. `afresh`: parse the file even if it is in the
         cache."""
         try:
             return self._read(file, afresh)
         except Unusable as problem:
-            return Parsed(file, problems=[Passed(file.path, str(problem), problem.kind)])
+            return ParsedFile(file, problems=[SkippedPath(file.path, str(problem), problem.kind)])
         except (InvalidInput, RecursionError, MemoryError) as error:
             reason = str(error) or f"cannot be read ({type(error).__name__})"
-            return Parsed(file, problems=[Passed(file.path, reason, "failed")])
+            return ParsedFile(file, problems=[SkippedPath(file.path, reason, "failed")])
         except Exception as error:
             reason = f"cannot be read: {type(error).__name__}: {error}"[:300]
-            return Parsed(file, problems=[Passed(file.path, reason, "failed")])
+            return ParsedFile(file, problems=[SkippedPath(file.path, reason, "failed")])
 
-    def messages(self, mailbox: FoundFile) -> Generator[Parsed, None, None]:
+    def messages(self, mailbox: FoundFile) -> Generator[ParsedFile, None, None]:
         """The messages of a mailbox one by one, and at the end its cache entry. If the mailbox
         changes meanwhile, the messages read so far are kept, but one may have been cut or moved:
         then a problem marks the whole file as doubtful."""
@@ -84,14 +84,16 @@ class Reader:
                     yield self.message_of(mailbox, number, data)
                 if not safe_files.same(before, os.fstat(descriptor)):
                     raise Unusable(safe_files.CHANGES)
-                yield Parsed(mailbox, stamp=safe_files.lasting_stamp(before, begun))
+                yield ParsedFile(mailbox, stamp=safe_files.lasting_stamp(before, begun))
         except Unusable as problem:
-            yield Parsed(mailbox, problems=[Passed(mailbox.path, str(problem), problem.kind)])
+            yield ParsedFile(
+                mailbox, problems=[SkippedPath(mailbox.path, str(problem), problem.kind)]
+            )
         except OSError as error:
             reason = f"cannot be read: {error.strerror}"
-            yield Parsed(mailbox, problems=[Passed(mailbox.path, reason, "failed")])
+            yield ParsedFile(mailbox, problems=[SkippedPath(mailbox.path, reason, "failed")])
 
-    def message_of(self, file: FoundFile, number: int, data: bytes | None) -> Parsed:
+    def message_of(self, file: FoundFile, number: int, data: bytes | None) -> ParsedFile:
         name = f"{file.path}#{number}"
         try:
             if data is None:
@@ -102,16 +104,16 @@ class Reader:
                 item = replace(item, key=f"{file.relative}/{digest}")
             return self._parsed(file, [item])
         except Unusable as problem:
-            return Parsed(file, problems=[Passed(name, str(problem), problem.kind)])
+            return ParsedFile(file, problems=[SkippedPath(name, str(problem), problem.kind)])
         except Exception as error:
             reason = f"cannot be read: {type(error).__name__}: {error}"[:300]
-            return Parsed(file, problems=[Passed(name, reason, "failed")])
+            return ParsedFile(file, problems=[SkippedPath(name, reason, "failed")])
 
-    def _read(self, file: FoundFile, afresh: bool) -> Parsed:
+    def _read(self, file: FoundFile, afresh: bool) -> ParsedFile:
         if not afresh and not self._reread:
             cached = self._caches[file.root.name].recall_unread(file.relative, file.stamp)
             if cached is not None:
-                return Parsed(file, cached)
+                return ParsedFile(file, cached)
         form = Format.TEXT
 
         def limit(head: bytes) -> int:
@@ -124,12 +126,12 @@ class Reader:
         try:
             data, stamp = safe_files.read(str(file.root.path), file.relative, limit)
         except _Mailbox:
-            return Parsed(file, is_mailbox=True)
+            return ParsedFile(file, is_mailbox=True)
         digest = hashlib.sha256(data).hexdigest()
         if form not in _NOT_REMEMBERED and not afresh:
             cached = self._caches[file.root.name].recall(file.relative, digest)
             if cached is not None:
-                return Parsed(file, cached, digest=digest, stamp=stamp)
+                return ParsedFile(file, cached, digest=digest, stamp=stamp)
         parsed = self._parsed(file, self.items(file, form, data))
         if form not in _NOT_REMEMBERED and not parsed.problems:
             parsed.digest, parsed.stamp = digest, stamp
@@ -146,15 +148,15 @@ class Reader:
     def document(self, file: FoundFile, item: Item, **origin: str) -> Document:
         return source_ids.document(item, file.root.name, file.relative, self._override, **origin)
 
-    def _parsed(self, file: FoundFile, items: list[Item]) -> Parsed:
+    def _parsed(self, file: FoundFile, items: list[Item]) -> ParsedFile:
         documents, problems = [], []
         for item in items:
             try:
                 documents.append(self.document(file, item))
             except InvalidInput as error:
-                problems.append(Passed(file.path, error.message, "failed"))
+                problems.append(SkippedPath(file.path, error.message, "failed"))
         identified = [identify(document) for document in documents]
-        return Parsed(file, identified, documents, problems)
+        return ParsedFile(file, identified, documents, problems)
 
     def _names(self, file: FoundFile) -> Mapping[str, str]:
         """The names in users.json, in the file's folder or one above it, never above the root."""

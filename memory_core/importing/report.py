@@ -16,7 +16,7 @@ class ReportEntry:
 
 
 @dataclass(slots=True)
-class Report:
+class ImportReport:
     created: list[ReportEntry] = field(default_factory=list)
     revised: list[ReportEntry] = field(default_factory=list)
     unchanged: list[ReportEntry] = field(default_factory=list)
@@ -31,7 +31,7 @@ class Report:
     def add(self, outcome: Outcome, entry: ReportEntry) -> None:
         getattr(self, outcome).append(entry)
 
-    def join(self, other: "Report") -> None:
+    def join(self, other: "ImportReport") -> None:
         for outcome in (*OUTCOMES, "pruned"):
             getattr(self, outcome).extend(getattr(other, outcome))
         self.interrupted = self.interrupted or other.interrupted

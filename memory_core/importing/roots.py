@@ -31,7 +31,7 @@ class Root:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ImportPlace:
     """A requested folder or file below a root. `relative` is "." for the root itself."""
 
     root: Root
@@ -95,7 +95,9 @@ class Registry:
             ) from error
 
 
-def locate(registry: Registry, path: Path, source: str | None, within: Path | None = None) -> Place:
+def locate(
+    registry: Registry, path: Path, source: str | None, within: Path | None = None
+) -> ImportPlace:
     """The place of a path given by a person. Nothing is registered yet, and the name of a new root
     is not final.
 
@@ -113,16 +115,16 @@ def locate(registry: Registry, path: Path, source: str | None, within: Path | No
     if root is None:
         base = within if within is not None and real.is_relative_to(within) else folder
         root = Root(check_name(base.name or "root"), base)
-    return Place(root, real.relative_to(root.path).as_posix(), is_file=not real.is_dir())
+    return ImportPlace(root, real.relative_to(root.path).as_posix(), is_file=not real.is_dir())
 
 
-def settled(place: Place, registry: Registry) -> Place:
+def settled(place: ImportPlace, registry: Registry) -> ImportPlace:
     """A place inside a nested root belongs to the inner root."""
     path = place.root.path / place.relative
     inner = registry.root_above(path.parent if place.is_file else path)
     if inner is None or len(inner.path.parts) <= len(place.root.path.parts):
         return place
-    return Place(inner, path.relative_to(inner.path).as_posix(), place.is_file)
+    return ImportPlace(inner, path.relative_to(inner.path).as_posix(), place.is_file)
 
 
 def _named(registry: Registry, folder: Path, source: str) -> Root:

@@ -19,7 +19,7 @@ SETTLED_NS = 60_000_000_000
 CHANGES = "changes while it is read: import it again when its writer has finished"
 
 
-class Content(NamedTuple):
+class FileContent(NamedTuple):
     """A file's bytes at one moment, and a stamp that shows whether it has changed. The stamp is ""
     if the file was written so recently that a later change might leave the same stamp."""
 
@@ -34,7 +34,7 @@ def stamp_of(status: os.stat_result) -> str:
 
 
 def lasting_stamp(status: os.stat_result, begun: int) -> str:
-    """The stamp of a file that was read from `begun` on; "" as in `Content`."""
+    """The stamp of a file that was read from `begun` on; "" as in `FileContent`."""
     youngest = max(status.st_mtime_ns, status.st_ctime_ns)
     return stamp_of(status) if youngest + SETTLED_NS < begun else ""
 
@@ -65,7 +65,7 @@ def opened(root: str, relative: str) -> Iterator[int]:
         os.close(descriptor)
 
 
-def read(root: str, relative: str, limit: Callable[[bytes], int]) -> Content:
+def read(root: str, relative: str, limit: Callable[[bytes], int]) -> FileContent:
     """The whole file at one moment. A file that changes while it is read is read again.
 
     `limit` gives the allowed size from the first bytes.
@@ -79,7 +79,7 @@ def read(root: str, relative: str, limit: Callable[[bytes], int]) -> Content:
             refuse_size(before.st_size, most)
             data = start + read_all(descriptor, most + 1 - len(start))
             if same(before, os.fstat(descriptor)) and len(data) == before.st_size:
-                return Content(data, lasting_stamp(before, begun))
+                return FileContent(data, lasting_stamp(before, begun))
     raise Unusable(CHANGES)
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from watchfiles import Change, awatch
 
 from memory_core.importing import file_walk
-from memory_core.importing.roots import Place
+from memory_core.importing.roots import ImportPlace
 from memory_core.kernel.timed_wait import is_set_within
 
 log = logging.getLogger(__name__)
@@ -20,11 +20,11 @@ DEBOUNCE_MS = 1_000
 RETRY_FIRST, _RETRY_MOST = 2.0, 60.0
 
 # Imports these places (None: all of them); returns whether it succeeded.
-Sync = Callable[[list[Place] | None], Awaitable[bool]]
+Sync = Callable[[list[ImportPlace] | None], Awaitable[bool]]
 
 
 async def watch(
-    places: list[Place],
+    places: list[ImportPlace],
     sync: Sync,
     stop: asyncio.Event,
     *,
@@ -49,7 +49,7 @@ async def watch(
         coming.cancel()
 
 
-async def _until_done(sync: Sync, wanted: list[Place] | None, stop: asyncio.Event) -> None:
+async def _until_done(sync: Sync, wanted: list[ImportPlace] | None, stop: asyncio.Event) -> None:
     delay = RETRY_FIRST
     while not stop.is_set() and not await sync(wanted):
         wanted = None  # it is unknown what failed, so import everything
@@ -59,7 +59,7 @@ async def _until_done(sync: Sync, wanted: list[Place] | None, stop: asyncio.Even
 
 
 async def _changes(
-    places: list[Place], stop: asyncio.Event, deletions: bool
+    places: list[ImportPlace], stop: asyncio.Event, deletions: bool
 ) -> AsyncGenerator[set[str], None]:
     folders = {
         place.root.path / (str(Path(place.relative).parent) if place.is_file else place.relative)
@@ -77,9 +77,11 @@ async def _changes(
             yield changed
 
 
-def _narrowed(places: list[Place], changed: set[str], without: Path | None = None) -> list[Place]:
+def _narrowed(
+    places: list[ImportPlace], changed: set[str], without: Path | None = None
+) -> list[ImportPlace]:
     """The changed files and folders that an import would include."""
-    places_by_path: dict[Path, Place] = {}
+    places_by_path: dict[Path, ImportPlace] = {}
     for name in changed:
         path = Path(name)
         if file_walk.is_own(path, without):
@@ -91,7 +93,7 @@ def _narrowed(places: list[Place], changed: set[str], without: Path | None = Non
                     places_by_path[base] = place
             elif path.is_relative_to(base) and (here := _visible(path, base)) is not None:
                 relative = here.relative_to(place.root.path).as_posix()
-                places_by_path[here] = Place(place.root, relative, is_file=here.is_file())
+                places_by_path[here] = ImportPlace(place.root, relative, is_file=here.is_file())
     return [
         place
         for path, place in places_by_path.items()

@@ -15,7 +15,7 @@ from uuid import UUID
 from memory_core.index.chroma import NoSuchCollection
 from memory_core.index.expected import difference
 from memory_core.index.generation import CollectionName, Generation, serving
-from memory_core.index.store import Parts
+from memory_core.index.store import IndexParts
 from memory_core.index.writer import holding_index, lose, settle_now
 from memory_core.kernel.database import Session
 from memory_core.kernel.errors import ChromaUnavailable
@@ -29,7 +29,7 @@ _STRAY = "(unknown)"
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class TenantCollection:
     """A collection of one tenant."""
 
     tenant_id: UUID
@@ -37,14 +37,14 @@ class Place:
 
 
 @dataclass(slots=True)
-class Comparison:
+class IndexComparison:
     """Counts by collection over all tenants, and the differences: in Postgres by owner, in Chroma
     by id."""
 
     postgres: dict[str, int] = field(default_factory=lambda: dict.fromkeys(CollectionName, 0))
     chroma: dict[str, int] = field(default_factory=lambda: dict.fromkeys(CollectionName, 0))
     behind: dict[str, None] = field(default_factory=dict)  # owners that are not up to date
-    wrong: dict[tuple[Place, str], str] = field(default_factory=dict)
+    wrong: dict[tuple[TenantCollection, str], str] = field(default_factory=dict)
 
     def differences(self) -> Iterable[str]:
         yield from (f"entries of {owner} are not up to date" for owner in self.behind)
@@ -58,13 +58,13 @@ class _Standing:
     hash: str | None
 
 
-async def compare(runtime: Parts, *, sample: int | None = None) -> Comparison:
+async def compare(runtime: IndexParts, *, sample: int | None = None) -> IndexComparison:
     """With `sample`: compare the counts and this many entries of either side; if these differ,
     compare all."""
     return await _Check(runtime, await _generation(runtime)).run(sample)
 
 
-async def repair(runtime: Parts) -> int:
+async def repair(runtime: IndexParts) -> int:
     """Returns how many entries were written again or deleted. If Chroma has lost collections, the
     worker fills a new generation."""
     generation = await _generation(runtime)
@@ -89,7 +89,7 @@ async def repair(runtime: Parts) -> int:
     return sum([await settle_now(runtime, page) for page in pages])
 
 
-async def _generation(runtime: Parts) -> Generation:
+async def _generation(runtime: IndexParts) -> Generation:
     async with runtime.database.session() as session:
         generation = await serving(session)
     if generation is None:
@@ -100,17 +100,17 @@ async def _generation(runtime: Parts) -> Generation:
 
 
 class _Check:
-    def __init__(self, runtime: Parts, generation: Generation) -> None:
+    def __init__(self, runtime: IndexParts, generation: Generation) -> None:
         self._runtime, self._generation = runtime, generation
-        self._found = Comparison()
+        self._found = IndexComparison()
 
-    async def run(self, sample: int | None) -> Comparison:
+    async def run(self, sample: int | None) -> IndexComparison:
         for query in ("owners_of_index", "owners_with_entries"):
             async for owners in self._pages(query):
                 self._found.behind |= await self._behind(owners)
         for tenant_id in await self._values("tenants_with_collections"):
             for name in CollectionName:
-                await self._compare(Place(tenant_id, name), sample)
+                await self._compare(TenantCollection(tenant_id, name), sample)
         return self._found
 
     async def _behind(self, owners: Sequence[str]) -> dict[str, None]:
@@ -128,7 +128,7 @@ class _Check:
         keys = await difference(session, self._generation.generation, owners)
         return dict.fromkeys(key.owner for key in keys)
 
-    async def _compare(self, place: Place, sample: int | None) -> None:
+    async def _compare(self, place: TenantCollection, sample: int | None) -> None:
         in_chroma = self._generation.name_in_chroma(place.collection, place.tenant_id)
         [stand] = await self._values("count_entries", place)
         there = await self._runtime.vectors.size(in_chroma)
@@ -147,7 +147,7 @@ class _Check:
             await self._judge(place, in_chroma, list(hashes))
             offset += len(hashes)
 
-    async def _judge(self, place: Place, in_chroma: str, ids: list[str]) -> bool:
+    async def _judge(self, place: TenantCollection, in_chroma: str, ids: list[str]) -> bool:
         """Whether any of these entries is wrong while the index is not being written."""
         wrong = {}
         async with holding_index(self._runtime) as session:
@@ -167,18 +167,22 @@ class _Check:
         self._found.wrong |= wrong
         return bool(wrong)
 
-    def _at(self, place: Place | None) -> dict[str, Any]:
+    def _at(self, place: TenantCollection | None) -> dict[str, Any]:
         return {
             "generation": self._generation.generation,
             "tenant_id": place and place.tenant_id,
             "collection": place and place.collection,
         }
 
-    async def _values(self, query: str, place: Place | None = None, **more: Any) -> list[Any]:
+    async def _values(
+        self, query: str, place: TenantCollection | None = None, **more: Any
+    ) -> list[Any]:
         async with self._runtime.database.session() as session:
             return await session.values(object, query, **self._at(place), **more)
 
-    async def _pages(self, query: str, place: Place | None = None) -> AsyncIterator[list[str]]:
+    async def _pages(
+        self, query: str, place: TenantCollection | None = None
+    ) -> AsyncIterator[list[str]]:
         after = ""
         while page := await self._values(query, place, after=after, limit=_PAGE):
             yield page

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from memory_core.embedding import Embedder, Vector
-from memory_core.index.expected import Piece
+from memory_core.index.expected import EmbeddableText
 from memory_core.kernel.database import Database
 
 # A tenant, and the hash of a text.
@@ -27,7 +27,7 @@ class Embeddings:
         self._is_kept = embedder.provider != "local"
         self._model = f"{embedder.provider}/{embedder.model}/{embedder.dimension}"
 
-    async def of(self, page: Sequence[Piece], given: dict[Seen, Vector]) -> list[Vector]:
+    async def of(self, page: Sequence[EmbeddableText], given: dict[Seen, Vector]) -> list[Vector]:
         """The vectors in the order of the pieces. `given`: vectors that need not be made."""
         vectors = dict(given)
         seen = [(piece.tenant_id, piece.text_hash) for piece in page]
@@ -54,7 +54,7 @@ class Embeddings:
             )
         return {(row.tenant_id, row.hash): array("f", row.vector).tolist() for row in rows}
 
-    async def _keep(self, page: Sequence[Piece], vectors: Sequence[Vector]) -> None:
+    async def _keep(self, page: Sequence[EmbeddableText], vectors: Sequence[Vector]) -> None:
         """Store the vectors at once, in a transaction of their own, so that paid vectors survive a
         later failure."""
         async with self._database.session() as session:

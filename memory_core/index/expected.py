@@ -13,7 +13,7 @@ from memory_core.kernel.database import Session
 
 
 @dataclass(frozen=True, slots=True)
-class Key:
+class EntryKey:
     """An entry by its place. `hash`: the expected one, None if the entry should not exist.
     `stands`: the entry may exist now."""
 
@@ -26,7 +26,7 @@ class Key:
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class EmbeddableText:
     """A text to embed: an entry, or a part of a document. `id` and `hash` are those of the entry,
     `text_hash` is the hash of the text alone."""
 
@@ -49,19 +49,21 @@ class Piece:
         return {"type": self.type, "confidence": self.confidence}
 
 
-async def difference(session: Session, generation: int, owners: Sequence[str]) -> list[Key]:
+async def difference(session: Session, generation: int, owners: Sequence[str]) -> list[EntryKey]:
     """The entries of these owners that differ from the expected ones."""
-    return await session.rows(Key, "index_difference", generation=generation, owners=list(owners))
+    return await session.rows(
+        EntryKey, "index_difference", generation=generation, owners=list(owners)
+    )
 
 
-async def pieces(session: Session, keys: Sequence[Key]) -> AsyncIterator[list[Piece]]:
+async def pieces(session: Session, keys: Sequence[EntryKey]) -> AsyncIterator[list[EmbeddableText]]:
     """The texts of these entries, one page at a time. Needs a transaction."""
 
     def ids(name: CollectionName) -> list[str]:
         return [key.id for key in keys if key.collection == name]
 
     async for page in session.pages(
-        Piece,
+        EmbeddableText,
         "texts_to_embed",
         documents=ids(CollectionName.ARTIFACTS),
         chunks=ids(CollectionName.CHUNKS),

@@ -9,7 +9,7 @@ from collections.abc import Collection, Sequence
 
 from memory_core.index import new_generation
 from memory_core.index.consistency import repair
-from memory_core.index.store import Parts
+from memory_core.index.store import IndexParts
 from memory_core.index.writer import drop_tenant, settle
 from memory_core.kernel.errors import MemoryFault
 from memory_core.log.change import Change, ChangeType
@@ -31,7 +31,9 @@ class IndexProjection:
     )
     batch = 200
 
-    def __init__(self, runtime: Parts, *, look_again_seconds: float = LOOK_AGAIN_SECONDS) -> None:
+    def __init__(
+        self, runtime: IndexParts, *, look_again_seconds: float = LOOK_AGAIN_SECONDS
+    ) -> None:
         self._runtime, self._pause = runtime, look_again_seconds
         self._looking: asyncio.Task[None] | None = None
 

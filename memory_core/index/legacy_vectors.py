@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from memory_core.embedding import Embedder, Vector
 from memory_core.index.chroma import NoSuchCollection
 from memory_core.index.embeddings import Seen
-from memory_core.index.expected import Piece
+from memory_core.index.expected import EmbeddableText
 from memory_core.index.generation import CollectionName, label_of
 from memory_core.index.store import VectorStore
 from memory_core.kernel import ids
@@ -22,7 +22,7 @@ class Legacy:
     def __init__(self, store: VectorStore, embedder: Embedder) -> None:
         self._store, self._label = store, label_of(embedder)
 
-    async def vectors(self, page: Sequence[Piece]) -> dict[Seen, Vector]:
+    async def vectors(self, page: Sequence[EmbeddableText]) -> dict[Seen, Vector]:
         """The stored vectors that were made of these texts."""
         usable: dict[Seen, Vector] = {}
         wanted = [id_ for piece in page for id_ in (piece.id, piece.document) if id_ is not None]

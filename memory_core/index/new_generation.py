@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from memory_core.index import generation as generations
 from memory_core.index.generation import Generation
 from memory_core.index.legacy_vectors import drop_legacy
-from memory_core.index.store import Parts
+from memory_core.index.store import IndexParts
 from memory_core.index.writer import holding_index, settle
 from memory_core.kernel.database import Session
 
@@ -24,7 +24,7 @@ _OWNERS = 50
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class FillProgress:
     """How many owners the newest generation has passed, and how many there are."""
 
     generation: int
@@ -33,7 +33,7 @@ class Progress:
     passed: int
 
 
-async def rebuild(runtime: Parts) -> None:
+async def rebuild(runtime: IndexParts) -> None:
     """Fill a new generation, or continue an unfinished one, until it serves."""
     async with runtime.database.transaction() as session:
         unfilled = await session.row(Generation, "unfilled_generation")
@@ -43,7 +43,7 @@ async def rebuild(runtime: Parts) -> None:
         pass
 
 
-async def fill_page(runtime: Parts) -> bool:
+async def fill_page(runtime: IndexParts) -> bool:
     """Write the next owners of the unfinished generation; False if there is none."""
     async with runtime.database.session() as session:
         generation = await session.row(Generation, "unfilled_generation")
@@ -67,7 +67,7 @@ async def fill_page(runtime: Parts) -> bool:
     return True
 
 
-async def _serve(runtime: Parts, generation: Generation) -> None:
+async def _serve(runtime: IndexParts, generation: Generation) -> None:
     async with holding_index(runtime) as session:
         await session.run("retire_others", generation=generation.generation)
         if await session.run("serve_generation", generation=generation.generation):
@@ -75,7 +75,7 @@ async def _serve(runtime: Parts, generation: Generation) -> None:
     await drop_legacy(runtime.vectors)
 
 
-async def drop_retired(runtime: Parts) -> None:
+async def drop_retired(runtime: IndexParts) -> None:
     """Drop the collections of generations that no longer serve. A search that still asks one gets
     an error and asks the serving one."""
     async with runtime.database.session() as session:
@@ -86,6 +86,6 @@ async def drop_retired(runtime: Parts) -> None:
             await session.run("forget_generation", generation=one.generation)
 
 
-async def progress(runtime: Parts) -> Progress | None:
+async def progress(runtime: IndexParts) -> FillProgress | None:
     async with runtime.database.session() as session:
-        return await session.row(Progress, "progress_of_filling")
+        return await session.row(FillProgress, "progress_of_filling")

@@ -376,7 +376,7 @@ def _distances(vector: Vector, vectors: Sequence[Vector]) -> list[float]:
     return distances
 
 
-class Parts(Protocol):
+class IndexParts(Protocol):
     """What the index works with. A `Runtime` is one."""
 
     @property

@@ -17,10 +17,10 @@ from uuid import UUID
 from memory_core.index import generation as generations
 from memory_core.index.chroma import NoSuchCollection
 from memory_core.index.embeddings import Embeddings
-from memory_core.index.expected import Key, difference, pieces
+from memory_core.index.expected import EntryKey, difference, pieces
 from memory_core.index.generation import Generation, belongs_to
 from memory_core.index.legacy_vectors import Legacy
-from memory_core.index.store import Entry, Parts, refuse_other_model
+from memory_core.index.store import Entry, IndexParts, refuse_other_model
 from memory_core.kernel.database import Session
 from memory_core.kernel.principal import DEFAULT_TENANT
 from memory_core.log.checkpoint import ask_for_rebuild
@@ -35,7 +35,7 @@ GRACE_SECONDS = 2.0
 
 
 @asynccontextmanager
-async def holding_index(runtime: Parts) -> AsyncIterator[Session]:
+async def holding_index(runtime: IndexParts) -> AsyncIterator[Session]:
     """Become the one writer of Chroma. The session only reads: a transaction that writes nothing
     does not hold back readers of the log, however long Chroma takes."""
     async with runtime.database.transaction() as session:
@@ -44,7 +44,7 @@ async def holding_index(runtime: Parts) -> AsyncIterator[Session]:
 
 
 async def settle(
-    runtime: Parts,
+    runtime: IndexParts,
     owners: Sequence[str],
     commit: Commit,
     *,
@@ -70,11 +70,11 @@ async def settle(
     return sum(len(keys) for _, keys in done)
 
 
-async def settle_now(runtime: Parts, owners: Sequence[str]) -> int:
+async def settle_now(runtime: IndexParts, owners: Sequence[str]) -> int:
     return await settle(runtime, owners, runtime.database.transaction)
 
 
-async def drop_tenant(runtime: Parts, tenant_id: UUID) -> None:
+async def drop_tenant(runtime: IndexParts, tenant_id: UUID) -> None:
     """Drop the tenant's collections, their entries, and its cached vectors. If Postgres still has
     rows of the tenant, its next change indexes them again."""
     async with holding_index(runtime):
@@ -86,7 +86,7 @@ async def drop_tenant(runtime: Parts, tenant_id: UUID) -> None:
             await writing.run("forget_index_of_tenant", tenant_id=tenant_id)
 
 
-async def _live(runtime: Parts, session: Session) -> list[Generation]:
+async def _live(runtime: IndexParts, session: Session) -> list[Generation]:
     """The live generations; begins a first one if there is none."""
     if live := await generations.live(session):
         return live
@@ -95,8 +95,8 @@ async def _live(runtime: Parts, session: Session) -> list[Generation]:
 
 
 async def _settle(
-    runtime: Parts, session: Session, generation: Generation, owners: Sequence[str]
-) -> list[Key]:
+    runtime: IndexParts, session: Session, generation: Generation, owners: Sequence[str]
+) -> list[EntryKey]:
     """The entries that are now written or deleted as they should be."""
     keys = await difference(session, generation.generation, owners)
     if not generation.fits(runtime.embedder):
@@ -120,7 +120,7 @@ async def _settle(
 
 
 async def _make(
-    runtime: Parts, session: Session, generation: Generation, keys: Sequence[Key]
+    runtime: IndexParts, session: Session, generation: Generation, keys: Sequence[EntryKey]
 ) -> None:
     """Create the collections of tenants that have none."""
     tenants = list({DEFAULT_TENANT, *(key.tenant_id for key in keys)})
@@ -133,7 +133,7 @@ async def _make(
             await writing.run("collections_are_made", generation=number, tenant_id=tenant_id)
 
 
-async def lose(runtime: Parts, generation: Generation) -> None:
+async def lose(runtime: IndexParts, generation: Generation) -> None:
     """Chroma has lost the collections: begin a new generation, to be filled from Postgres."""
     log.warning("Chroma has lost the index: it is made again from what Postgres holds")
     async with runtime.database.transaction() as writing:
@@ -144,19 +144,19 @@ async def lose(runtime: Parts, generation: Generation) -> None:
 
 
 async def _write(
-    runtime: Parts, session: Session, generation: Generation, fresh: dict[str, Key]
-) -> list[Key]:
+    runtime: IndexParts, session: Session, generation: Generation, fresh: dict[str, EntryKey]
+) -> list[EntryKey]:
     """The written entries, with the hashes of the texts that were embedded."""
     import numpy as np
 
     embeddings = Embeddings(runtime.database, runtime.embedder)
     legacy = Legacy(runtime.vectors, runtime.embedder) if generation.adopts else None
     sums: dict[str, tuple[int, Any]] = {}
-    written: list[Key] = []
+    written: list[EntryKey] = []
     async for page in pieces(session, list(fresh.values())):
         legacy_vectors = await legacy.vectors(page) if legacy else {}
         vectors = await embeddings.of(page, legacy_vectors)
-        made: dict[Key, Entry] = {}
+        made: dict[EntryKey, Entry] = {}
         for piece, vector in zip(page, vectors, strict=True):
             if piece.id in fresh:
                 key = replace(fresh[piece.id], hash=piece.hash)
@@ -175,16 +175,16 @@ async def _write(
     return written
 
 
-def _by_place(keys: Iterable[Key]) -> dict[tuple[str, UUID], list[Key]]:
+def _by_place(keys: Iterable[EntryKey]) -> dict[tuple[str, UUID], list[EntryKey]]:
     """Keys by collection and tenant."""
-    places: dict[tuple[str, UUID], list[Key]] = defaultdict(list)
+    places: dict[tuple[str, UUID], list[EntryKey]] = defaultdict(list)
     for key in keys:
         places[key.collection, key.tenant_id].append(key)
     return places
 
 
 async def _record(
-    session: Session, query: str, generation: Generation, keys: Sequence[Key]
+    session: Session, query: str, generation: Generation, keys: Sequence[EntryKey]
 ) -> None:
     if keys:
         await session.run(

@@ -15,20 +15,20 @@ _MASK = "***"
 
 
 @dataclass(frozen=True, slots=True)
-class Origin:
+class SettingOrigin:
     name: str  # name of the variable
     value: str  # without secrets
     source: str
     is_set: bool  # set by the user, not a default
 
 
-def origins(settings: Settings) -> Iterator[Origin]:
+def origins(settings: Settings) -> Iterator[SettingOrigin]:
     in_environment = {name.upper() for name, value in os.environ.items() if value}
     env_file = ENV_FILE.resolve()
     for field in type(settings).model_fields:
         name, is_set = field.upper(), field in settings.model_fields_set
-        yield Origin(name, _shown(settings, field), _source(name, is_set, in_environment, env_file),
-                     is_set)  # fmt: skip
+        source = _source(name, is_set, in_environment, env_file)
+        yield SettingOrigin(name, _shown(settings, field), source, is_set)
 
 
 def _source(name: str, is_set: bool, in_environment: set[str], env_file: Path) -> str:

@@ -9,11 +9,11 @@ from memory_core.kernel import principal
 from memory_core.kernel.database import Session
 from memory_core.log import origin
 from memory_core.log.change import NewChange, Position
-from memory_core.log.origin import Origin
+from memory_core.log.origin import ChangeOrigin
 
 
 async def append(
-    session: Session, changes: Sequence[NewChange], *, by: Origin | None = None
+    session: Session, changes: Sequence[NewChange], *, by: ChangeOrigin | None = None
 ) -> list[Position]:
     """Positions in the order of the changes. One round trip, or none for no changes.
 

@@ -8,7 +8,7 @@ from uuid import UUID
 
 
 @dataclass(frozen=True, slots=True)
-class Origin:
+class ChangeOrigin:
     actor_id: str | None = None  # who
     source: str | None = None  # which tool, command or run
     tenant_id: UUID | None = None
@@ -24,11 +24,11 @@ class Origin:
         return {name: value for name, value in asdict(self).items() if name in names and value}
 
 
-_UNKNOWN = Origin()
-_current: ContextVar[Origin] = ContextVar("origin", default=_UNKNOWN)
+_UNKNOWN = ChangeOrigin()
+_current: ContextVar[ChangeOrigin] = ContextVar("origin", default=_UNKNOWN)
 
 
-def current() -> Origin:
+def current() -> ChangeOrigin:
     return _current.get()
 
 

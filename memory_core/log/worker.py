@@ -35,7 +35,7 @@ _BACKOFF_LIMIT_SECONDS = 5.0
 _KEEPALIVE: dict[str, Any] = {"keepalives_idle": 5, "keepalives_interval": 5, "keepalives_count": 3}
 
 
-class Running(Protocol):
+class LeaderTask(Protocol):
     """The work of a leader, until it is cancelled."""
 
     async def run(self) -> None: ...
@@ -49,7 +49,7 @@ class Duty(Protocol):
 
     name: str
 
-    def lead(self, leader: str) -> Running: ...
+    def lead(self, leader: str) -> LeaderTask: ...
 
     async def settle(self) -> None:
         """Give work in progress a moment to finish before the process ends."""
@@ -66,12 +66,12 @@ class Worker:
     ) -> None:
         self._database = database
         self._projections = {projection.name: projection for projection in projections}
-        self._begin: dict[str, Callable[[str], Running]] = {}
+        self._begin: dict[str, Callable[[str], LeaderTask]] = {}
         for projection in projections:
             self._begin[projection.name] = partial(Runner, database, projection)
         for duty in duties:
             self._begin[duty.name] = duty.lead
-        self._running: dict[str, tuple[Running, asyncio.Task[None]]] = {}
+        self._running: dict[str, tuple[LeaderTask, asyncio.Task[None]]] = {}
         self._faults = 0  # consecutive
         self._failures: dict[str, int] = {}
         self._not_before: dict[str, float] = {}
@@ -147,7 +147,7 @@ class Worker:
             if row is not None and row[0]:
                 self._lead(name, begin)
 
-    def _lead(self, name: str, begin: Callable[[str], Running]) -> None:
+    def _lead(self, name: str, begin: Callable[[str], LeaderTask]) -> None:
         running = begin(f"{socket.gethostname()}:{os.getpid()}:{uuid4().hex[:8]}")
         self._running[name] = (running, asyncio.create_task(running.run()))
 

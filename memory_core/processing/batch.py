@@ -30,7 +30,7 @@ _TOKENS_AT_ONCE = 5_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class JobOutcome:
     """The outcome of one claimed job. A job with neither extraction nor failure that was not
     canceled has lost its lease."""
 
@@ -45,7 +45,7 @@ async def process(
     engine: Engine,
     claimed: Sequence[Job],
     observe: Observer = lambda *_: None,
-) -> list[Outcome]:
+) -> list[JobOutcome]:
     slots, room = asyncio.Semaphore(_DOCUMENTS_AT_ONCE), _Room(_TOKENS_AT_ONCE)
     heart = _Heart(runtime, claimed)
 
@@ -53,7 +53,7 @@ async def process(
         heart.saw(stage, extraction)
         observe(stage, extraction)
 
-    async def one(job: Job) -> Outcome:
+    async def one(job: Job) -> JobOutcome:
         async with slots, room.holding(job.token_count):
             with principal.system(_WHY, await _tenant(runtime, job)):
                 return await _process_one(runtime, engine, job, observed)
@@ -67,14 +67,14 @@ async def process(
         with contextlib.suppress(asyncio.CancelledError):
             await beating
     outcomes = [
-        result if isinstance(result, Outcome) else await _stopped(runtime, job, result)
+        result if isinstance(result, JobOutcome) else await _stopped(runtime, job, result)
         for job, result in zip(claimed, results, strict=True)
     ]
     await export_jobs(runtime.database, list(_ended(outcomes)))
     return outcomes
 
 
-def _ended(outcomes: Sequence[Outcome]) -> Iterator[tuple[Job, str | None]]:
+def _ended(outcomes: Sequence[JobOutcome]) -> Iterator[tuple[Job, str | None]]:
     """The jobs that have ended, each with its error code."""
     for outcome in outcomes:
         if outcome.extraction is not None:
@@ -113,16 +113,16 @@ class _Room:
                 self._changed.notify_all()
 
 
-async def _process_one(runtime: Runtime, engine: Engine, job: Job, observe: Observer) -> Outcome:
+async def _process_one(runtime: Runtime, engine: Engine, job: Job, observe: Observer) -> JobOutcome:
     begun = time.perf_counter()
     with of_run(job) as work:
         try:
             extraction = await extract_revision(runtime, engine, job, observe)
-            outcome = Outcome(job, extraction=extraction)
+            outcome = JobOutcome(job, extraction=extraction)
         except LeaseLost:
-            outcome = Outcome(job)
+            outcome = JobOutcome(job)
         except JobCanceled:
-            outcome = Outcome(job, canceled=await jobs.cancel_held(runtime.database, job))
+            outcome = JobOutcome(job, canceled=await jobs.cancel_held(runtime.database, job))
         except Exception as error:
             outcome = await fail(runtime, job, _as_fault(error))
         if outcome.failure is not None:
@@ -131,7 +131,7 @@ async def _process_one(runtime: Runtime, engine: Engine, job: Job, observe: Obse
     return outcome
 
 
-def _tell(outcome: Outcome, milliseconds: int) -> None:
+def _tell(outcome: JobOutcome, milliseconds: int) -> None:
     """One log line per document, with ids and counts only: the text is for those who may read
     it."""
     job, made, failure = outcome.job, outcome.extraction, outcome.failure
@@ -152,14 +152,14 @@ def _tell(outcome: Outcome, milliseconds: int) -> None:
         log.warning("left %s: its lease was lost, nothing of it was written", of)
 
 
-async def fail(runtime: Runtime, job: Job, fault: MemoryFault) -> Outcome:
+async def fail(runtime: Runtime, job: Job, fault: MemoryFault) -> JobOutcome:
     try:
         recorded = await jobs.fail(runtime.database, job, fault)
     except PostgresUnavailable as unavailable:
         # The lease will expire, and the job becomes claimable again.
         message = f"{fault.message} ({unavailable.message})"
-        return Outcome(job, failure=Failure("PROCESSING", fault.code.value, message))
-    return Outcome(job, failure=recorded or Failure("LOST", fault.code.value, fault.message))
+        return JobOutcome(job, failure=Failure("PROCESSING", fault.code.value, message))
+    return JobOutcome(job, failure=recorded or Failure("LOST", fault.code.value, fault.message))
 
 
 class _Heart:
@@ -177,7 +177,7 @@ class _Heart:
             self._storing.add(id_)
         self._seen[id_] = extraction
 
-    async def beat(self, tasks: dict[UUID, "asyncio.Task[Outcome]"]) -> None:
+    async def beat(self, tasks: dict[UUID, "asyncio.Task[JobOutcome]"]) -> None:
         """Renew the leases; stop the tasks of jobs whose lease is lost or that were canceled.
 
         A task that is storing is left alone: storing checks the lease itself, and a job that has
@@ -224,11 +224,11 @@ def _as_fault(error: Exception) -> MemoryFault:
     return MemoryFault(f"{type(error).__name__}: {error}", code=ErrorCode.INTERNAL_ERROR)
 
 
-async def _stopped(runtime: Runtime, job: Job, error: BaseException) -> Outcome:
+async def _stopped(runtime: Runtime, job: Job, error: BaseException) -> JobOutcome:
     """The heartbeat stopped the task: its lease is lost, or the job was canceled."""
     if not isinstance(error, asyncio.CancelledError):
         raise error
     canceled = await jobs.cancel_held(runtime.database, job)
-    outcome = Outcome(job, canceled=canceled)
+    outcome = JobOutcome(job, canceled=canceled)
     _tell(outcome, 0)
     return outcome

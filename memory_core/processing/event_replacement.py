@@ -13,7 +13,7 @@ from memory_core.extraction.model import Entity
 from memory_core.kernel.database import Database, Session
 from memory_core.log.change import ChangeType, NewChange, of_artifact
 from memory_core.log.log_writer import append
-from memory_core.log.origin import Origin, current
+from memory_core.log.origin import ChangeOrigin, current
 from memory_core.processing.extraction import Extraction
 from memory_core.queue import jobs
 
@@ -41,7 +41,7 @@ async def replace_events(database: Database, engine: Engine, extraction: Extract
     return ids
 
 
-def _origin(extraction: Extraction) -> Origin:
+def _origin(extraction: Extraction) -> ChangeOrigin:
     job = extraction.job
     return replace(current(), source=f"run {job.run_id}", correlation_id=str(job.job_id))
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from memory_core.extraction.ledger import Ledger, ModelCall
-from memory_core.extraction.model import CanonicalEvent, ChunkEvent, Entity, Rejected
+from memory_core.extraction.model import CanonicalEvent, ChunkEvent, Entity, RejectedEvent
 from memory_core.log.change import Position
 from memory_core.queue.jobs import Job
 from memory_core.text.chunk import Chunk
@@ -34,7 +34,7 @@ class Extraction:
     chunks: list[tuple[Chunk, str | None]] = field(default_factory=list)
     chunk_events: list[ChunkEvent] = field(default_factory=list)
     entities: list[Entity] = field(default_factory=list)
-    rejections: list[Rejected] = field(default_factory=list)
+    rejections: list[RejectedEvent] = field(default_factory=list)
     refusals: list[str] = field(default_factory=list)
     cache_hits: int = 0
     events: list[CanonicalEvent] = field(default_factory=list)

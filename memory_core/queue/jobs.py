@@ -201,7 +201,7 @@ class Heartbeat:
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class HeldJobs:
     """The result of a heartbeat."""
 
     jobs: frozenset[UUID]  # jobs still held, as far as known without waiting for a lock
@@ -213,7 +213,7 @@ async def heartbeat(
     run_id: str,
     job_ids: Sequence[UUID],
     progressed: Collection[UUID] = (),
-) -> Held:
+) -> HeldJobs:
     """Refresh the leases. `progressed`: jobs that progressed since the last heartbeat."""
     async with database.session() as session:
         beats = await session.rows(
@@ -223,7 +223,7 @@ async def heartbeat(
             job_ids=list(job_ids),
             progressed=list(progressed),
         )
-    return Held(
+    return HeldJobs(
         frozenset(beat.job_id for beat in beats),
         frozenset(beat.job_id for beat in beats if beat.canceled),
     )

@@ -49,7 +49,7 @@ class OutboxCount:
     oldest_seconds: float | None
 
 
-class Measured(Protocol):
+class MeasuredMemory(Protocol):
     """The memory that is measured: open in this process, or opened for one read."""
 
     settings: Settings
@@ -64,8 +64,8 @@ class Measured(Protocol):
     async def open(self) -> None: ...
 
 
-class Metrics(Collector):
-    def __init__(self, runtime: Measured, *, known_seconds: float = _CACHED_SECONDS) -> None:
+class PrometheusMetrics(Collector):
+    def __init__(self, runtime: MeasuredMemory, *, known_seconds: float = _CACHED_SECONDS) -> None:
         self._runtime = runtime
         self._known_seconds = known_seconds
         self._tails = Tails(runtime.settings.prices)

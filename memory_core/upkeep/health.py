@@ -16,29 +16,29 @@ from memory_core.log.lag import read_lags
 from memory_core.queue.listing import count_by_status
 
 State = Literal["up", "down", "unknown"]
-C = TypeVar("C", bound="Check")
+C = TypeVar("C", bound="ServiceCheck")
 CHECK_SECONDS = 5.0
 _WHY = "the health of the whole installation"
 
 
-class Check(BaseModel):
+class ServiceCheck(BaseModel):
     state: State
     latency_ms: float | None = None
     detail: str | None = None
 
 
-class QueueCheck(Check):
+class QueueCheck(ServiceCheck):
     pending: int = 0
     processing: int = 0
     failed: int = 0
     done: int = 0
 
 
-class DaemonCheck(Check):
+class DaemonCheck(ServiceCheck):
     last_heartbeat: datetime | None = None
 
 
-class LogCheck(Check):
+class LogCheck(ServiceCheck):
     """How far the projections are behind the log."""
 
     lag_changes: int = 0
@@ -52,8 +52,8 @@ class Health(BaseModel):
     or searches use words alone because Chroma is missing."""
 
     status: Literal["ok", "degraded", "down"]
-    postgres: Check
-    chroma: Check
+    postgres: ServiceCheck
+    chroma: ServiceCheck
     queue: QueueCheck
     daemon: DaemonCheck
     log: LogCheck
@@ -66,8 +66,8 @@ async def check_health(
 ) -> Health:
     with principal.system(_WHY):
         postgres, chroma, queue, daemon, log = await asyncio.gather(
-            _timed(Check, _postgres(database)),
-            _timed(Check, _chroma(chroma_heartbeat)),
+            _timed(ServiceCheck, _postgres(database)),
+            _timed(ServiceCheck, _chroma(chroma_heartbeat)),
             _timed(QueueCheck, _queue(database)),
             _timed(DaemonCheck, orchestrator.check(database)),
             _timed(LogCheck, _log(database)),

@@ -27,7 +27,7 @@ ABANDONED_SECONDS = jobs.LEASE_SECONDS + 30
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class CheckResult:
     total: int = 0  # number of offenders
     offenders: list[str] = field(default_factory=list)  # the first of them
     counts: dict[str, int] = field(default_factory=dict)
@@ -102,39 +102,39 @@ class Repair:
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
+class IntegrityCheck:
     name: str
     description: str
     remedy: str
     cron: str  # its schedule in production
-    examine: Callable[[Runtime], Awaitable[Finding]]
+    examine: Callable[[Runtime], Awaitable[CheckResult]]
     repair: Callable[[Runtime], Awaitable[Repair]]
 
 
-def _finding(offenders: Sequence[Offender | BrokenEvidence]) -> Finding:
-    return Finding(offenders[0].total if offenders else 0, [str(one) for one in offenders])
+def _finding(offenders: Sequence[Offender | BrokenEvidence]) -> CheckResult:
+    return CheckResult(offenders[0].total if offenders else 0, [str(one) for one in offenders])
 
 
-async def _texts(runtime: Runtime) -> Finding:
+async def _texts(runtime: Runtime) -> CheckResult:
     async with runtime.database.session() as session:
         return _finding(
             await session.rows(LostText, "find_revisions_without_text", limit=OFFENDERS_SHOWN)
         )
 
 
-async def _quotes(runtime: Runtime) -> Finding:
+async def _quotes(runtime: Runtime) -> CheckResult:
     async with runtime.database.session() as session:
         return _finding(await unproved_quotes(session, OFFENDERS_SHOWN))
 
 
-async def _evidence(runtime: Runtime) -> Finding:
+async def _evidence(runtime: Runtime) -> CheckResult:
     async with runtime.database.session() as session:
         return _finding(
             await session.rows(EventOffender, "find_events_without_evidence", limit=OFFENDERS_SHOWN)
         )
 
 
-async def _latest(runtime: Runtime) -> Finding:
+async def _latest(runtime: Runtime) -> CheckResult:
     async with runtime.database.session() as session:
         return _finding(
             await session.rows(
@@ -143,7 +143,7 @@ async def _latest(runtime: Runtime) -> Finding:
         )
 
 
-async def _steps(runtime: Runtime) -> Finding:
+async def _steps(runtime: Runtime) -> CheckResult:
     async with runtime.database.session() as session:
         events = _finding(
             await session.rows(EventOffender, "find_events_out_of_step", limit=OFFENDERS_SHOWN)
@@ -152,10 +152,10 @@ async def _steps(runtime: Runtime) -> Finding:
             await session.rows(ChunkOffender, "find_chunks_out_of_step", limit=OFFENDERS_SHOWN)
         )
     offenders = [*events.offenders, *chunks.offenders][:OFFENDERS_SHOWN]
-    return Finding(events.total + chunks.total, offenders)
+    return CheckResult(events.total + chunks.total, offenders)
 
 
-async def _words(runtime: Runtime) -> Finding:
+async def _words(runtime: Runtime) -> CheckResult:
     """The word indexes read other tables. A parallel restore of an old dump may have built them
     before those tables were filled."""
     async with runtime.database.transaction() as session:
@@ -163,10 +163,10 @@ async def _words(runtime: Runtime) -> Finding:
         chunks = _finding(await session.rows(NamedOffender, "find_chunks_not_found", sample=SAMPLE))
         events = _finding(await session.rows(NamedOffender, "find_events_not_found", sample=SAMPLE))
     offenders = [*chunks.offenders, *events.offenders][:OFFENDERS_SHOWN]
-    return Finding(chunks.total + events.total, offenders)
+    return CheckResult(chunks.total + events.total, offenders)
 
 
-async def _leases(runtime: Runtime) -> Finding:
+async def _leases(runtime: Runtime) -> CheckResult:
     async with runtime.database.session() as session:
         return _finding(
             await session.rows(
@@ -178,12 +178,12 @@ async def _leases(runtime: Runtime) -> Finding:
         )
 
 
-async def _index(runtime: Runtime) -> Finding:
+async def _index(runtime: Runtime) -> CheckResult:
     comparison = await consistency.compare(runtime, sample=SAMPLE)
     counts = {f"postgres_{name}": number for name, number in comparison.postgres.items()}
     counts |= {f"chroma_{name}": number for name, number in comparison.chroma.items()}
     offenders = list(comparison.differences())
-    return Finding(len(offenders), offenders[:OFFENDERS_SHOWN], counts)
+    return CheckResult(len(offenders), offenders[:OFFENDERS_SHOWN], counts)
 
 
 async def _extract_again(runtime: Runtime) -> Repair:
@@ -276,7 +276,7 @@ async def _mend_index(runtime: Runtime) -> Repair:
     return Repair(await consistency.repair(runtime))
 
 
-async def _projections(runtime: Runtime) -> Finding:
+async def _projections(runtime: Runtime) -> CheckResult:
     lags = await read_lags(runtime.database)
     late = [
         f"{lag.point.name} is {lag.changes} changes and {lag.seconds:.0f} s behind: "
@@ -288,7 +288,7 @@ async def _projections(runtime: Runtime) -> Finding:
         f"{lag.point.name} has {lag.dead_letters} dead letters" for lag in lags if lag.dead_letters
     ]
     counts = {f"lag_{lag.point.name}": lag.changes for lag in lags}
-    return Finding(len(late) + len(letters), [*late, *letters][:OFFENDERS_SHOWN], counts)
+    return CheckResult(len(late) + len(letters), [*late, *letters][:OFFENDERS_SHOWN], counts)
 
 
 async def _left_to_people(runtime: Runtime) -> Repair:
@@ -298,7 +298,7 @@ async def _left_to_people(runtime: Runtime) -> Repair:
 
 
 CHECKS = (
-    Check(
+    IntegrityCheck(
         "every_revision_has_its_text",
         "The text and the chunks of every revision are in Postgres.",
         "Only the source has the text: ingest the same content again, which also extracts its "
@@ -307,7 +307,7 @@ CHECKS = (
         _texts,
         _name_lost_texts,
     ),
-    Check(
+    IntegrityCheck(
         "every_quote_is_exact",
         "Every quote is exactly the document's text at its place, and has at most 25 words.",
         "The revisions are extracted again.",
@@ -315,7 +315,7 @@ CHECKS = (
         _quotes,
         _extract_again,
     ),
-    Check(
+    IntegrityCheck(
         "every_event_has_evidence",
         "Every event has at least one quote as its evidence.",
         "The revisions are extracted again.",
@@ -323,7 +323,7 @@ CHECKS = (
         _evidence,
         _extract_again,
     ),
-    Check(
+    IntegrityCheck(
         "one_latest_revision",
         "Every document has exactly one latest revision.",
         "The newest revision becomes the latest.",
@@ -331,7 +331,7 @@ CHECKS = (
         _latest,
         _newest_is_latest,
     ),
-    Check(
+    IntegrityCheck(
         "events_follow_their_revision",
         "Searches see the events and chunks of latest revisions, and no others.",
         "Events and chunks are marked again as latest or superseded.",
@@ -339,7 +339,7 @@ CHECKS = (
         _steps,
         _into_step,
     ),
-    Check(
+    IntegrityCheck(
         "words_lead_to_texts",
         "Chunks and events are found by their own words (a random sample).",
         "The word indexes are rebuilt.",
@@ -347,7 +347,7 @@ CHECKS = (
         _words,
         _reindex_words,
     ),
-    Check(
+    IntegrityCheck(
         "no_abandoned_jobs",
         "No job is PROCESSING after its run has died.",
         "The jobs become PENDING again.",
@@ -355,7 +355,7 @@ CHECKS = (
         _leases,
         _release,
     ),
-    Check(
+    IntegrityCheck(
         "projections_keep_up",
         "What is derived from the log is at most a minute behind it, and no change was set aside.",
         "Start a worker, or retry the dead letters.",
@@ -363,7 +363,7 @@ CHECKS = (
         _projections,
         _left_to_people,
     ),
-    Check(
+    IntegrityCheck(
         "index_agrees",
         "Chroma holds what Postgres says it should hold (all counts, and a random sample).",
         "Missing entries are added, different ones written again, unknown ones deleted.",

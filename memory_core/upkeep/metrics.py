@@ -8,7 +8,7 @@ from memory_core.log.lag import read_lags
 
 
 @dataclass(frozen=True, slots=True)
-class Metrics:
+class PipelineMetrics:
     """Figures of the last 24 hours, and of the queue now. None: there is no data."""
 
     revisions_per_day: int
@@ -58,7 +58,7 @@ class _Spent:
     completion_tokens: int
 
 
-async def read_metrics(database: Database, prices: dict[str, Price]) -> Metrics:
+async def read_metrics(database: Database, prices: dict[str, Price]) -> PipelineMetrics:
     async with database.session() as session:
         work = await session.only(_Work, "metrics_of_work")
         calls = await session.only(_Calls, "metrics_of_calls")
@@ -69,7 +69,7 @@ async def read_metrics(database: Database, prices: dict[str, Price]) -> Metrics:
     # If a model in use has no price, the sum would be too low, so none is given.
     lags = await read_lags(database)
     cost = round(sum(costs, 0.0), 4) if prices and len(priced) == len(spent) else None
-    return Metrics(
+    return PipelineMetrics(
         **columns(work),
         **columns(calls),
         **columns(queue),

@@ -45,7 +45,7 @@ class RetentionCandidate(Expired):
 
 
 @dataclass(slots=True)
-class Outcome:
+class RetentionOutcome:
     expired: list[Expired] = field(default_factory=list)
     deleted: list[str] = field(default_factory=list)
     failed: dict[str, str] = field(default_factory=dict)  # error class by uid
@@ -75,11 +75,11 @@ async def run(
     *,
     dry_run: bool = False,
     most: int = DOCUMENTS_PER_RUN,
-) -> Outcome:
+) -> RetentionOutcome:
     """Delete what has expired. A document that cannot be deleted is left for the next run."""
     with principal.system(_WHY):
         async with database.session() as session:
-            outcome = Outcome(await expired(session, now, most=most))
+            outcome = RetentionOutcome(await expired(session, now, most=most))
     for document in [] if dry_run else outcome.expired:
         try:
             if await _delete(database, orchestrator, document, now):

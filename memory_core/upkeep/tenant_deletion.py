@@ -27,7 +27,7 @@ Progress = Callable[[int], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Counts:
+class TenantRows:
     documents: int
     revisions: int
     events: int
@@ -38,12 +38,14 @@ class Counts:
     keys: int
 
 
-async def preview(database: Database, name: str) -> tuple[NamedTenant, Counts]:
+async def preview(database: Database, name: str) -> tuple[NamedTenant, TenantRows]:
     """The rows that a deletion would remove; nothing is changed."""
     with principal.system(_WHY):
         async with database.session() as session:
             tenant = await _deletable_tenant(session, name)
-            counts = await session.only(Counts, "count_rows_of_tenant", tenant_id=tenant.tenant_id)
+            counts = await session.only(
+                TenantRows, "count_rows_of_tenant", tenant_id=tenant.tenant_id
+            )
     return tenant, counts
 
 

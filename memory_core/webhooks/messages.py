@@ -77,7 +77,7 @@ class MemoryContent:
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
+class WebhookMessage:
     id: str
     body: bytes
 
@@ -96,7 +96,7 @@ class Message:
         }
 
 
-async def assemble(session: Session, waiting: OutboxMessage) -> Message | None:
+async def assemble(session: Session, waiting: OutboxMessage) -> WebhookMessage | None:
     """The message; None if its subject is gone or the subscriber may no longer see it."""
     if waiting.event_type not in _DELETIONS and await _is_gone(session, waiting):
         return None
@@ -118,14 +118,14 @@ async def assemble(session: Session, waiting: OutboxMessage) -> Message | None:
     )
 
 
-def test_message(subscription: Subscription) -> Message:
+def test_message(subscription: Subscription) -> WebhookMessage:
     now = datetime.now(UTC).isoformat().replace("+00:00", "Z")
     return _message(uuid4(), TEST, now, {"subscription_id": str(subscription.id)})
 
 
-def _message(id_: UUID, kind: str, timestamp: str, data: dict[str, Any]) -> Message:
+def _message(id_: UUID, kind: str, timestamp: str, data: dict[str, Any]) -> WebhookMessage:
     body = {"type": kind, "timestamp": timestamp, "data": data}
-    return Message(id=f"msg_{id_.hex}", body=orjson.dumps(body))
+    return WebhookMessage(id=f"msg_{id_.hex}", body=orjson.dumps(body))
 
 
 async def _is_gone(session: Session, waiting: OutboxMessage) -> bool:

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from mcp_server.cli import app
 from memory_core.artifacts.deletion import delete_artifact
 from memory_core.backfill import control
-from memory_core.backfill.plan import Plan, make_plan
+from memory_core.backfill.plan import BackfillPlan, make_plan
 from memory_core.backfill.scope import Filter
 from memory_core.backfill.tick import tick
 from memory_core.backfill.trial import run_trial
@@ -57,7 +57,7 @@ async def remember_many(pipeline: Pipeline, count: int) -> None:
     await pipeline.extract()
 
 
-async def backfill(pipeline: Pipeline) -> tuple[Plan, control.Status]:
+async def backfill(pipeline: Pipeline) -> tuple[BackfillPlan, control.Status]:
     started = await control.start(pipeline.runtime, Filter(), requested_by="cli")
     await pipeline.extract("backfill-run")
     assert (await tick(pipeline.runtime)).status == "DONE"

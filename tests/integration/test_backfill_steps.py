@@ -381,7 +381,7 @@ async def test_steps_at_once_ask_for_nothing_twice(deployment: Deployment) -> No
     await remember(old, 5)
 
     begun = await asyncio.gather(*(begin(new) for _ in range(4)), return_exceptions=True)
-    assert sorted(type(one).__name__ for one in begun) == ["InvalidInput"] * 3 + ["Started"]
+    assert sorted(type(one).__name__ for one in begun) == ["InvalidInput"] * 3 + ["StartedBackfill"]
     await control.pause(new.runtime)
     await new.rows("UPDATE backfill SET status = 'RUNNING'")
     steps = await asyncio.gather(*(tick(new.runtime) for _ in range(6)))

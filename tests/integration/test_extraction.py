@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 import pytest
 
 from memory_core.index.generation import CollectionName
-from memory_core.processing.batch import Outcome
+from memory_core.processing.batch import JobOutcome
 from memory_core.queue import jobs
 from memory_core.runtime import Runtime
 from tests.integration.asking import until
@@ -153,7 +153,7 @@ async def test_who_has_lost_the_lease_stops_asking(
 
 async def in_the_calls(
     pipeline: Pipeline, provider: ScriptedProvider
-) -> tuple[Held, "asyncio.Task[list[Outcome]]"]:
+) -> tuple[Held, "asyncio.Task[list[JobOutcome]]"]:
     """A run whose only call is answered when the gate opens."""
     held = Held()
     provider.enqueue(held)

@@ -20,8 +20,8 @@ from memory_core.importing.batch_store import Storing
 from memory_core.importing.file_cache import KnownItem
 from memory_core.importing.file_walk import FoundFile
 from memory_core.importing.limits import Limits
-from memory_core.importing.reader import Parsed, Reader
-from memory_core.importing.report import Report
+from memory_core.importing.reader import ParsedFile, Reader
+from memory_core.importing.report import ImportReport
 from memory_core.importing.roots import Root
 from memory_core.kernel.database import Database, Session
 from memory_core.kernel.errors import PostgresUnavailable
@@ -155,7 +155,7 @@ async def test_as_many_slow_files_are_read_at_once_as_jobs_are_given(
     together = threading.Barrier(3)
     really = Reader.read
 
-    def read(reader: Reader, found: FoundFile, **how: bool) -> Parsed:
+    def read(reader: Reader, found: FoundFile, **how: bool) -> ParsedFile:
         if found.relative.endswith(".pdf"):
             together.wait(PATIENCE_SECONDS)  # for two others
         return really(reader, found, **how)
@@ -201,7 +201,9 @@ async def test_a_mailbox_that_changes_while_it_is_read_is_reported_and_prunes_no
     assert counts(await importer(folder)) == {"created": 21}
     really = Reader.message_of
 
-    def while_reading(reader: Reader, found: FoundFile, number: int, data: bytes | None) -> Parsed:
+    def while_reading(
+        reader: Reader, found: FoundFile, number: int, data: bytes | None
+    ) -> ParsedFile:
         if number == 1:
             os.truncate(box, box.stat().st_size // 2)
         return really(reader, found, number, data)
@@ -302,7 +304,7 @@ async def test_two_imports_of_one_folder_at_once_store_each_file_once(
 async def test_what_was_known_and_vanished_meanwhile_is_said_to_have_changed(
     runtime: Runtime,
 ) -> None:
-    report = Report()
+    report = ImportReport()
     storing = Storing(runtime, report)
     found = FoundFile(Root("x", Path("/x")), "a.md", 1)
     await storing.keep(found, KnownItem("uid_1", "hash", "x/a.md"), None, {})

@@ -10,7 +10,7 @@ import pytest
 from memory_core.importing import prune, watch
 from memory_core.importing.given_paths import admit
 from memory_core.importing.import_run import survey
-from memory_core.importing.roots import Place, Registry, Root
+from memory_core.importing.roots import ImportPlace, Registry, Root
 from memory_core.runtime import Runtime
 from tests.importing import Importer, counts
 
@@ -203,7 +203,7 @@ async def test_the_last_files_of_a_folder_are_missed_while_watching(
     places = await admit(runtime, registry, [notes])
     stop, looked = asyncio.Event(), asyncio.Queue[set[str]]()
 
-    async def sync(wanted: list[Place] | None) -> bool:
+    async def sync(wanted: list[ImportPlace] | None) -> bool:
         _, gone = await importer.sync(wanted or places, registry)
         await looked.put({entry.path for entry in gone})
         return True
@@ -243,7 +243,7 @@ async def test_a_message_below_a_maildir_is_what_it_is_in_the_whole(
 
 async def test_looking_for_files_ends_when_asked_to(importer: Importer, notes: Path) -> None:
     asked = iter([False, False, True])
-    place = Place(Root("notes", notes), ".", is_file=False)
+    place = ImportPlace(Root("notes", notes), ".", is_file=False)
     registry = Registry(importer.data_dir)
     assert len(survey([place], registry, importer.data_dir, lambda: next(asked)).files) == 2
 
@@ -258,7 +258,7 @@ async def test_a_watched_folder_is_kept_in_step(
     stop, synced = asyncio.Event(), asyncio.Queue[dict[str, int]]()
     fail_once = iter([True])
 
-    async def sync(wanted: list[Place] | None) -> bool:
+    async def sync(wanted: list[ImportPlace] | None) -> bool:
         if next(fail_once, False):
             return False  # a store was missing: everything is looked at again
         paths = [place.root.path / place.relative for place in wanted or places]

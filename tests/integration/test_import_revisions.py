@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from memory_core.artifacts.document import ArtifactType
 from memory_core.importing import formats, safe_files, watch
 from memory_core.importing.import_run import survey
-from memory_core.importing.roots import Place, Registry, Root
+from memory_core.importing.roots import ImportPlace, Registry, Root
 from memory_core.kernel.errors import Conflict, InvalidInput
 from memory_core.runtime import Runtime
 from tests.importing import Importer, contents, counts, names
@@ -138,7 +138,7 @@ async def test_a_folder_and_the_parts_of_it_agree(importer: Importer, notes: Pat
     assert counts(await importer(notes / "sub")) == {"unchanged": 1}
     assert counts(await importer(notes / "sub" / "risks.txt")) == {"unchanged": 1}
     assert counts(await importer(notes.parent)) == {"unchanged": 2}
-    outer = Place(Root("home", notes.parent), "notes/sub/risks.txt", is_file=True)
+    outer = ImportPlace(Root("home", notes.parent), "notes/sub/risks.txt", is_file=True)
     [found] = survey([outer], Registry(importer.data_dir), importer.data_dir).files
     assert (found.root.name, found.relative) == ("notes", "sub/risks.txt")
     assert counts(await importer(notes, notes / "sub", notes / "kickoff.md")) == {"unchanged": 2}
@@ -197,7 +197,7 @@ async def test_our_own_data_is_never_imported(importer: Importer, tmp_path: Path
         assert counts(report) == {"skipped": 1}
         assert report.skipped[0].reason == "our own data"
     assert counts(await importer(tmp_path)) == {"created": 1, "skipped": 1}
-    place = Place(Root("all", tmp_path), ".", is_file=False)
+    place = ImportPlace(Root("all", tmp_path), ".", is_file=False)
     changed = {str(own / "imports" / "x.json"), str(own / "imports.json"), str(own)}
     assert watch._narrowed([place], changed, without=own) == [], "no import starts the next one"
 

@@ -42,7 +42,7 @@ def read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     names: list[str] = []
     really = safe_files.read
 
-    def watched(root: str, relative: str, limit: Callable[[bytes], int]) -> safe_files.Content:
+    def watched(root: str, relative: str, limit: Callable[[bytes], int]) -> safe_files.FileContent:
         names.append(relative)
         return really(root, relative, limit)
 

@@ -22,7 +22,7 @@ from memory_core.artifacts.ingest import ingest
 from memory_core.importing.item import Unusable
 from memory_core.importing.v2 import conversion
 from memory_core.importing.v2.v2_chroma import COLLECTIONS, Record
-from memory_core.importing.v2.v2_import import Report, import_v2
+from memory_core.importing.v2.v2_import import V2ImportReport, import_v2
 from memory_core.index import new_generation
 from memory_core.index.chroma import ChromaClient
 from memory_core.index.generation import CollectionName
@@ -192,7 +192,7 @@ async def test_nothing_is_written_to_or_dropped_from_the_chroma_of_version_2(
 # --- bringing it over ---------------------------------------------------------------------------
 
 
-def tallies(report: Report) -> list[tuple[int, int, int]]:
+def tallies(report: V2ImportReport) -> list[tuple[int, int, int]]:
     return [
         (tally.read, tally.created, tally.unchanged)
         for tally in (report.memories, report.turns, report.documents)

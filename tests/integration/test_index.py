@@ -12,7 +12,7 @@ from mcp import Client
 from mcp_server.server import build_server
 from memory_core.index import consistency, new_generation
 from memory_core.index.chroma import ChromaClient
-from memory_core.index.expected import Key, pieces
+from memory_core.index.expected import EntryKey, pieces
 from memory_core.index.generation import CollectionName, Generation
 from memory_core.index.index_projection import IndexProjection
 from memory_core.index.writer import settle_now
@@ -421,7 +421,7 @@ async def older_collections(
     runtime: Runtime, client: ChromaClient, label: dict[str, Any], stored: Json, memory: Json
 ) -> None:
     keys = [
-        Key(DEFAULT_TENANT, CollectionName.CHUNKS, id_, stored["artifact_uid"], None)
+        EntryKey(DEFAULT_TENANT, CollectionName.CHUNKS, id_, stored["artifact_uid"], None)
         for id_ in stored["stored_ids"][1:]
     ]
     async with runtime.database.transaction() as session:

@@ -13,7 +13,13 @@ from memory_core.index.generation import CollectionName
 from memory_core.index.writer import settle_now
 from memory_core.kernel.errors import ErrorCode, ProviderFault
 from memory_core.runtime import Runtime
-from memory_core.upkeep.integrity import CHECKS, OFFENDERS_SHOWN, SAMPLE, Check, Finding
+from memory_core.upkeep.integrity import (
+    CHECKS,
+    OFFENDERS_SHOWN,
+    SAMPLE,
+    CheckResult,
+    IntegrityCheck,
+)
 from tests.indexing import assert_exact, counts, ids, plant, remove
 from tests.pipeline_client import SMALL_CHUNKS, Pipeline
 
@@ -25,7 +31,7 @@ LONG = " ".join(
 Plant = Callable[[Pipeline], Awaitable[str]]
 
 
-def the(name: str) -> Check:
+def the(name: str) -> IntegrityCheck:
     [check] = [check for check in CHECKS if check.name == name]
     return check
 
@@ -236,7 +242,7 @@ CASES: list[tuple[str, Plant]] = [
 ]
 
 
-async def examined(pipeline: Pipeline) -> dict[str, Finding]:
+async def examined(pipeline: Pipeline) -> dict[str, CheckResult]:
     return {check.name: await check.examine(pipeline.runtime) for check in CHECKS}
 
 

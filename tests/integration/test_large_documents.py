@@ -12,7 +12,7 @@ import pytest
 from memory_core.artifacts.document import ArtifactType, Document
 from memory_core.artifacts.ingest import ingest
 from memory_core.events.diff import diff_revisions
-from memory_core.index.expected import Key, pieces
+from memory_core.index.expected import EntryKey, pieces
 from memory_core.index.generation import CollectionName
 from memory_core.kernel import queries
 from memory_core.kernel.database import Session
@@ -73,7 +73,7 @@ async def test_a_chunk_of_a_large_document_is_read_for_itself(
 
 async def test_the_texts_of_a_document_are_read_in_pages(runtime: Runtime) -> None:
     chunks = await chunks_of(runtime, LARGE)
-    keys = [Key(DEFAULT_TENANT, CollectionName.CHUNKS, id_, "", None) for id_ in chunks]
+    keys = [EntryKey(DEFAULT_TENANT, CollectionName.CHUNKS, id_, "", None) for id_ in chunks]
 
     async with runtime.database.transaction() as session:
         found = [len(page) async for page in pieces(session, keys)]

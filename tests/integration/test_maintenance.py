@@ -143,7 +143,9 @@ async def test_no_more_is_dropped_at_once_than_was_said(pipeline: Pipeline) -> N
 
 
 async def test_without_dagster_there_is_nothing_to_retire_or_prune(database: Database) -> None:
-    assert await partition_retirement.retire(database, 1) == partition_retirement.Retired(0, 0)
+    assert await partition_retirement.retire(database, 1) == partition_retirement.RetirementResult(
+        0, 0
+    )
     assert await old_runs.prunable_runs(database, 1, 10, []) == []
     assert await old_runs.prune_check_results(database, 1, 10) == 0
 

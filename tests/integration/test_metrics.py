@@ -23,7 +23,7 @@ from memory_core.kernel.database import Database
 from memory_core.kernel.prices import Price
 from memory_core.kernel.settings import Settings
 from memory_core.runtime import Runtime
-from memory_core.telemetry.prometheus import PREFIX, Metrics
+from memory_core.telemetry.prometheus import PREFIX, PrometheusMetrics
 from memory_core.telemetry.table_counters import Tails
 from tests.pipeline_client import Pipeline
 from tests.tool_client import ToolClient
@@ -74,11 +74,11 @@ async def test_a_foreign_host_is_refused_as_on_every_route(browser: httpx.AsyncC
 
 
 async def test_calls_are_counted_by_tool_and_outcome(settings: Settings, runtime: Runtime) -> None:
-    before = samples(await Metrics(runtime).text()).get("mcp_memory_calls_total", {})
+    before = samples(await PrometheusMetrics(runtime).text()).get("mcp_memory_calls_total", {})
     async with Client(build_server(settings, runtime=runtime)) as client:
         await ToolClient(client)("memory_list")
         await ToolClient(client).refusal("memory_list", offset=-1)
-    after = samples(await Metrics(runtime).text())
+    after = samples(await PrometheusMetrics(runtime).text())
     for outcome in ("ok", "VALIDATION_ERROR"):
         label = (("kind", "tool"), ("name", "memory_list"), ("outcome", outcome))
         assert after["mcp_memory_calls_total"][label] == before.get(label, 0) + 1
@@ -91,7 +91,7 @@ async def test_without_postgres_the_process_tells_of_itself(settings: Settings) 
 
     away = SecretStr("postgresql://nobody@127.0.0.1:1/none")
     runtime = Runtime(settings.model_copy(update={"events_db_dsn": away}))
-    found = samples(await Metrics(runtime).text())
+    found = samples(await PrometheusMetrics(runtime).text())
     assert found["mcp_memory_postgres_up"] == {(): 0.0}
     assert "process_cpu_seconds_total" in found
 
@@ -208,14 +208,14 @@ def named_in_alerts() -> set[str]:
 
 @pytest.mark.parametrize("named", [named_in_dashboard, named_in_alerts])
 async def test_every_metric_that_deploy_names_exists(runtime: Runtime, named: Any) -> None:
-    text = await Metrics(runtime).text()
+    text = await PrometheusMetrics(runtime).text()
     known = families(text) | set(samples(text))
     known |= {f"{name}{suffix}" for name in known for suffix in SUFFIXES}
     assert named() - known == set()
 
 
 async def test_the_dashboard_shows_every_metric_of_ours(runtime: Runtime) -> None:
-    text = await Metrics(runtime).text()
+    text = await PrometheusMetrics(runtime).text()
     ours = {name for name in families(text) if name.startswith(PREFIX)} - {
         "mcp_memory_info",
         "mcp_memory_postgres_up",

@@ -14,7 +14,7 @@ from memory_core.kernel.database import Session
 from memory_core.kernel.orchestrator import NoOrchestrator
 from memory_core.runtime import Runtime
 from memory_core.upkeep import retention
-from memory_core.upkeep.retention import Outcome
+from memory_core.upkeep.retention import RetentionOutcome
 from tests.indexing import counts as indexed_counts
 from tests.integration.commands import Command, answer
 from tests.integration.planted_events import Event, Garden, Planted, ingest
@@ -43,7 +43,7 @@ PARSER_DONE = Event(
 )
 
 
-async def run(runtime: Runtime, now: datetime, **options: Any) -> Outcome:
+async def run(runtime: Runtime, now: datetime, **options: Any) -> RetentionOutcome:
     return await retention.run(runtime.database, runtime.orchestrator, now, **options)
 
 

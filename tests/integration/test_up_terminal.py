@@ -9,7 +9,7 @@ from rich.console import Console
 
 from mcp_server.cli.up import Terminal
 from memory_core.kernel.settings import Settings
-from stack.services import Plan
+from stack.services import StackPlan
 from stack.stack_state import StackState
 from tests.integration.planted_events import ingest
 from tests.tool_client import ToolClient
@@ -17,7 +17,7 @@ from tests.tool_client import ToolClient
 
 async def said_when_ready(settings: Settings) -> str:
     out = StringIO()
-    plan = Plan(settings=settings, state=StackState(pid=1, mode="full"), children=())
+    plan = StackPlan(settings=settings, state=StackState(pid=1, mode="full"), children=())
     before = asyncio.all_tasks()
     Terminal(Console(file=out, width=200)).ready(plan)
     await asyncio.gather(*(asyncio.all_tasks() - before))

@@ -17,7 +17,7 @@ from memory_core.extraction.model import (
     ChunkEvent,
     Due,
     Evidence,
-    Rejected,
+    RejectedEvent,
     Subject,
     SubjectType,
 )
@@ -76,7 +76,7 @@ def extraction(narrative: str = "Alice launched it.", **changes: Any) -> Extract
             "revision": revision,
             "chunks": [(Chunk(0, 0, 18, "Alice launched it.", 4), "a"), (_second(), "b")],
             "chunk_events": [_found("c0e0", narrative), _found("c1e0", narrative)],
-            "rejections": [Rejected("not_found", "no such words: 'moon'", 1)],
+            "rejections": [RejectedEvent("not_found", "no such words: 'moon'", 1)],
             "refusals": ["no"],
             "cache_hits": 1,
             "ledger": Ledger(job.job_id, job.generation, changes.pop("calls", calls)),
@@ -284,7 +284,7 @@ def test_no_events_are_no_table() -> None:
 
 
 def test_text_of_documents_never_becomes_markdown() -> None:
-    made = extraction(HOSTILE, rejections=[Rejected("not_found", HOSTILE, 0)])
+    made = extraction(HOSTILE, rejections=[RejectedEvent("not_found", HOSTILE, 0)])
     tables = [
         shown(STORED_EVENTS, made)["preview"],
         shown(CHUNK_EXTRACTIONS, made)["rejections"],

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from mcp_server import clients
 from mcp_server.cli import app
-from mcp_server.clients import CLIENTS, Place, Server, Unreadable
+from mcp_server.clients import CLIENTS, Server, Unreadable, UserFolders
 from memory_core.access import keys
 from memory_core.kernel.errors import Conflict, InvalidInput
 
@@ -80,7 +80,7 @@ def test_each_platform_has_its_own_place(
     monkeypatch.setenv("HOME", str(tmp_path))
     for name in ("APPDATA", "XDG_CONFIG_HOME"):
         monkeypatch.delenv(name, raising=False)
-    place = Place.of_user()
+    place = UserFolders.of_user()
 
     assert CLIENTS["claude"].file(place) == tmp_path / claude
     assert CLIENTS["vscode"].file(place) == tmp_path / vscode

@@ -15,7 +15,7 @@ from memory_core.kernel.logging_setup import JsonLines, StampedLines
 from stack import services
 from stack.layout import Layout
 from stack.rotation import rotate_large
-from stack.services import Plan
+from stack.services import StackPlan
 from tests.conftest import offline_settings
 
 STAMPED = re.compile(r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z [A-Z]+ [\w.]+: ")
@@ -112,23 +112,23 @@ for _ in sys.stdin:
 
 class TestLevel:
     @pytest.fixture
-    def plan(self, tmp_path: Path) -> Plan:
+    def plan(self, tmp_path: Path) -> StackPlan:
         layout = Layout(tmp_path)
         layout.create()
         settings = offline_settings(tmp_path, log_level="ERROR")
         return services.plan(settings, layout, "full")
 
-    def test_it_reaches_postgres_and_chroma_in_their_own_words(self, plan: Plan) -> None:
+    def test_it_reaches_postgres_and_chroma_in_their_own_words(self, plan: StackPlan) -> None:
         children = {child.name: child for child in plan.children}
         assert "log_min_messages=error" in children["postgres"].command
         assert children["chroma"].environment["RUST_LOG"] == "error"
 
-    def test_it_reaches_the_processes_of_ours_and_of_dagster(self, plan: Plan) -> None:
+    def test_it_reaches_the_processes_of_ours_and_of_dagster(self, plan: StackPlan) -> None:
         python = [child for child in plan.children if child.name not in {"postgres", "chroma"}]
         assert len(python) == 5
         assert {child.environment["LOG_LEVEL"] for child in python} == {"ERROR"}
 
-    def test_it_reaches_the_runs(self, plan: Plan) -> None:
+    def test_it_reaches_the_runs(self, plan: StackPlan) -> None:
         instance = Layout(plan.settings.data_dir).dagster_home / "dagster.yaml"
         assert "python_log_level: ERROR" in instance.read_text()
 

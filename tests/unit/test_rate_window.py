@@ -8,14 +8,14 @@ from hypothesis import strategies as st
 
 from memory_core.access.calls_at_once import CallsAtOnce
 from memory_core.access.credential import RateLimited
-from memory_core.access.rate_limits import SLOT_SECONDS, WINDOW_SECONDS, Window
+from memory_core.access.rate_limits import SLOT_SECONDS, WINDOW_SECONDS, CallWindow
 from memory_core.kernel.principal import Principal
 
 ALICE, BOB = Principal(user="alice"), Principal(user="bob")
 
 
 def let_in(moments: list[float], limit: int) -> list[float]:
-    window = Window()
+    window = CallWindow()
     passed = []
     for moment in moments:
         if window.calls(moment) + 1 <= limit:
@@ -47,7 +47,7 @@ def test_who_stays_below_it_is_never_refused(limit: int, begun: float) -> None:
 def test_who_waits_as_told_is_let_in_and_not_a_second_earlier(
     calls: list[float], limit: int
 ) -> None:
-    window = Window()
+    window = CallWindow()
     for moment in sorted(calls):
         window.count(moment)
     if window.calls(59.9) < limit:
@@ -58,7 +58,7 @@ def test_who_waits_as_told_is_let_in_and_not_a_second_earlier(
 
 
 def test_what_is_long_past_is_forgotten() -> None:
-    window = Window(own={1: 5, 20: 1}, sent={1: 5}, others={1: 2})
+    window = CallWindow(own={1: 5, 20: 1}, sent={1: 5}, others={1: 2})
     window.forget(10)
     assert (window.own, window.sent, window.others) == ({20: 1}, {}, {})
     assert window.unsent() == {20: 1}

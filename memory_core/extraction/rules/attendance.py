@@ -6,9 +6,9 @@ from itertools import pairwise
 from memory_core.extraction.model import ActorRole, Category
 from memory_core.extraction.rules import confidence, sentence_labels
 from memory_core.extraction.rules.blocks import MAX_ENTRY, Block
-from memory_core.extraction.rules.drafts import Draft, role_of
-from memory_core.extraction.rules.people import Listed, Roster, is_listing, listed, tidy
-from memory_core.extraction.rules.sections import Kind, Section
+from memory_core.extraction.rules.drafts import EventDraft, role_of
+from memory_core.extraction.rules.people import ListedPerson, Roster, is_listing, listed, tidy
+from memory_core.extraction.rules.sections import Section, SectionKind
 from memory_core.text import timed_patterns as re
 
 MIN_ATTENDEES = 2
@@ -19,12 +19,14 @@ _MOST_SPEAKERS = 20
 _ABSENT = re.compile(r"\W*(?:apologies|absent|regrets|excused|absences)\b", re.IGNORECASE)
 
 
-def find(text: str, blocks: list[Block], roster: Roster) -> Iterator[Draft]:
-    present: list[tuple[Listed, Block, int]] = []
+def find(text: str, blocks: list[Block], roster: Roster) -> Iterator[EventDraft]:
+    present: list[tuple[ListedPerson, Block, int]] = []
     listing: Section | None = None
     for block in blocks:
         start = _list_start(text, block)
-        if start is None or (block.section != listing and block.section.kind is Kind.ATTENDEES):
+        if start is None or (
+            block.section != listing and block.section.kind is SectionKind.ATTENDEES
+        ):
             yield from _meeting(text, present, roster)
             present = []
         if start is not None:
@@ -34,7 +36,7 @@ def find(text: str, blocks: list[Block], roster: Roster) -> Iterator[Draft]:
     yield from _meeting(text, present, roster)
 
 
-def of_speakers(text: str, blocks: list[Block], given: Iterable[str]) -> Iterator[Draft]:
+def of_speakers(text: str, blocks: list[Block], given: Iterable[str]) -> Iterator[EventDraft]:
     """A transcript is a meeting of its speakers. The quote is a place where two speakers follow
     each other closely. `given`: the known participants."""
     said = [block for block in blocks if block.spoken and block.speaker]
@@ -51,7 +53,7 @@ def of_speakers(text: str, blocks: list[Block], given: Iterable[str]) -> Iterato
         if one.speaker != other.speaker and other.start - start < _CLOSELY:
             actors = tuple((name, ActorRole.CONTRIBUTOR) for name in names)
             span = (start, min(other.end, other.start + _CLOSELY))
-            yield Draft(
+            yield EventDraft(
                 Category.COLLABORATION, confidence.SECTION, *span, (start, other.start), actors,
                 "meeting",
             )  # fmt: skip
@@ -64,14 +66,14 @@ def _list_start(text: str, block: Block) -> int | None:
     after = sentence_labels.attendee_label(text[block.start : block.start + 60].replace("*", " "))
     if after is not None:
         return block.start + after
-    listing = block.section.kind is Kind.ATTENDEES and not block.nested
+    listing = block.section.kind is SectionKind.ATTENDEES and not block.nested
     names = text[block.start : min(block.end, block.start + MAX_ENTRY)]
     return block.start if listing and is_listing(names) else None
 
 
 def _meeting(
-    text: str, present: list[tuple[Listed, Block, int]], roster: Roster
-) -> Iterator[Draft]:
+    text: str, present: list[tuple[ListedPerson, Block, int]], roster: Roster
+) -> Iterator[EventDraft]:
     # Lists of handles write the same handle with and without a capital.
     resolved = (roster.resolve(person.name) for person, _, _ in present)
     names = list({name.lower(): name for name in resolved}.values())
@@ -80,7 +82,7 @@ def _meeting(
     first, last = present[0], present[-1]
     begin = text.find(first[0].name, first[2])
     actors = tuple((name, ActorRole.CONTRIBUTOR) for name in names)
-    yield Draft(
+    yield EventDraft(
         Category.COLLABORATION, confidence.SECTION, begin, last[1].end,
         (begin, begin + len(first[0].name)), actors, "meeting",
     )  # fmt: skip
@@ -93,7 +95,7 @@ def _meeting(
         name = roster.resolve(person.name)
         stop = text.find(person.role[-8:], at, block.end) + len(person.role[-8:])
         stop += text.startswith(")", stop)
-        yield Draft(
+        yield EventDraft(
             Category.STAKEHOLDER, confidence.STRONG, at, max(stop, at + len(person.name)),
             (at, at + len(person.name)), ((name, role_of(person.role)),), "listed_role",
             person.role, person=name,

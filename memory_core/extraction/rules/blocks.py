@@ -21,7 +21,7 @@ from memory_core.extraction.rules.headings import Heading
 from memory_core.extraction.rules.lines import Line
 from memory_core.extraction.rules.manner import AUTHORED, TALK
 from memory_core.extraction.rules.people import Roster
-from memory_core.extraction.rules.sections import Kind, Section
+from memory_core.extraction.rules.sections import Section, SectionKind
 from memory_core.text import timed_patterns as re
 
 _DATE_LINE = re.compile(
@@ -74,7 +74,7 @@ class Table:
 
 
 @dataclass(slots=True)
-class Layout:
+class TextLayout:
     blocks: list[Block] = field(default_factory=list)
     tables: list[Table] = field(default_factory=list)
     roster: Roster = field(default_factory=Roster)
@@ -90,7 +90,7 @@ class _Open:
     anchor: Anchor | None
 
 
-def read(text: str, context: DocumentContext) -> Layout:
+def read(text: str, context: DocumentContext) -> TextLayout:
     return _Reader(text, context).read()
 
 
@@ -106,7 +106,7 @@ class _Reader:
         self.skip = masks.hidden(text, self.lines)
         self.skip |= mail.quoted(text, self.lines, self.letters, is_mail)
         self.letters = [m for m in self.letters if m.first not in self.skip]
-        self.layout = Layout()
+        self.layout = TextLayout()
         roster = self.layout.roster
         given = [context.author] if context.author else []
         people.collect(roster, text, [*given, *context.participants])
@@ -149,7 +149,7 @@ class _Reader:
         self.current: Block | None = None
         self.after_blank = True
 
-    def read(self) -> Layout:
+    def read(self) -> TextLayout:
         starts = {m.first: m for m in self.letters}
         i = 0
         while i < len(self.lines):
@@ -171,7 +171,7 @@ class _Reader:
         listing = False
         for i, line in enumerate(self.lines):
             if i in self.headings:
-                listing = self.headings[i].kind is Kind.ATTENDEES
+                listing = self.headings[i].kind is SectionKind.ATTENDEES
             elif not line.blank and i not in self.skip:
                 entry = self.text[line.body : min(line.end, line.body + MAX_ENTRY)]
                 after = sentence_labels.attendee_label(entry)
@@ -222,7 +222,7 @@ class _Reader:
 
     def _assigns(self, line: Line) -> bool:
         """ "- Ann: send it" in a list of tasks is no turn."""
-        return line.box is not None or (line.bullet and self._section().kind is Kind.ACTION)
+        return line.box is not None or (line.bullet and self._section().kind is SectionKind.ACTION)
 
     def _titled(self, line: Line) -> bool:
         """ "3. Finance" above a line that is not indented is a title, not the beginning of that
@@ -313,7 +313,7 @@ class _Reader:
         if over:
             self.label, self.top_indent = None, None
 
-    def _turn(self, line: Line, turn: turns.Turn) -> None:
+    def _turn(self, line: Line, turn: turns.SpeakerTurn) -> None:
         self._flush()
         self.speaker = self.layout.roster.resolve(turn.speaker)
         self.persists = self.talk or turn.body >= line.end
@@ -339,7 +339,7 @@ class _Reader:
         self.anchor = Anchor(day, stated=True)
         return True
 
-    def _letter(self, letter: mail.Message) -> None:
+    def _letter(self, letter: mail.MailHeader) -> None:
         self._flush()
         senders = people.mailboxes(letter.headers["from"])
         self.author = senders[0][0] if senders else people.tidy(letter.headers["from"])
@@ -367,16 +367,16 @@ class _Reader:
         if self.label is not None:
             titles.append(self.label)
         topic = next(
-            (h.title for h in reversed(titles) if h.kind is Kind.PLAIN and not h.label), ""
+            (h.title for h in reversed(titles) if h.kind is SectionKind.PLAIN and not h.label), ""
         )
         release = next((r for h in reversed(titles) if (r := sections.release_of(h.title))), "")
         owner: str | None = None
         for depth, heading in enumerate(reversed(titles)):
-            if heading.kind is not Kind.PLAIN:
+            if heading.kind is not SectionKind.PLAIN:
                 return Section(heading.kind, titles[-1].title, owner, depth > 0, topic, release)
             if depth == 0 and people.is_name(heading.title):
                 owner = people.tidy(heading.title)
-        return Section(Kind.PLAIN, titles[-1].title if titles else "", topic=topic)
+        return Section(SectionKind.PLAIN, titles[-1].title if titles else "", topic=topic)
 
     # -- tables ----------------------------------------------------------------------------------
 

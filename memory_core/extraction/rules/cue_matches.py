@@ -7,7 +7,7 @@ from memory_core.extraction.rules import confidence, dates, guards, verbs
 from memory_core.extraction.rules.blocks import Block
 from memory_core.extraction.rules.cue import Cue
 from memory_core.extraction.rules.cues import CUES
-from memory_core.extraction.rules.drafts import Draft
+from memory_core.extraction.rules.drafts import EventDraft
 from memory_core.extraction.rules.manner import Manner
 from memory_core.extraction.rules.patterns import DEPARTMENT, DEPARTMENTS, NAME, word_set
 from memory_core.extraction.rules.people import Roster, names_in
@@ -114,7 +114,7 @@ _CUE_ROLES = {
 }
 
 
-class Hits:
+class CueMatches:
     """Finds the events of one text that a cue marks."""
 
     def __init__(self, text: str, roster: Roster, manner: Manner) -> None:
@@ -122,7 +122,7 @@ class Hits:
         self.roster = roster
         self.manner = manner
 
-    def find(self, sentence: Sentence, block: Block) -> list[Draft]:
+    def find(self, sentence: Sentence, block: Block) -> list[EventDraft]:
         if " " not in sentence.words or guards.is_placeholder(sentence.words):
             return []
         if _REMINDS.match(sentence.words):
@@ -218,7 +218,7 @@ class Hits:
     def _cued(
         self, cue: Cue, match: re.Match[str], sentence: Sentence, block: Block,
         clause: tuple[int, int] | None = None,
-    ) -> Draft:  # fmt: skip
+    ) -> EventDraft:  # fmt: skip
         begin, stop = clause or (0, len(sentence.words))
         start, end = sentence.span(begin, stop)
         groups = match.groupdict()
@@ -236,11 +236,11 @@ class Hits:
             start, _ = sentence.span(max(begin, _clause_of(match)), stop)
         if cue.listed:
             task = self.text[sentence.span(match.end("who"), stop)[0] : end].strip()
-            return Draft(
+            return EventDraft(
                 cue.category, sure, start, end, sentence.span(*match.span()), actors, "promise",
                 task, self.text[after:end],
             )  # fmt: skip
-        return Draft(
+        return EventDraft(
             cue.category, sure, start, end, sentence.span(*match.span()), actors,
             "sentence", self.text[start:end], self.text[after:end], person,
             {"pronoun": who or ""} if (who or "").lower() in (*_PRONOUNS, "you") else {},

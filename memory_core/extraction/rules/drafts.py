@@ -13,7 +13,7 @@ _STAKES = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Draft:
+class EventDraft:
     category: Category
     confidence: float
     # The quoted span, and the part of it that tells the event; source offsets.

@@ -6,7 +6,7 @@ from dataclasses import replace
 from memory_core.extraction.model import ActorRole, Category
 from memory_core.extraction.rules import confidence, guards, sentence_labels, verbs
 from memory_core.extraction.rules.blocks import Block
-from memory_core.extraction.rules.drafts import Draft, role_of
+from memory_core.extraction.rules.drafts import EventDraft, role_of
 from memory_core.extraction.rules.manner import Manner
 from memory_core.extraction.rules.owners import (
     Assignment,
@@ -16,7 +16,7 @@ from memory_core.extraction.rules.owners import (
 )
 from memory_core.extraction.rules.patterns import words
 from memory_core.extraction.rules.people import Roster, is_name, listed
-from memory_core.extraction.rules.sections import Kind
+from memory_core.extraction.rules.sections import SectionKind
 from memory_core.extraction.rules.sentences import Sentence
 from memory_core.text import timed_patterns as re
 
@@ -113,12 +113,15 @@ class Entries:
         self.roster = roster
         self.manner = manner
 
-    def labelled(self, sentence: Sentence, block: Block) -> list[Draft] | None:
+    def labelled(self, sentence: Sentence, block: Block) -> list[EventDraft] | None:
         said = sentence.words
         role = sentence_labels.role_label(said)
         if role is not None and not self.manner.speech:
             # "Send it. Owner: Ann" assigns the entry before it, which already has the owner.
-            listed_here = block.bullet and block.section.kind in (Kind.ACTION, Kind.RISK)
+            listed_here = block.bullet and block.section.kind in (
+                SectionKind.ACTION,
+                SectionKind.RISK,
+            )
             assigns = listed_here and sentence.start > block.start
             return [] if assigns else list(self._role(sentence, *role))
         status = sentence_labels.status_label(said)
@@ -143,7 +146,7 @@ class Entries:
         draft = self._item(sentence, block, category, confidence.LABELLED, label.end, label.who)
         return [self._weighed(draft, body)]
 
-    def _weighed(self, draft: Draft, said: str) -> Draft:
+    def _weighed(self, draft: EventDraft, said: str) -> EventDraft:
         """A task without an owner is no promise yet; a task that refers to the text above says
         little."""
         sure = draft.confidence
@@ -154,7 +157,7 @@ class Entries:
             sure = min(sure, confidence.LIKELY)
         return replace(draft, confidence=sure)
 
-    def _role(self, sentence: Sentence, role: str, value: int) -> Iterator[Draft]:
+    def _role(self, sentence: Sentence, role: str, value: int) -> Iterator[EventDraft]:
         begin, end = sentence.span(value, len(sentence.words))
         people = listed(self.text[begin:end])
         line = self.text.rfind("\n", 0, sentence.start)
@@ -169,21 +172,21 @@ class Entries:
             name = self.roster.resolve(person.name)
             at = self.text.find(person.name, begin, end)
             key = (at, at + len(person.name)) if at >= 0 else (begin, end)
-            yield Draft(
+            yield EventDraft(
                 Category.STAKEHOLDER, confidence.LABELLED, sentence.start, end, key,
                 ((name, sentence_labels.ROLE_LABELS[role]),), "role", role, person=name,
             )  # fmt: skip
 
-    def _status(self, sentence: Sentence, value: int) -> Draft | None:
+    def _status(self, sentence: Sentence, value: int) -> EventDraft | None:
         category = status_category(sentence.words[value:], self.text)
         if category is None:
             return None
         span = sentence.span(0, len(sentence.words))
         begin, _ = sentence.span(value, len(sentence.words))
         body = self.text[begin : sentence.end]
-        return Draft(category, confidence.SECTION, *span, span, style="status", body=body)
+        return EventDraft(category, confidence.SECTION, *span, span, style="status", body=body)
 
-    def entry(self, sentence: Sentence, block: Block, first: bool) -> Draft | None:
+    def entry(self, sentence: Sentence, block: Block, first: bool) -> EventDraft | None:
         """The event that a sentence is because of its section."""
         said = sentence.words
         if not first:
@@ -191,23 +194,23 @@ class Entries:
         if _EMPTY_ITEM.match(said) or guards.is_placeholder(said):
             return None
         kind = block.section.kind
-        if block.box is not None and kind is not Kind.ASIDE:
+        if block.box is not None and kind is not SectionKind.ASIDE:
             return self._boxed(sentence, block)
-        if kind is Kind.STATUS:
+        if kind is SectionKind.STATUS:
             return self._status(sentence, 0) if block.lead else None
-        if kind is Kind.ROLES:
+        if kind is SectionKind.ROLES:
             return self._role_entry(sentence) if block.bullet else None
-        if kind is Kind.PLAIN:
+        if kind is SectionKind.PLAIN:
             return self._dated_task(sentence, block)
         if block.nested or not _is_worded(said) or said.endswith(":"):
             return None
-        if kind is Kind.ACTION:
+        if kind is SectionKind.ACTION:
             return self._task(sentence, block)
-        if kind is Kind.DECISION:
+        if kind is SectionKind.DECISION:
             return self._decision(sentence, block)
         return self._listed_event(sentence, block)
 
-    def _boxed(self, sentence: Sentence, block: Block) -> Draft | None:
+    def _boxed(self, sentence: Sentence, block: Block) -> EventDraft | None:
         """A ticked box is done. An open one is a promise if it has an owner."""
         said = sentence.words
         if not _is_worded(said):
@@ -220,7 +223,7 @@ class Entries:
         draft = self._item(sentence, block, Category.COMMITMENT, confidence.LABELLED, 0, None)
         return self._weighed(draft, said)
 
-    def _task(self, sentence: Sentence, block: Block) -> Draft | None:
+    def _task(self, sentence: Sentence, block: Block) -> EventDraft | None:
         said = sentence.words
         if guards.asks(said) and not block.bullet:
             return None
@@ -233,7 +236,7 @@ class Entries:
             return None
         return self._weighed(draft, said)
 
-    def _decision(self, sentence: Sentence, block: Block) -> Draft | None:
+    def _decision(self, sentence: Sentence, block: Block) -> EventDraft | None:
         if _UNDECIDED.search(sentence.words):
             return None
         leads = block.lead and not block.section.inherited and not _CONCEDES.match(sentence.words)
@@ -247,21 +250,25 @@ class Entries:
             return self._item(sentence, block, Category.DECISION, sure, 0, None)
         return self._prose_decision(sentence, block)
 
-    def _prose_decision(self, sentence: Sentence, block: Block) -> Draft | None:
+    def _prose_decision(self, sentence: Sentence, block: Block) -> EventDraft | None:
         """Below a "Decision" heading, later sentences count if they resolve something."""
         said = sentence.words
-        if block.section.kind is not Kind.DECISION or block.bullet or _UNDECIDED.search(said):
+        if (
+            block.section.kind is not SectionKind.DECISION
+            or block.bullet
+            or _UNDECIDED.search(said)
+        ):
             return None
         if not _RESOLVES.match(said) or guards.conditional(said):
             return None
         return self._item(sentence, block, Category.DECISION, confidence.STRONG, 0, None)
 
-    def _listed_event(self, sentence: Sentence, block: Block) -> Draft | None:
+    def _listed_event(self, sentence: Sentence, block: Block) -> EventDraft | None:
         category = {
-            Kind.RISK: Category.QUALITY_RISK,
-            Kind.FEEDBACK: Category.FEEDBACK,
-            Kind.CHANGE: Category.CHANGE,
-            Kind.DONE: Category.EXECUTION,
+            SectionKind.RISK: Category.QUALITY_RISK,
+            SectionKind.FEEDBACK: Category.FEEDBACK,
+            SectionKind.CHANGE: Category.CHANGE,
+            SectionKind.DONE: Category.EXECUTION,
         }.get(block.section.kind)
         said = sentence.words
         if category is None:
@@ -281,20 +288,20 @@ class Entries:
             return self._item(sentence, block, category, sure, 0, None)
         return None
 
-    def _role_entry(self, sentence: Sentence) -> Draft | None:
+    def _role_entry(self, sentence: Sentence) -> EventDraft | None:
         """ "Ann Lee: project lead", "Ann Lee - sponsor" below a heading such as "Roles"."""
         raw = self.text[sentence.start : sentence.end].replace("*", "")
         name, mark, role = (part.strip() for part in _partition(raw))
         if not mark or not is_name(name) or not role or len(role) > 120:
             return None
         name = self.roster.resolve(name)
-        return Draft(
+        return EventDraft(
             Category.STAKEHOLDER, confidence.SECTION, sentence.start, sentence.end,
             (sentence.start, sentence.end), ((name, role_of(role)),), "listed_role", role,
             person=name,
         )  # fmt: skip
 
-    def _dated_task(self, sentence: Sentence, block: Block) -> Draft | None:
+    def _dated_task(self, sentence: Sentence, block: Block) -> EventDraft | None:
         raw = self.text[sentence.start : sentence.end]
         if not _TASK.match(sentence.words) or not dated_assignment(raw):
             return None
@@ -303,7 +310,7 @@ class Entries:
     def _item(
         self, sentence: Sentence, block: Block, category: Category, sure: float, begin: int,
         who: str | None,
-    ) -> Draft:  # fmt: skip
+    ) -> EventDraft:  # fmt: skip
         """A labelled or listed entry; a task gets the owners that the entry names."""
         start, end = sentence.span(begin, len(sentence.words))
         raw = self.text[start:end]
@@ -332,7 +339,9 @@ class Entries:
             actors = ((block.speaker, ActorRole.OWNER),) if own else ()
         elif category is Category.FEEDBACK and block.spoken and block.speaker:
             actors = ((block.speaker, ActorRole.CONTRIBUTOR),)
-        return Draft(category, sure, sentence.start, end, (start, end), actors, style, body, about)
+        return EventDraft(
+            category, sure, sentence.start, end, (start, end), actors, style, body, about
+        )
 
     def _assigned(self, raw: str, block: Block, who: str | None, start: int) -> Assignment:
         given = assignment(raw, self.roster)

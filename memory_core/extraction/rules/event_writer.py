@@ -7,11 +7,11 @@ from memory_core.extraction.model import Actor, Category, Due, ProposedEvent, Su
 from memory_core.extraction.rules import confidence, dates, narrative, quotes, subjects
 from memory_core.extraction.rules.blocks import Block
 from memory_core.extraction.rules.dates import Anchor
-from memory_core.extraction.rules.drafts import Draft
+from memory_core.extraction.rules.drafts import EventDraft
 from memory_core.extraction.rules.manner import Manner
 from memory_core.extraction.rules.markup import mask, plain
 from memory_core.extraction.rules.people import Roster
-from memory_core.extraction.rules.sections import Kind, Section, clean_title, release_of
+from memory_core.extraction.rules.sections import Section, SectionKind, clean_title, release_of
 from memory_core.extraction.rules.word_lists import phrases
 from memory_core.text import timed_patterns as re
 
@@ -51,7 +51,7 @@ _UNOWNED = ("Will ", "Reminder", "Announcement", "[")
 _DATED_BEHIND = 12
 
 
-class Writer:
+class EventWriter:
     """Words the drafts of one text."""
 
     def __init__(
@@ -66,7 +66,7 @@ class Writer:
         self.title = self.given or heading
 
     def event(
-        self, draft: Draft, section: Section, anchor: Anchor, block: Block | None
+        self, draft: EventDraft, section: Section, anchor: Anchor, block: Block | None
     ) -> ProposedEvent | None:
         quote = quotes.cut(self.text, draft.start, draft.end, draft.key)
         wording = self._narrative(draft, section, block)
@@ -103,7 +103,7 @@ class Writer:
             due=self._due(draft, anchor),
         )
 
-    def _answers(self, draft: Draft, wording: str) -> bool:
+    def _answers(self, draft: EventDraft, wording: str) -> bool:
         """ "Nobody deletes the files. Ann to ask Legal": it needs the sentence before it."""
         decided = draft.style == "decision" and draft.key[0] > draft.start
         asked = draft.category is Category.COMMITMENT and draft.style == "promise"
@@ -142,7 +142,7 @@ class Writer:
             return title
         return f"{section.topic} ({self.given})" if self.given else section.topic
 
-    def _narrative(self, draft: Draft, section: Section, block: Block | None) -> str:
+    def _narrative(self, draft: EventDraft, section: Section, block: Block | None) -> str:
         about = self._about(section, block)
         names = list(dict(draft.actors))
         speaker = block.speaker if block else None
@@ -171,10 +171,12 @@ class Writer:
             body = narrative.named(body, draft.extra["pronoun"], names[0])
         return narrative.sentence(body, speaker, spoken, self.roster)
 
-    def _prefix(self, draft: Draft, section: Section) -> str:
+    def _prefix(self, draft: EventDraft, section: Section) -> str:
         """The release or document that an entry belongs to, as a prefix of its narrative."""
         name = self.given or self.title
-        if section.kind is Kind.CHANGE and (section.release or section.title.lower() not in _PLAIN):
+        if section.kind is SectionKind.CHANGE and (
+            section.release or section.title.lower() not in _PLAIN
+        ):
             of = [name, section.release if section.release not in (name or "") else ""]
             kind = _ORNAMENT.sub("", section.title)
             said = kind.lower().startswith((*_SELF_EVIDENT, draft.body.lower().lstrip("*_- ")[:3]))
@@ -186,7 +188,7 @@ class Writer:
             return f"{name}, {section.title}"
         return _PREFIX[draft.category]
 
-    def _subject(self, draft: Draft, section: Section) -> Subject:
+    def _subject(self, draft: EventDraft, section: Section) -> Subject:
         fallback = subjects.of_document(section.title, section.topic or self.title)
         if draft.person is not None:
             return subjects.of_person(draft.person)
@@ -194,7 +196,7 @@ class Writer:
             return fallback
         return subjects.of_object(draft.about, fallback)
 
-    def _time(self, draft: Draft, anchor: Anchor) -> datetime | None:
+    def _time(self, draft: EventDraft, anchor: Anchor) -> datetime | None:
         """When it happened: the day that the sentence states, else the day of the text, unless it
         happened before that. A commitment is made on the day of the text. No day is better than a
         wrong one."""
@@ -218,17 +220,17 @@ class Writer:
             return None
         return dates.midnight(anchor.day) if anchor.day and trusted else None
 
-    def _due(self, draft: Draft, anchor: Anchor) -> Due | None:
+    def _due(self, draft: EventDraft, anchor: Anchor) -> Due | None:
         if draft.category is not Category.COMMITMENT:
             return None
         said = self._said(draft)
         stated = dates.find(said, anchor, future=True)
         return Due(stated.when, said[stated.start : stated.end], draft.start) if stated else None
 
-    def _said(self, draft: Draft) -> str:
+    def _said(self, draft: EventDraft) -> str:
         return " ".join(mask(draft.extra.get("when") or self.text[draft.start : draft.end]).split())
 
-    def _is_its_day(self, draft: Draft, stated: dates.FoundDate, said: str) -> bool:
+    def _is_its_day(self, draft: EventDraft, stated: dates.FoundDate, said: str) -> bool:
         """A day in a decision is usually part of what was decided, unless it stands before the verb
         or directly after it."""
         if draft.category in (Category.EXECUTION, Category.COLLABORATION):

@@ -4,7 +4,7 @@ import asyncio
 from datetime import datetime
 
 from memory_core.extraction.ledger import Ledger
-from memory_core.extraction.model import DocumentContext, Proposal, ProposedEvent, Rejected
+from memory_core.extraction.model import DocumentContext, Proposal, ProposedEvent, RejectedEvent
 from memory_core.extraction.rules import (
     attendance,
     blocks,
@@ -14,8 +14,8 @@ from memory_core.extraction.rules import (
     sentences,
     tables,
 )
-from memory_core.extraction.rules.blocks import Block, Layout
-from memory_core.extraction.rules.event_writer import Writer, distinct
+from memory_core.extraction.rules.blocks import Block, TextLayout
+from memory_core.extraction.rules.event_writer import EventWriter, distinct
 from memory_core.extraction.rules.finder import Finder
 from memory_core.extraction.rules.markup import mask
 from memory_core.text.chunk import Chunk
@@ -56,7 +56,7 @@ class RulesExtractor:
 def propose(text: str, context: DocumentContext, *, opens: bool = True) -> Proposal:
     """Events and entities of one text; offsets are code points of `text`. `opens`: the text is the
     beginning of the document. Sentences that time out are skipped and reported."""
-    skipped: list[Rejected] = []
+    skipped: list[RejectedEvent] = []
     try:
         layout = blocks.read(text, context)
         masked = mask(text)
@@ -67,16 +67,16 @@ def propose(text: str, context: DocumentContext, *, opens: bool = True) -> Propo
     return Proposal(events, named, tuple(skipped))
 
 
-def _skipped(passage: str) -> Rejected:
-    return Rejected("RULE_TIMED_OUT", f"took too long to read: {passage[:_SHOWN]!r}")
+def _skipped(passage: str) -> RejectedEvent:
+    return RejectedEvent("RULE_TIMED_OUT", f"took too long to read: {passage[:_SHOWN]!r}")
 
 
 def _events(
-    text: str, masked: str, layout: Layout, context: DocumentContext, opens: bool,
-    skipped: list[Rejected],
+    text: str, masked: str, layout: TextLayout, context: DocumentContext, opens: bool,
+    skipped: list[RejectedEvent],
 ) -> list[ProposedEvent]:  # fmt: skip
     style = manner.of(context, layout.headings)
-    writer = Writer(text, layout.roster, style, context.title, layout.title)
+    writer = EventWriter(text, layout.roster, style, context.title, layout.title)
     finder = Finder(text, layout.roster, style)
     lines_end = context.artifact_type in manner.TALK
     events: list[ProposedEvent | None] = []

@@ -5,7 +5,7 @@ from email.utils import parsedate_to_datetime
 
 from memory_core.extraction.rules import sections
 from memory_core.extraction.rules.lines import Line
-from memory_core.extraction.rules.sections import Kind
+from memory_core.extraction.rules.sections import SectionKind
 from memory_core.text import timed_patterns as re
 
 _ATX = re.compile(r"[ \t]{0,3}(?P<marks>#{1,6})[ \t]+(?P<title>[^\n]{1,300})")
@@ -23,7 +23,7 @@ _UNDERLINE_LEVELS = {"=": 1, "-": 2, "~": 3, "^": 4}
 @dataclass(frozen=True, slots=True)
 class Heading:
     title: str
-    kind: Kind
+    kind: SectionKind
     level: int
     # A label such as "Action items:" applies to the list that follows, not to the rest of the text.
     label: bool = False
@@ -72,8 +72,8 @@ def _packaged(text: str, lines: list[Line], i: int) -> Heading | None:
                 day = parsedate_to_datetime(signed["day"]).date()
             except ValueError:
                 break
-            return Heading(f"{match['name']} {match['version']} ({day})", Kind.CHANGE, 1)
-    return Heading(match["version"], Kind.CHANGE, 1)
+            return Heading(f"{match['name']} {match['version']} ({day})", SectionKind.CHANGE, 1)
+    return Heading(match["version"], SectionKind.CHANGE, 1)
 
 
 def _underlined(text: str, lines: list[Line], i: int, skip: set[int]) -> Heading | None:
@@ -105,7 +105,7 @@ def _label(text: str, lines: list[Line], i: int) -> Heading | None:
     raw = text[line.body : line.end].strip()
     title = sections.clean_title(raw)
     kind = sections.kind_of(title)
-    if kind is Kind.PLAIN:
+    if kind is SectionKind.PLAIN:
         bold = _BOLD.match(text, line.start, line.end)
         if bold is None or line.bullet:
             return None

@@ -23,7 +23,7 @@ _MIN_HEADERS = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
+class MailHeader:
     """The start of a message, given by its header block. Lines before `body` are its header."""
 
     first: int
@@ -39,7 +39,7 @@ def is_quoted(text: str, line: Line) -> bool:
     return text.startswith(">", start) and not text.startswith(">>> ", start)
 
 
-def messages(text: str, lines: list[Line]) -> list[Message]:
+def messages(text: str, lines: list[Line]) -> list[MailHeader]:
     """Header blocks of at least two fields, one of them From. Inside a text, only blocks that the
     import marks as headers count, so that a writer cannot forge a message of another person."""
     letters = []
@@ -63,12 +63,12 @@ def messages(text: str, lines: list[Line]) -> list[Message]:
         if "from" in headers and len(headers) >= _MIN_HEADERS:
             block = [text[line.start : line.end] for line in lines[i:stop]]
             if i == 0 or quotation.header_block(block, 0)[1]:
-                letters.append(Message(i, stop, headers))
+                letters.append(MailHeader(i, stop, headers))
         i = max(stop, i + 1)
     return letters
 
 
-def quoted(text: str, lines: list[Line], letters: list[Message], is_mail: bool) -> set[int]:
+def quoted(text: str, lines: list[Line], letters: list[MailHeader], is_mail: bool) -> set[int]:
     """Lines that repeat another person's words: '>' lines everywhere, and in mail the lines after
     an "On ... wrote:", an "Original Message" mark or an Outlook header."""
     skip = {i for i, line in enumerate(lines) if is_quoted(text, line)}

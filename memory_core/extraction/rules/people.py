@@ -212,26 +212,26 @@ _ENTRY = re.compile(r"\s*(?:,|;|\s-\s|\s–\s|\s—\s|/|\band\b|&)\s*")
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
+class ListedPerson:
     name: str
     role: str | None = None
 
 
-def listed(entry: str) -> list[Listed]:
+def listed(entry: str) -> list[ListedPerson]:
     """The people in one entry of a participants list, each with the role next to the name."""
     prefix = _GROUP_PREFIX.match(entry)
     if prefix and not is_name(entry[: prefix.end()].strip(" :")):
         entry = entry[prefix.end() :]
-    people: list[Listed] = []
+    people: list[ListedPerson] = []
     for part in _ENTRY.split(_protect(entry)[:4000]):
         name, _, aside = part.partition("(")
         name, aside = tidy(name), aside.rstrip(") .")
         if people and _ROLE_WORD.search(name):
             if people[-1].role is None:
-                people[-1] = Listed(people[-1].name, part.strip(" ."))
+                people[-1] = ListedPerson(people[-1].name, part.strip(" ."))
         elif is_name(name.rstrip(".")) or _is_lower_name(name):
             role = aside if _ROLE_WORD.search(aside) else None
-            people.append(Listed(name.rstrip("."), role))
+            people.append(ListedPerson(name.rstrip("."), role))
     return people
 
 

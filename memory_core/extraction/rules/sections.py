@@ -8,7 +8,7 @@ from memory_core.extraction.rules.word_lists import phrases
 from memory_core.text import timed_patterns as re
 
 
-class Kind(Enum):
+class SectionKind(Enum):
     PLAIN = auto()
     DECISION = auto()
     STATUS = auto()
@@ -25,7 +25,7 @@ class Kind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    kind: Kind = Kind.PLAIN
+    kind: SectionKind = SectionKind.PLAIN
     title: str = ""
     # "Action items" / "Alice": the sub-heading names the owner of the items below it.
     owner: str | None = None
@@ -40,8 +40,8 @@ class Section:
 # Whole headings in lower case, without numbering and filler words ("key", "main", ...).
 _KINDS = {
     title: kind
-    for kind in Kind
-    if kind is not Kind.PLAIN
+    for kind in SectionKind
+    if kind is not SectionKind.PLAIN
     for title in phrases("headings", kind.name.lower())
 }
 
@@ -91,12 +91,12 @@ def release_of(title: str) -> str | None:
     return version.group().removeprefix("Version ").removeprefix("Release ") if version else None
 
 
-def kind_of(title: str) -> Kind:
+def kind_of(title: str) -> SectionKind:
     words = title.lower().replace("’", "'").strip(" :.!✅❗⚠️📝🚀")
     words = words.replace("&", "and")
     for candidate in (words, _TAIL.sub("", words), _FILLER.sub("", _TAIL.sub("", words))):
         if candidate in _KINDS:
             return _KINDS[candidate]
     if release_of(words):
-        return Kind.CHANGE
-    return Kind.ASIDE if _CRITERIA.search(words) else Kind.PLAIN
+        return SectionKind.CHANGE
+    return SectionKind.ASIDE if _CRITERIA.search(words) else SectionKind.PLAIN

@@ -4,7 +4,7 @@ from memory_core.extraction.model import Subject, SubjectType
 from memory_core.extraction.rules import sections, verbs
 from memory_core.extraction.rules.markup import plain
 from memory_core.extraction.rules.patterns import words
-from memory_core.extraction.rules.sections import Kind
+from memory_core.extraction.rules.sections import SectionKind
 from memory_core.text import timed_patterns as re
 
 _MAX_WORDS = 6
@@ -65,7 +65,7 @@ def of_person(name: str) -> Subject:
 
 def of_document(section_title: str, title: str | None) -> Subject:
     """The section, unless its title only names a kind of section; else the document."""
-    named = section_title and sections.kind_of(section_title) is Kind.PLAIN
+    named = section_title and sections.kind_of(section_title) is SectionKind.PLAIN
     ref = section_title if named and len(section_title) <= _MAX_CHARS else title or section_title
     ref = " ".join((ref or "document").split())[:_MAX_CHARS].strip() or "document"
     kind = SubjectType.PROJECT if _PROJECT.search(ref) else SubjectType.OTHER

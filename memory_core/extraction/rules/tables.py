@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from memory_core.extraction.model import ActorRole, Category
 from memory_core.extraction.rules import confidence, sentence_labels
 from memory_core.extraction.rules.blocks import Table
-from memory_core.extraction.rules.drafts import Draft, role_of
+from memory_core.extraction.rules.drafts import EventDraft, role_of
 from memory_core.extraction.rules.entries import status_category
 from memory_core.extraction.rules.markup import plain
 from memory_core.extraction.rules.people import Roster, listed
@@ -22,7 +22,7 @@ _IS_DONE = re.compile(r"\W*(?:done|complete|closed|shipped|✅)", re.IGNORECASE)
 Cells = tuple[tuple[int, int], ...]
 
 
-def find(text: str, table: Table, roster: Roster) -> Iterator[Draft]:
+def find(text: str, table: Table, roster: Roster) -> Iterator[EventDraft]:
     rows = [row for row in table.rows[:_MAX_ROWS] if not _is_rule(text, row)]
     if not rows:
         return
@@ -40,7 +40,7 @@ def _is_rule(text: str, row: Cells) -> bool:
     return all(_RULE.match(text[a:b]) or a == b for a, b in row)
 
 
-def _row(text: str, head: list[str | None], row: Cells, roster: Roster) -> Iterator[Draft]:
+def _row(text: str, head: list[str | None], row: Cells, roster: Roster) -> Iterator[EventDraft]:
     cells = {
         name: span
         for name, span in zip(head, row, strict=False)
@@ -54,7 +54,7 @@ def _row(text: str, head: list[str | None], row: Cells, roster: Roster) -> Itera
     status = text[slice(*cells.get("status", (0, 0)))]
     if "task" in cells and (_IS_DONE.match(when) or _IS_DONE.match(status)):
         body = f"{text[slice(*cells['task'])]} (done)"
-        yield Draft(
+        yield EventDraft(
             Category.EXECUTION,
             confidence.SECTION,
             *span,
@@ -67,7 +67,7 @@ def _row(text: str, head: list[str | None], row: Cells, roster: Roster) -> Itera
     elif "task" in cells and (owners or when):
         body = text[slice(*cells["task"])]
         wording = f"{body}, by {when}" if when else body
-        yield Draft(
+        yield EventDraft(
             Category.COMMITMENT, confidence.SECTION, *span, cells["task"], actors, "promise",
             wording, body, extra={"when": when},
         )  # fmt: skip
@@ -77,17 +77,17 @@ def _row(text: str, head: list[str | None], row: Cells, roster: Roster) -> Itera
             kind, style = (Category.DECISION, "decision")
         cell = cells.get("risk") or cells["decision"]
         body = text[slice(*cell)]
-        yield Draft(kind, confidence.SECTION, *span, cell, actors, style, body, body)
+        yield EventDraft(kind, confidence.SECTION, *span, cell, actors, style, body, body)
     elif "role" in cells:
         role = plain(text[slice(*cells["role"])])
         for name in owners:
-            yield Draft(
+            yield EventDraft(
                 Category.STAKEHOLDER, confidence.SECTION, *span, (span[0], cells["role"][1]),
                 ((name, role_of(role)),), "listed_role", role, person=name,
             )  # fmt: skip
 
 
-def _field(text: str, row: Cells, roster: Roster) -> Iterator[Draft]:
+def _field(text: str, row: Cells, roster: Roster) -> Iterator[EventDraft]:
     """A row of a table without a head: "| Approver | Dana |" reads like "Approver: Dana"."""
     if len(row) < 2 or row[1][0] >= row[1][1]:
         return
@@ -95,12 +95,12 @@ def _field(text: str, row: Cells, roster: Roster) -> Iterator[Draft]:
     span = (row[0][0], row[1][1])
     if label.lower() == "status":
         if category := status_category(value, text):
-            yield Draft(category, confidence.SECTION, *span, span, style="status", body=value)
+            yield EventDraft(category, confidence.SECTION, *span, span, style="status", body=value)
     elif role := sentence_labels.role_label(label + ":"):
         for person in listed(plain(value)):
             name = roster.resolve(person.name)
             actors = ((name, sentence_labels.ROLE_LABELS[role[0]]),)
-            yield Draft(
+            yield EventDraft(
                 Category.STAKEHOLDER, confidence.LABELLED, *span, row[1], actors, "role", role[0],
                 person=name,
             )  # fmt: skip

@@ -46,7 +46,7 @@ _MIN_RETURNS = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class SpeakerTurn:
     speaker: str
     # Where the words begin, after the speaker.
     body: int
@@ -55,13 +55,13 @@ class Turn:
 
 def find(
     text: str, lines: list[Line], skip: set[int], roster: Roster, kind: str
-) -> tuple[dict[int, Turn], set[int]]:
+) -> tuple[dict[int, SpeakerTurn], set[int]]:
     """Turns by line, and the notices of the chat program. A bare "X:" counts in chats and
     transcripts, for people on the roster, and where at least two such prefixes take turns."""
     talk = kind in ("chat", "transcript")
     margin: int | None = None
-    certain: dict[int, Turn] = {}
-    possible: dict[int, Turn] = {}
+    certain: dict[int, SpeakerTurn] = {}
+    possible: dict[int, SpeakerTurn] = {}
     is_log = stamped = False
     for i, line in enumerate(lines):
         if i in skip or line.blank:
@@ -100,7 +100,7 @@ def _takes_turns(who: str, talk: bool, recurs: bool, roster: Roster) -> bool:
     return recurs if talk else is_name(who) and (roster.knows(who) or (recurs and who[0].isupper()))
 
 
-def _certain(text: str, line: Line, talk: bool) -> tuple[Turn | None, bool]:
+def _certain(text: str, line: Line, talk: bool) -> tuple[SpeakerTurn | None, bool]:
     """The turn of a line with a clock time, and whether the line is from a chat log."""
     for pattern in _CERTAIN:
         match = pattern.match(text, line.body, line.end)
@@ -110,16 +110,16 @@ def _certain(text: str, line: Line, talk: bool) -> tuple[Turn | None, bool]:
         who = match["who"] if logged else _speaker(match["who"])
         if who and not sentence_labels.is_event_label(who) and (talk or logged or is_name(who)):
             day = match.groupdict().get("day")
-            turn = Turn(who, _skip_space(text, match.end(), line.end), day)
+            turn = SpeakerTurn(who, _skip_space(text, match.end(), line.end), day)
             return turn, logged
     return None, False
 
 
-def _possible(text: str, line: Line) -> Turn | None:
+def _possible(text: str, line: Line) -> SpeakerTurn | None:
     for pattern in (_IRC, _BOLD, _PLAIN, _BRACKETED):
         match = pattern.match(text, line.body, line.end)
         if match and (who := _speaker(match["who"])):
-            return Turn(who, _skip_space(text, match.end(), line.end))
+            return SpeakerTurn(who, _skip_space(text, match.end(), line.end))
     return None
 
 
@@ -135,7 +135,7 @@ def _skip_space(text: str, start: int, end: int) -> int:
     return start
 
 
-def _recurring(possible: dict[int, Turn]) -> set[str]:
+def _recurring(possible: dict[int, SpeakerTurn]) -> set[str]:
     counts = Counter(turn.speaker for turn in possible.values())
     recurring = {who for who, count in counts.items() if count >= _MIN_RETURNS}
     return recurring if len(recurring) >= 2 else set()

@@ -40,7 +40,7 @@ _KEPT = {
 
 
 @dataclass(frozen=True, slots=True)
-class Memory:
+class V2Memory:
     content: str
     type: MemoryType
     confidence: float
@@ -49,7 +49,7 @@ class Memory:
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class V2Turn:
     conversation_id: str
     turn_index: int
     role: Role
@@ -57,12 +57,12 @@ class Turn:
     created_at: datetime | None
 
 
-def memory(record: Record) -> Memory:
+def memory(record: Record) -> V2Memory:
     labels = record.metadata
     confidence = labels.get("confidence", _CONFIDENCE)
     if not isinstance(confidence, int | float) or not 0 <= confidence <= 1:
         raise Unusable(f"its confidence {confidence!r} is no number from 0 to 1")
-    return Memory(
+    return V2Memory(
         content=_content(record),
         type=_choice(MemoryType, labels.get("type")) or MemoryType.FACT,
         confidence=float(confidence),
@@ -71,7 +71,7 @@ def memory(record: Record) -> Memory:
     )
 
 
-def turn(record: Record) -> Turn:
+def turn(record: Record) -> V2Turn:
     labels = record.metadata
     conversation, index = _text(labels.get("conversation_id")), labels.get("turn_index")
     if conversation is None:
@@ -81,7 +81,7 @@ def turn(record: Record) -> Turn:
     role = _choice(Role, labels.get("role"))
     if role is None:
         raise Unusable("it does not say who spoke (role)")
-    return Turn(conversation, int(index), role, _content(record), _time(labels, _CREATED))
+    return V2Turn(conversation, int(index), role, _content(record), _time(labels, _CREATED))
 
 
 def document(record: Record, chunks: Iterable[Record]) -> Document:

@@ -28,7 +28,7 @@ class Tally:
 
 
 @dataclass(slots=True)
-class Report:
+class V2ImportReport:
     dry_run: bool
     memories: Tally = field(default_factory=Tally)
     turns: Tally = field(default_factory=Tally)
@@ -44,10 +44,10 @@ async def import_v2(
     *,
     dry_run: bool,
     advance: Advance = lambda _: None,
-) -> Report:
+) -> V2ImportReport:
     """From a directory of Chroma, or the address of its server; neither is written to."""
     async with opened(place, Path(runtime.settings.data_dir), serve) as source:
-        importing = _Import(runtime, source, Report(dry_run), advance)
+        importing = _Import(runtime, source, V2ImportReport(dry_run), advance)
         await importing.memories()
         await importing.turns()
         await importing.documents()
@@ -55,7 +55,9 @@ async def import_v2(
 
 
 class _Import:
-    def __init__(self, runtime: Runtime, source: Source, report: Report, advance: Advance) -> None:
+    def __init__(
+        self, runtime: Runtime, source: Source, report: V2ImportReport, advance: Advance
+    ) -> None:
         self._runtime, self._source = runtime, source
         self.report, self._advance = report, advance
         self._batch: list[tuple[str, Document]] = []
@@ -74,11 +76,11 @@ class _Import:
             except (Unusable, InvalidInput) as problem:
                 self._refuse(record.id, problem)
 
-    async def _knows(self, memory: conversion.Memory) -> bool:
+    async def _knows(self, memory: conversion.V2Memory) -> bool:
         async with self._runtime.database.session() as session:
             return await session.value(bool, "memory_exists", id=_memory_id(memory))
 
-    async def _store_memory(self, memory: conversion.Memory) -> None:
+    async def _store_memory(self, memory: conversion.V2Memory) -> None:
         await memories.store(
             self._runtime,
             content=memory.content,
@@ -101,7 +103,7 @@ class _Import:
             except (Unusable, InvalidInput, Conflict) as problem:
                 self._refuse(record.id, problem)
 
-    async def _store_turn(self, tally: Tally, turn: conversion.Turn) -> None:
+    async def _store_turn(self, tally: Tally, turn: conversion.V2Turn) -> None:
         status = await conversations.append(
             self._runtime,
             conversation_id=turn.conversation_id,
@@ -177,5 +179,5 @@ class _Import:
         self.report.refused.append((id_, str(problem)))
 
 
-def _memory_id(memory: conversion.Memory) -> str:
+def _memory_id(memory: conversion.V2Memory) -> str:
     return ids.memory_id(memory.type.value, ids.sha256(" ".join(memory.content.split())))

@@ -1,6 +1,7 @@
-"""Searching text: 200,000 passages, each kind of search beside the bare SQL it consists of.
+"""Searching text: 200,000 texts, each kind of search compared with the bare SQL it consists of.
 
-The data is that of `bench_events`: the texts that its events are proved by.
+The data is that of `bench_events`: the texts that its events are proved by. At the end, what the
+candidates of a search are worth: the scores of the best of them, compared with the best of all.
 """
 
 import os
@@ -10,6 +11,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 import psycopg
+import Stemmer
 from rich.console import Console
 from rich.table import Table
 
@@ -25,6 +27,8 @@ from benchmarks.bench_events import (
     start_of_range,
     uid,
 )
+from benchmarks.candidate_scores import candidate_scores
+from benchmarks.event_data import word
 from benchmarks.index import own_generation
 from memory_core.index.generation import CollectionName
 from memory_core.index.store import Entry
@@ -38,6 +42,8 @@ from stack.connection import joined_runtime
 WITH_VECTORS = 40_000
 _VECTORS_AT_ONCE = 1_000
 PAGE = 10
+COMMON_WORDS = 64
+_STEMMER = Stemmer.Stemmer("english")
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +137,8 @@ async def run(settings: Settings, console: Console) -> None:
         f"✓: p95 ≤ 100 ms and ≤ 1.5 × the bare SQL, as for events. {vectors:,} texts have vectors "
         f"here. Load: {load:.1f} on {os.cpu_count()} cores."
     )
+    words = [_STEMMER.stemWord(word(rank)) for rank in range(COMMON_WORDS)]
+    console.print(await candidate_scores(runtime, words))
     await runtime.close()
 
 

@@ -13,17 +13,22 @@ from memory_core.search.query_text import Asked
 
 # The rarest words of a query are looked for; a long query has more than anybody needs.
 MOST_WORDS = 16
-# The rarest words are followed to all their chunks, as long as these are not more. Of the others,
-# _COMMON are followed: to the chunks in which they are strong, and to those that have all of them.
+# A search follows its rarest words to all their chunks, as long as these are not more.
 _FOLLOWED = 8_000
-_COMMON = 8
-_FOLLOWED_STRONG = 15_900
-_FOLLOWED_EVERY = 5_000
+# It follows the heaviest of the common words to the chunks in which they are strong.
+_MOST_STRONG = 3
+_FOLLOWED_STRONG = 16_000
+# It follows sets of common words to the chunks that have a whole set, and larger sets to those that
+# lack one of the words at most.
+_MOST_COMMON = 8
+_WHOLE_SETS = (4, 5)
+_LARGE_SETS = (6, _MOST_COMMON)
+_FOLLOWED_SETS = 3_000
 _FOLLOWED_TO_THE_LETTER = 6_000
 # How many chunks are scored: more where many common words leave it open which are the best.
 _SCORED = 500
 _FEW_COMMON = 3
-_SCORED_OF_MANY = 1_200
+_SCORED_OF_MANY = 900
 _SCORED_OF_ONE = 1_000
 # For what a query only excludes, this many of the newest chunks are looked at.
 _LOOKED_AT = 3_000
@@ -108,9 +113,10 @@ async def promising_chunks(
     """The chunks of the rarest words, and those in which common ones are strong."""
     rare = _rare(rarest, statistics)
     expected = sum(statistics.frequencies.get(lexeme, 0.0) for lexeme in rare)
-    common = list(rarest[len(rare) :][:_COMMON])
+    common = list(rarest[len(rare) :][:_MOST_COMMON])
     # Where rare words lead to few chunks, all of these are scored.
-    strong = [*(rare if expected > _SCORED else ()), *common]
+    strong = [*(rare if expected > _SCORED else ()), *common[:_MOST_STRONG]]
+    sets = _sets(common, statistics) if common else {}
     return await session.rows(
         ChunkKey,
         "chunk_candidates",
@@ -119,12 +125,12 @@ async def promising_chunks(
         strong=strong,
         strong_weights=[statistics.weight(lexeme) for lexeme in strong],
         strong_rare=[lexeme in rare for lexeme in strong],
-        every=" & ".join(map(quoted, common)),
-        total=sum(map(statistics.weight, common)),
+        sets=list(sets),
+        set_weights=list(sets.values()),
         followed=_FOLLOWED,
         followed_strong=_FOLLOWED_STRONG // max(len(strong), 1),
-        followed_every=_FOLLOWED_EVERY if common else 0,
-        limit=_SCORED if len(strong) <= _FEW_COMMON else _SCORED_OF_MANY,
+        followed_sets=_FOLLOWED_SETS,
+        limit=_SCORED if len(common) <= _FEW_COMMON else _SCORED_OF_MANY,
         **filters.for_sql(),
     )
 
@@ -163,6 +169,36 @@ def _rare(rarest: Sequence[str], statistics: Statistics) -> list[str]:
         if followed > _FOLLOWED:
             return list(rarest[:number])
     return list(rarest)
+
+
+def _sets(common: Sequence[str], statistics: Statistics) -> dict[str, float]:
+    """Sets of the heaviest words: the tsquery for the chunks that have them, and their weight."""
+    sizes = _WHOLE_SETS if len(common) > min(_WHOLE_SETS) else (len(common),)
+    sets = {}
+    for size in sizes:
+        words = common[:size]
+        sets[_all_of(words)] = sum(map(statistics.weight, words))
+    for size in _LARGE_SETS:
+        if size <= len(common):
+            words = common[:size]
+            sets[_all_but_one(words)] = sum(map(statistics.weight, words)) * (1 - 1 / size)
+    return sets
+
+
+def _all_of(lexemes: Sequence[str]) -> str:
+    return " & ".join(map(quoted, lexemes))
+
+
+def _all_but_one(lexemes: Sequence[str]) -> str:
+    """By halves, one of which is whole: the index is asked in a third of the time that one clause
+    for each missing word takes."""
+    if len(lexemes) == 1:
+        return ""
+    half = len(lexemes) // 2
+    first, second = lexemes[:half], lexemes[half:]
+    either = [(first, second), (second, first)]
+    clauses = [[_all_of(whole), _all_but_one(other)] for whole, other in either]
+    return "(" + " | ".join(" & ".join(filter(None, clause)) for clause in clauses) + ")"
 
 
 def _has_all(words: str) -> str:

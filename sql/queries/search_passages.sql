@@ -266,12 +266,12 @@ ON CONFLICT (tenant_id, lexeme) DO UPDATE SET passages = excluded.passages
 WHERE f.passages <> excluded.passages;
 
 -- name: chunk_candidates
--- The chunks that promise the highest scores. Rare words are followed through the index to all their
--- chunks; all words to those in which they are strong, the strongest first, as far as there is time
--- for; and common ones to those that have all of them. What a chunk promises is the sum over the words
--- of weight and strength; a word that is there, and no more is known of it, counts as 0.8.
+-- The chunks that promise the highest scores. The index leads from a rare word to all its chunks, from
+-- a common word to the chunks in which it is strong (the strongest first, up to a limit), and from a set
+-- of common words to the chunks that have all of the set. The promise of a chunk is the sum over the
+-- words of weight and strength. A word of unknown strength counts as 0.8.
 WITH rare AS (
-    SELECT s.tid, w.weight * 0.8 AS promise, 0.0::float8 AS told, false AS has_all
+    SELECT s.tid, w.weight * 0.8 AS promise, 0.0::float8 AS known, 0.0::float8 AS present
     FROM unnest(%(rare)s::text[], %(rare_weights)s::float8[]) AS w (word, weight)
     CROSS JOIN LATERAL (
         SELECT s.tid FROM visible_chunk s
@@ -282,7 +282,7 @@ WITH rare AS (
     ) s
 ), strong AS (
     SELECT s.tid, w.weight * CASE WHEN w.is_rare THEN s.strength - 0.8 ELSE s.strength END AS promise,
-           CASE WHEN w.is_rare THEN 0.0 ELSE w.weight END AS told, false AS has_all
+           CASE WHEN w.is_rare THEN 0.0 ELSE w.weight END AS known, 0.0::float8 AS present
     FROM unnest(%(strong)s::text[], %(strong_weights)s::float8[], %(strong_rare)s::bool[])
          AS w (word, weight, is_rare)
     CROSS JOIN LATERAL (
@@ -299,17 +299,19 @@ WITH rare AS (
         ) s
         LIMIT %(followed_strong)s
     ) s
-), every AS (
-    SELECT s.tid, 0.0::float8 AS promise, 0.0::float8 AS told, true AS has_all
-    FROM visible_chunk s
-    WHERE words_of_chunk(s.artifact_uid, s.revision_id, s.chunk_index) @@ %(every)s::tsquery
-      AND
-    -- include: entry_of_chunk_filters
-    LIMIT %(followed_every)s
+), together AS (
+    SELECT s.tid, 0.0::float8 AS promise, 0.0::float8 AS known, w.weight AS present
+    FROM unnest(%(sets)s::text[], %(set_weights)s::float8[]) AS w (words, weight)
+    CROSS JOIN LATERAL (
+        SELECT s.tid FROM visible_chunk s
+        WHERE words_of_chunk(s.artifact_uid, s.revision_id, s.chunk_index) @@ w.words::tsquery
+          AND
+        -- include: entry_of_chunk_filters
+        LIMIT %(followed_sets)s
+    ) s
 ), best AS (
-    SELECT tid, sum(promise) + CASE WHEN bool_or(has_all) THEN 0.8 * (%(total)s - sum(told)) ELSE 0 END
-                AS promise
-    FROM (TABLE rare UNION ALL TABLE strong UNION ALL TABLE every) told
+    SELECT tid, sum(promise) + 0.8 * greatest(max(present) - sum(known), 0) AS promise
+    FROM (TABLE rare UNION ALL TABLE strong UNION ALL TABLE together) followed
     GROUP BY tid
     ORDER BY promise DESC, tid
     LIMIT %(limit)s

@@ -30,7 +30,7 @@ from tests.conftest import IndexHost, empty_tables
 from tests.indexing import caught_up
 from tests.indexing import ids as indexed_ids
 from tests.isolation import planting
-from tests.isolation.asking import Asking, Leak, someone
+from tests.isolation.asking import Asking, Leak, any_person
 from tests.isolation.command_oracles import OPERATORS, PERSONAL, THROUGH_TOOLS, names
 from tests.isolation.filling import SCOPES, Filled
 from tests.isolation.principals import ALICE, ASKING, BOB, EVERYONE, TENANTS, Person
@@ -79,7 +79,7 @@ async def walk(filled: Filled, steps: int, seed: int) -> None:
     for step in range(steps):
         # Each in turn, so that none is left out.
         name = names[step] if step < len(names) else rng.choice(names)
-        await oracles[name](someone(filled, rng))
+        await oracles[name](any_person(filled, rng))
         if step % 100 == 99:
             await filled.extract()
 
@@ -109,9 +109,9 @@ async def no_foreign_vectors(filled: Filled) -> None:
     entries = 0
     for tenant, tenant_id in TENANTS.items():
         for name in CollectionName:
-            found = await indexed_ids(filled.runtime, name, tenant_id)
-            entries += len(found)
-            foreign = {id_ for id_ in found if tenant_of.get(id_.split("::")[0]) != tenant}
+            ids = await indexed_ids(filled.runtime, name, tenant_id)
+            entries += len(ids)
+            foreign = {id_ for id_ in ids if tenant_of.get(id_.split("::")[0]) != tenant}
             if foreign:
                 raise Leak(f"in {name} of {tenant}: {sorted(foreign)[:5]}")
     assert entries
@@ -182,17 +182,24 @@ async def delivering(database: Database) -> AsyncIterator[None]:
 
 
 async def change_everything(filled: Filled) -> None:
-    """Documents are revised, deleted, and come in."""
-    for document in filled.world.rng.sample(filled.world.documents(), 15):
+    """Documents are revised, deleted, and come in. Each person hears of a last change: who has
+    heard of it has heard of all before."""
+    world, rng = filled.world, filled.world.rng
+    last = [next(one for one in world.documents(who) if one.owner == who) for who in ASKING]
+    others = [document for document in world.documents() if document not in last]
+    for document in rng.sample(others, 15):
         await filled.revise(document, document.owner)
     for person in EVERYONE:
-        await filled.store(person, *filled.world.rng.choice(SCOPES))
+        await filled.store(person, *rng.choice(SCOPES))
         await filled.memorise(person)
         await filled.append(person, "planning")
-        document = filled.world.rng.choice(filled.world.documents(person))
+        document = rng.choice([one for one in world.documents(person) if one not in last])
         await filled.tools[person]("artifact_delete", artifact_uid=document.uid)
         document.is_gone = True
     await filled.extract()
+    for document in last:
+        await filled.revise(document, document.owner)
+    filled.take_note()
 
 
 async def test_no_stream_tells_a_principal_of_what_it_may_not_see(filled: Filled) -> None:
@@ -206,10 +213,10 @@ async def follow_everything(filled: Filled) -> None:
         since = last_number(filled)
         async with (
             delivering(filled.runtime.database),
-            streams(filled, guessed) as told,
+            streams(filled, guessed) as followed,
         ):
             await change_everything(filled)
-            await compare(filled, told, receivers.of, since, guessed)
+            await compare(filled, followed, receivers.of, since, guessed)
         filled.sql.execute("DELETE FROM log.webhook_subscriptions")
 
 

@@ -48,6 +48,7 @@ def services() -> Iterator[Settings]:
         settings = offline_settings(Path(folder), chroma_port=ports.free_port())
         with connected(settings) as resolved:
             _write_without_waiting_for_the_disk(resolved)
+            _learn_only_when_asked(resolved)
             yield resolved
         # The servers end by themselves after their last user; until then they write.
         with holding(Layout(Path(folder)).supervisor_lock, timeout=60) as ended:
@@ -63,9 +64,19 @@ def settings(services: Settings) -> Settings:
 
 def _write_without_waiting_for_the_disk(services: Settings) -> None:
     """No test pulls the plug, and each commit would take milliseconds."""
+    _configure_postgres(services, fsync="off", full_page_writes="off")
+
+
+def _learn_only_when_asked(services: Settings) -> None:
+    """The planner's statistics come from the ANALYZE of a test, never from a moment that another
+    process chose."""
+    _configure_postgres(services, autovacuum_analyze_threshold="2147483647")
+
+
+def _configure_postgres(services: Settings, **parameters: str) -> None:
     with psycopg.connect(services.dsn, autocommit=True) as connection:
-        for name in ("fsync", "full_page_writes"):
-            connection.execute(f"ALTER SYSTEM SET {name} = off".encode())
+        for name, value in parameters.items():
+            connection.execute(f"ALTER SYSTEM SET {name} = {value}".encode())
         connection.execute("SELECT pg_reload_conf()")
 
 
@@ -99,7 +110,10 @@ def _empty_tables(connection: psycopg.Connection) -> None:
     connection.execute(
         f"{deletes[0]}; DELETE FROM tenant WHERE name <> 'default'; "
         # The worker that keeps the index goes on from test to test.
-        "DELETE FROM log.projection_checkpoints WHERE projection_name <> 'index'"
+        "DELETE FROM log.projection_checkpoints WHERE projection_name <> 'index'; "
+        # What an earlier test has had analyzed is not there any more.
+        "DELETE FROM pg_statistic WHERE starelid IN (SELECT oid FROM pg_class WHERE "
+        "relnamespace IN ('public'::regnamespace, 'log'::regnamespace))"
     )
 
 

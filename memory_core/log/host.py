@@ -17,7 +17,7 @@ log = logging.getLogger(__name__)
 
 _SETTLE_SECONDS = 5.0
 # After this long without progress, the rest is left to the next worker.
-_PATIENCE_SECONDS = 10.0
+PATIENCE_SECONDS = 10.0
 _POLL_SECONDS = 0.02
 
 
@@ -27,10 +27,13 @@ class Host:
         database: Database,
         projections: Callable[[], Sequence[Projection]],
         duties: Callable[[], Sequence[Duty]] = tuple,
+        *,
+        patience: float = PATIENCE_SECONDS,
     ) -> None:
         self._database = database
         self._projections = projections
         self._make_duties = duties
+        self._patience = patience
         self._duties: Sequence[Duty] = ()
         self._worker: Worker | None = None
         self._task: asyncio.Task[None] | None = None
@@ -69,7 +72,7 @@ class Host:
         loop = asyncio.get_running_loop()
         reached: Position | None = None
         moved_at = loop.time()
-        while loop.time() - moved_at < _PATIENCE_SECONDS:
+        while loop.time() - moved_at < self._patience:
             with principal.system("the worker follows the changes of all tenants"):
                 async with self._database.session() as session:
                     point = await checkpoint.load(session, name)

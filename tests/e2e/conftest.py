@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 
 import pytest
-from stacks import Stack
+
+from tests.e2e.stacks import Stack
 
 
 @pytest.fixture(scope="module")

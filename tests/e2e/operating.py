@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 from uuid import uuid4
 
-from pipeline import LOCATION, Json, Pipeline
+from tests.e2e.pipeline import LOCATION, Json, Pipeline
 
 _BACKFILL = """
 mutation Backfill($params: LaunchBackfillParams!) {
@@ -73,8 +73,8 @@ class Operator(Pipeline):
     """A pipeline whose UI is used."""
 
     def stop_schedules(self) -> None:
-        found = self.stack.graphql(_SCHEDULES, repository=LOCATION)["schedulesOrError"]
-        for schedule in found["results"]:
+        schedules = self.stack.graphql(_SCHEDULES, repository=LOCATION)["schedulesOrError"]
+        for schedule in schedules["results"]:
             answer = self.stack.graphql(_STOP, id=schedule["scheduleState"]["id"])
             kind = answer["stopRunningSchedule"]["__typename"]
             assert kind == "ScheduleStateResult", answer
@@ -129,8 +129,8 @@ class Operator(Pipeline):
             _EVENTS, key={"path": [asset]}, partitions=[partition] if partition else None
         )["assetNodeOrError"]
         [event] = node["assetMaterializations"]
-        found: Json = event
-        return found
+        launched: Json = event
+        return launched
 
     def metadata(self, asset: str, partition: str | None = None) -> dict[str, Any]:
         entries = self._last(asset, partition)["metadataEntries"]

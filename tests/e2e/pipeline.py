@@ -13,9 +13,10 @@ import psutil
 import psycopg
 from mcp import Client
 from psycopg.rows import dict_row
-from stacks import PATIENCE, Stack, eventually
 
 from memory_core.processing.stages import STAGES
+from tests.e2e.stacks import Stack, eventually
+from tests.patience import PATIENCE
 from tests.scripted_provider import Body, ScriptedProvider, last_user_message
 
 Json = dict[str, Any]
@@ -91,8 +92,8 @@ class Pipeline:
             job = self.call("job_status", job_id=job_id)
             return job if job["status"] in statuses else None
 
-        found: Json = eventually(reached, within=PATIENCE, what=f"{job_id} {statuses}")
-        return found
+        status: Json = eventually(reached, within=PATIENCE, what=f"{job_id} {statuses}")
+        return status
 
     # --- documents in ------------------------------------------------------------------------
 
@@ -147,7 +148,7 @@ class Pipeline:
 
     @contextmanager
     def locked(self, table: str) -> Iterator[None]:
-        """Reads pass, whoever wants to write waits: parks a run at a place of our choice."""
+        """Reads pass, writers wait: parks a run at a place of our choice."""
         with self.connect() as connection:
             connection.execute("BEGIN")
             connection.execute(f"LOCK TABLE {table} IN SHARE MODE")
@@ -158,7 +159,7 @@ class Pipeline:
 
     @contextmanager
     def parked_before_the_claim(self, content: str, **details: Any) -> Iterator[Json]:
-        """A document whose run wants to claim it and cannot, nor can anybody change a job."""
+        """A document whose run wants to claim it and cannot. No process can change a job."""
         daemon = psutil.Process(self.stack.pid_of("dagster-daemon"))
         with ExitStack() as lock:
             # No run begins between the document and the lock.
@@ -175,7 +176,7 @@ class Pipeline:
             yield ingested
 
     def waits_for(self, table: str, doing: str = "") -> bool:
-        """Whether somebody is parked at the lock on this table, with a statement that has these
+        """Whether a session is parked at the lock on this table, with a statement that has these
         words."""
         rows = self.sql(
             "SELECT 1 FROM pg_locks JOIN pg_stat_activity USING (pid) "
@@ -217,7 +218,7 @@ class Pipeline:
         )
 
     def request_again(self, ingested: Json, *, bypass_cache: bool = False) -> None:
-        """As a forced re-extraction does, whoever holds the job."""
+        """As a forced re-extraction does, whichever run holds the job."""
         self.sql(
             """UPDATE event_jobs SET status = 'PENDING', generation = generation + 1, attempts = 0,
                       next_run_at = now(), locked_at = NULL, locked_by = NULL, bypass_cache = %s
@@ -279,7 +280,9 @@ class Pipeline:
     def calls_by_chunk(self, title: str) -> Counter[str]:
         """How often each passage of the documents of this title was asked about."""
         return Counter(
-            last_user_message(call.body) for call in self.provider.chats if told(title)(call.body)
+            last_user_message(call.body)
+            for call in self.provider.chats
+            if asks_about(title)(call.body)
         )
 
     # --- Dagster -----------------------------------------------------------------------------
@@ -304,8 +307,8 @@ class Pipeline:
         return self.run_status(run_id)
 
     def runs(self, **filters: Any) -> list[Json]:
-        found: list[Json] = self.stack.graphql(_RUNS, filter=filters)["runsOrError"]["results"]
-        return found
+        runs: list[Json] = self.stack.graphql(_RUNS, filter=filters)["runsOrError"]["results"]
+        return runs
 
     def active_runs(self) -> list[Json]:
         return self.runs(statuses=["QUEUED", "NOT_STARTED", "STARTING", "STARTED", "CANCELING"])
@@ -339,16 +342,19 @@ class Pipeline:
         return str(launched["run"]["runId"])
 
     def check_results(self, name: str) -> list[Json]:
-        found: list[Json] = self.stack.graphql(_CHECKS, key={"path": ["stored_events"]}, name=name)[
-            "assetCheckExecutions"
-        ]
-        return found
+        answer = self.stack.graphql(_CHECKS, key={"path": ["stored_events"]}, name=name)
+        executions: list[Json] = answer["assetCheckExecutions"]
+        return executions
 
     def ticks(self, sensor: str = "pending_jobs") -> list[float]:
         """When the sensor was evaluated, oldest first."""
         data = self.stack.graphql(_TICKS, sensor={**LOCATION, "sensorName": sensor})
         ticks = data["sensorOrError"]["sensorState"]["ticks"]
         return sorted(float(tick["timestamp"]) for tick in ticks)
+
+    def wake_sensors(self) -> None:
+        """They look now. Without a notification of a job they do so every half a minute."""
+        self.sql("SELECT pg_notify('event_jobs', '')")
 
     def run_processes(self) -> list[psutil.Process]:
         """The processes of runs: forked from the one that the code server keeps for that."""
@@ -393,16 +399,19 @@ def eventually_up(question: Callable[[], Any], *, within: float, what: str) -> A
     return eventually(asked, within=within, what=what)
 
 
-def told(title: str, words: str = "") -> Callable[[Body], bool]:
+def asks_about(title: str, words: str = "") -> Callable[[Body], bool]:
     """Matches extraction calls for documents of this title, and of passages with these words."""
 
     def matches(body: Body) -> bool:
-        said = [message["content"] for message in body["messages"]]
-        return any(json.loads(text).get("title") == title for text in said[1:-1]) and (
-            words in last_user_message(body)
-        )
+        return title_of(body) == title and words in last_user_message(body)
 
     return matches
+
+
+def title_of(body: Body) -> str | None:
+    """The title of the document that an extraction call is about."""
+    messages = [json.loads(message["content"]) for message in body["messages"][1:-1]]
+    return next((message["title"] for message in messages if message.get("title")), None)
 
 
 _WORDS = (
@@ -448,7 +457,7 @@ def sentences(seed: int, count: int) -> list[str]:
 
 
 def document(seed: int, count: int = 6, *, paragraph: int = 5) -> str:
-    """A seeded text of so many sentences; 18 of them make about 300 tokens."""
+    """A seeded text of `count` sentences; 18 of them make about 300 tokens."""
     made = sentences(seed, count)
     parts = [" ".join(made[at : at + paragraph]) for at in range(0, count, paragraph)]
     return "\n\n".join(parts) + "\n"

@@ -15,9 +15,9 @@ from stack.layout import Layout
 from stack.orphans import MARKER
 from stack.process import StackProcess
 from stack.stack_state import StackState
+from tests.patience import PATIENCE
 from tests.scripted_provider import ScriptedProvider
 
-PATIENCE = 90.0
 OFFLINE = {"EXTRACTOR": "rules", "EMBEDDER": "local"}
 # How each child is known among the processes of a stack: words of its command line.
 _COMMANDS = {
@@ -53,7 +53,7 @@ def eventually(question: Callable[[], Any], *, within: float = PATIENCE, what: s
         if time.monotonic() > deadline:
             raise AssertionError(f"{what} did not come to pass within {within:g} s") from failure
         time.sleep(pause)
-        # Who asks all the time keeps those from working whom everybody waits for.
+        # Asking all the time would take the processor from the processes that are waited for.
         pause = min(pause * 1.25, 0.5)
 
 
@@ -113,15 +113,15 @@ class Stack:
 
     def processes(self) -> dict[int, psutil.Process]:
         """Everything that carries the mark of this data dir and lives."""
-        found = {}
+        alive = {}
         for process in psutil.process_iter():
             try:
                 marked = process.environ().get(MARKER) == str(self.data_dir)
                 if marked and process.status() != psutil.STATUS_ZOMBIE:
-                    found[process.pid] = process
+                    alive[process.pid] = process
             except psutil.Error:
                 continue
-        return found
+        return alive
 
     def pid_of(self, child: str) -> int:
         if child == "postgres":
@@ -144,7 +144,7 @@ class Stack:
         return self.process.output.count(f"✓ {CHILDREN[child]}")
 
     def kill(self) -> None:
-        """End the supervisor as nobody could expect, and wait until it is gone."""
+        """End the supervisor without a warning, and wait until it is gone."""
         self.process.stop(signal.SIGKILL)
 
     def __enter__(self) -> "Stack":

@@ -4,13 +4,14 @@ import re
 from collections.abc import Iterator
 
 import pytest
-from operating import Operator
-from pipeline import Json, told
 from playwright.sync_api import Page, expect
-from stacks import PATIENCE, eventually, scripted_stack
 
 from memory_core.processing.stages import STAGES
 from tests.browser import chromium, open_page
+from tests.e2e.operating import Operator
+from tests.e2e.pipeline import Json, asks_about
+from tests.e2e.stacks import eventually, scripted_stack
+from tests.patience import PATIENCE
 from tests.scripted_provider import AuthError
 
 CHROMIUM = chromium()
@@ -40,12 +41,12 @@ def page(operator: Operator) -> Iterator[Page]:
 
 @pytest.fixture(scope="module")
 def refused(operator: Operator) -> Json:
-    """A revision that failed, beside one that is done.
+    """A revision that failed, and one that is done.
 
     Ingested before any page is open: Playwright's own event loop, once it runs, leaves no room for
     another in this thread.
     """
-    operator.provider.enqueue(AuthError(only=told("Kick-off minutes")))
+    operator.provider.enqueue(AuthError(only=asks_about("Kick-off minutes")))
     ingested = operator.ingest("Decision: begin on Monday.", title="Kick-off minutes")
     operator.wait_for(ingested, "FAILED")
     operator.wait_done(operator.ingest("Decision: spend less.", title="Budget"))

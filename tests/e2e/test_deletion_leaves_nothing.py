@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pipeline import Json, Pipeline, told
-from stacks import eventually, scripted_stack
 
 from memory_core.kernel.child_environment import minimal_environment
+from tests.e2e.pipeline import Json, Pipeline, asks_about
+from tests.e2e.stacks import eventually, scripted_stack
 from tests.scripted_provider import Held
 
 # One for each place that a document has: the failure says which was forgotten.
@@ -72,14 +72,14 @@ def rows_with_tokens(pipeline: Pipeline) -> dict[str, list[str]]:
         "WHERE schemaname NOT IN ('pg_catalog', 'information_schema')"
     )
     pattern = "|".join(TOKENS.values())
-    found: dict[str, list[str]] = {}
+    traces: dict[str, list[str]] = {}
     for table in tables:
         rows = pipeline.sql(
             f"SELECT t::text AS row FROM {table['name']} t WHERE t::text ~* %s", pattern
         )
         if rows:
-            found[table["name"]] = [named_in(row["row"].lower().encode()) for row in rows]
-    return found
+            traces[table["name"]] = [named_in(row["row"].lower().encode()) for row in rows]
+    return traces
 
 
 def named_in(content: bytes) -> str:
@@ -87,7 +87,7 @@ def named_in(content: bytes) -> str:
 
 
 def files_with_tokens(data_dir: Path) -> dict[str, str]:
-    found = {}
+    files = {}
     for path in sorted(path for path in data_dir.rglob("*") if path.is_file()):
         name = path.relative_to(data_dir)
         if name.parts[:2] in {("postgres", "base"), ("postgres", "pg_wal")}:
@@ -97,8 +97,8 @@ def files_with_tokens(data_dir: Path) -> dict[str, str]:
         except FileNotFoundError:
             continue
         if told_of:
-            found[str(name)] = told_of
-    return found
+            files[str(name)] = told_of
+    return files
 
 
 def everything(pipeline: Pipeline) -> dict[str, Any]:
@@ -146,7 +146,7 @@ def jobs(pipeline: Pipeline) -> list[dict[str, Any]]:
 def test_what_a_run_writes_of_a_document_deleted_meanwhile_goes_with_the_next_upkeep(
     pipeline: Pipeline,
 ) -> None:
-    answer = Held(only=told(TITLE))
+    answer = Held(only=asks_about(TITLE))
     pipeline.provider.enqueue(answer)
     ingested = by_tool(pipeline)
     eventually(lambda: pipeline.job(ingested)["status"] == "PROCESSING", what="a run")

@@ -17,10 +17,10 @@ from typing import Any
 import psutil
 import pytest
 from mcp import Client, StdioServerParameters
-from stacks import eventually
 
 from stack import ports
 from tests.documented import Block, blocks, copy_of_checkout, missing_lines, pages
+from tests.e2e.stacks import eventually
 
 COMMAND_SECONDS = 400.0
 START_SECONDS = 200.0
@@ -75,10 +75,10 @@ class Newcomer:
             text=True,
             timeout=COMMAND_SECONDS,
         )
-        told = f"{block.name}\n{block.text}\n---\n{done.stdout}{done.stderr}"
-        assert done.returncode == 0, told
+        report = f"{block.name}\n{block.text}\n---\n{done.stdout}{done.stderr}"
+        assert done.returncode == 0, report
         if block.answer is not None:
-            assert not missing_lines(block.answer, done.stdout), told
+            assert not missing_lines(block.answer, done.stdout), report
 
     def _start(self, block: Block) -> None:
         """In the second terminal, after Ctrl-C to what ran there."""
@@ -137,9 +137,9 @@ class Newcomer:
             ["mcp-memory", *command.split()], cwd=self.checkout, env=self.environment,
             check=True, capture_output=True, text=True,
         )  # fmt: skip
-        found = re.search(rf'"{key}": "([^"]+)"', answer.stdout)
-        assert found is not None, answer.stdout
-        return found[1]
+        match = re.search(rf'"{key}": "([^"]+)"', answer.stdout)
+        assert match is not None, answer.stdout
+        return match[1]
 
     def processes(self) -> list[psutil.Process]:
         """What still runs on behalf of this home."""
@@ -207,8 +207,8 @@ async def test_every_client_configuration_works_as_written(
             {"artifact_type": "note", "source_system": "talk", "source_id": "1", "content": NOTE},
         )
         assert not stored.is_error, stored
-        found = await client.call_tool("hybrid_search", {"query": "launch the beta"})
-        assert "launch the beta in May" in json.dumps(found.structured_content)
+        answer = await client.call_tool("hybrid_search", {"query": "launch the beta"})
+        assert "launch the beta in May" in json.dumps(answer.structured_content)
 
 
 def test_the_pages_say_why_a_block_is_not_run() -> None:

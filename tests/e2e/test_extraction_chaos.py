@@ -11,13 +11,14 @@ from collections.abc import Iterator
 
 import psutil
 import pytest
-from pipeline import Json, Pipeline, document, told
-from stacks import PATIENCE, eventually, scripted_stack
 
 from memory_core.extraction.answer_cache import context_hash
 from memory_core.extraction.model import DocumentContext
 from memory_core.queue import jobs
 from stack import ports
+from tests.e2e.pipeline import Json, Pipeline, asks_about, document
+from tests.e2e.stacks import eventually, scripted_stack
+from tests.patience import PATIENCE
 from tests.scripted_provider import (
     Body,
     Held,
@@ -65,7 +66,7 @@ class Patient:
     def __init__(self, pipeline: Pipeline, text: str, title: str) -> None:
         self.pipeline, self.text, self.title = pipeline, text, title
         last_sentence = text.strip().split("\n")[-1]
-        self.hang = Held(only=told(title, last_sentence))
+        self.hang = Held(only=asks_about(title, last_sentence))
         pipeline.provider.enqueue(self.hang)
         self.ingested = pipeline.ingest(text, title=title)
 
@@ -178,7 +179,7 @@ def test_killed_together_with_the_code_server(
     dead_run = pipeline.job(patient.ingested)["locked_by"]
     code_server = psutil.Process(pipeline.stack.pid_of("dagster-code"))
     kill_with_runs(pipeline, code_server)
-    # Nobody is left to say that the run died. Its lease runs out.
+    # No process is left to say that the run died. Its lease runs out.
     pipeline.sql(
         "UPDATE event_jobs SET locked_at = locked_at - interval '1 hour' WHERE job_id = %s",
         patient.ingested["job_id"],

@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Iterator
 
 import pytest
-from pipeline import Json, Pipeline, document, told
-from stacks import eventually, scripted_stack
 
 from memory_core.processing.stages import CHUNK_EXTRACTIONS, STAGES
+from tests.e2e.pipeline import Json, Pipeline, asks_about, document
+from tests.e2e.stacks import eventually, scripted_stack
 from tests.scripted_provider import AuthError, Held, InvalidJson, RateLimit
 
 MATES = 5
@@ -49,9 +49,9 @@ def test_a_small_document_becomes_events(pipeline: Pipeline) -> None:
     job = pipeline.wait_for_job(ingested["job_id"], "DONE")
 
     assert job["attempts"] == 1
-    found = pipeline.call("event_search", query="Postgres", category="Decision")
+    searched = pipeline.call("event_search", query="Postgres", category="Decision")
     [event] = [
-        event for event in found["events"] if event["artifact_uid"] == ingested["artifact_uid"]
+        event for event in searched["events"] if event["artifact_uid"] == ingested["artifact_uid"]
     ]
     assert event["category"] == "Decision"
     assert "Postgres" in event["narrative"]
@@ -107,7 +107,7 @@ def test_the_same_content_again_changes_nothing(pipeline: Pipeline) -> None:
     assert second["job_id"] is third["job_id"] is None
     job = pipeline.call("job_status", artifact_uid=first["artifact_uid"])
     assert (job["job_id"], job["attempts"]) == (first["job_id"], 1)
-    assert job["updated_at"] == done["updated_at"], "nobody touched the job"
+    assert job["updated_at"] == done["updated_at"], "no run touched the job"
     listed = pipeline.call("event_list_for_revision", artifact_uid=first["artifact_uid"])
     assert listed["total"] == len(pipeline.provider.chats) == 1
 
@@ -190,7 +190,7 @@ def test_an_edit_is_paid_for_alone(pipeline: Pipeline) -> None:
 
 
 def test_a_rate_limit_waits_as_long_as_the_provider_asks_and_recovers(pipeline: Pipeline) -> None:
-    pipeline.provider.enqueue(RateLimit(retry_after=400, only=told("Limited")))
+    pipeline.provider.enqueue(RateLimit(retry_after=400, only=asks_about("Limited")))
     ingested = pipeline.ingest("Decision: be patient with the provider.", title="Limited")
     eventually(lambda: pipeline.job(ingested)["last_error_code"], what="the failed attempt")
 
@@ -218,8 +218,8 @@ def test_a_rate_limit_waits_as_long_as_the_provider_asks_and_recovers(pipeline: 
 def test_a_bad_document_neither_fails_nor_delays_its_mates_and_is_retried_alone(
     pipeline: Pipeline,
 ) -> None:
-    slow = Held(then=InvalidJson(), only=told("Bad"))
-    pipeline.provider.enqueue(slow, InvalidJson(only=told("Bad")))
+    slow = Held(then=InvalidJson(), only=asks_about("Bad"))
+    pipeline.provider.enqueue(slow, InvalidJson(only=asks_about("Bad")))
     documents = [
         {"content": document(seed=100 + number), "title": f"Mate {number}"}
         for number in range(MATES)
@@ -270,7 +270,7 @@ def test_the_run_checks_the_quotes_it_stored(pipeline: Pipeline) -> None:
 
 
 def test_more_ticks_and_a_new_daemon_request_nothing_twice(pipeline: Pipeline) -> None:
-    # Nobody can claim: the job stays due while the sensor looks at it again and again.
+    # No run can claim: the job stays due while the sensor looks at it again and again.
     text = "Decision: tick as often as you like."
     with pipeline.parked_before_the_claim(text, title="Ticked") as ingested:
         daemon = pipeline.stack.pid_of("dagster-daemon")
@@ -300,13 +300,13 @@ def test_a_new_request_for_a_done_revision_runs_again(pipeline: Pipeline) -> Non
     assert (second["generation"], second["attempts"]) == (2, 1)
     assert second["bypass_cache"] is False
     assert pipeline.story(ingested) == story
-    assert set(pipeline.calls_by_chunk("Twice").values()) == {2}, "a forced request asks anew"
+    assert set(pipeline.calls_by_chunk("Twice").values()) == {2}, "a forced request asks again"
 
 
 # --- by hand -----------------------------------------------------------------------------------
 
 
-def test_materialising_a_done_revision_by_hand_asks_anew(pipeline: Pipeline) -> None:
+def test_materialising_a_done_revision_by_hand_asks_again(pipeline: Pipeline) -> None:
     ingested = pipeline.ingest(document(seed=8, count=90), title="By hand")
     pipeline.wait_done(ingested)
     story = pipeline.story(ingested)

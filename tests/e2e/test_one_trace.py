@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 from mcp import Client
-from pipeline import Pipeline
-from stacks import eventually, scripted_stack
 
+from tests.e2e.pipeline import Pipeline
+from tests.e2e.stacks import eventually, scripted_stack
 from tests.otlp_collector import CollectedSpan, Collector
 
 TRACE, SPAN = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
@@ -92,8 +92,8 @@ def test_it_is_in_the_lines_of_the_logs(pipeline: Pipeline) -> None:
     def told(child: str, words: str) -> bool:
         text = pipeline.stack.layout.log_of(child).read_text()
         lines = [json.loads(line) for line in text.splitlines() if line.startswith("{")]
-        found = [line for line in lines if words in line["message"]]
-        return any(line.get("trace_id") == TRACE for line in found)
+        matching = [line for line in lines if words in line["message"]]
+        return any(line.get("trace_id") == TRACE for line in matching)
 
     eventually(lambda: told("mcp-server", "tool=artifact_ingest"))
     eventually(lambda: told("dagster-code", "extracted job_id="))

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 from mcp import Client
-from operating import Operator
-from pipeline import document, told
-from stacks import eventually, scripted_stack
 
 from memory_core.processing.stages import CHUNK_EXTRACTIONS, STAGES
+from tests.e2e.operating import Operator
+from tests.e2e.pipeline import asks_about, document
+from tests.e2e.stacks import eventually, scripted_stack
 from tests.scripted_provider import AuthError, Held
 
 Json = dict[str, Any]
@@ -94,7 +94,7 @@ def test_chosen_partitions_are_redone_by_a_backfill_and_others_by_hand_meanwhile
 
 
 def redo_a_failed_revision(operator: Operator) -> None:
-    operator.provider.enqueue(AuthError(only=told("Refused once")))
+    operator.provider.enqueue(AuthError(only=asks_about("Refused once")))
     ingested = operator.ingest("Decision: try once more.", title="Refused once")
     operator.wait_for(ingested, "FAILED")
     key = operator.partition(ingested)
@@ -140,7 +140,7 @@ def an_upstream_asset_alone_brings_what_follows_along(operator: Operator) -> Non
 
 
 def what_another_run_holds_is_left_to_it(operator: Operator) -> None:
-    slow = Held(only=told("Held"))
+    slow = Held(only=asks_about("Held"))
     operator.provider.enqueue(slow)
     ingested = operator.ingest("Decision: hold the line.", title="Held")
     holder = operator.wait_for(ingested, "PROCESSING")["locked_by"]
@@ -313,7 +313,7 @@ def test_history_is_pruned_but_for_what_shows_the_state_of_a_partition(
     key = operator.partition(twice)
     last = operator.launch("__ASSET_JOB", assets=STAGES, partition=key)
     operator.wait_finished(last)
-    operator.provider.enqueue(AuthError(only=told("Red for ever")))
+    operator.provider.enqueue(AuthError(only=asks_about("Red for ever")))
     red = operator.ingest("Decision: stay red.", title="Red for ever")
     failed = operator.wait_for(red, "FAILED")["locked_by"]
     operator.wait_finished(failed)

@@ -6,10 +6,11 @@ from dataclasses import dataclass
 
 import psutil
 import pytest
-from pipeline import Json, Pipeline, document, told
-from stacks import PATIENCE, eventually, scripted_stack
 
 from memory_core.queue import jobs
+from tests.e2e.pipeline import Json, Pipeline, asks_about, document
+from tests.e2e.stacks import eventually, scripted_stack
+from tests.patience import PATIENCE
 from tests.scripted_provider import Body, Fault, Held, ScriptedProvider
 
 ATTEMPTS = 3
@@ -42,13 +43,13 @@ def pipeline(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pipeline]:
 
 
 def history(pipeline: Pipeline, ingested: Json) -> list[Json]:
-    found: list[Json] = pipeline.call("job_status", job_id=ingested["job_id"])["history"]
-    return found
+    steps: list[Json] = pipeline.call("job_status", job_id=ingested["job_id"])["history"]
+    return steps
 
 
 def test_a_document_that_kills_its_process_each_time_is_given_up(pipeline: Pipeline) -> None:
     pipeline.provider.reset()
-    poison = Poison(only=told("Poison"), pipeline=pipeline)
+    poison = Poison(only=asks_about("Poison"), pipeline=pipeline)
     pipeline.provider.enqueue(*[poison] * 100)
     ingested = pipeline.ingest(document(seed=1, count=150), title="Poison")
     assert ingested["num_chunks"] > 1
@@ -70,17 +71,17 @@ def test_a_document_that_kills_its_process_each_time_is_given_up(pipeline: Pipel
 
 def test_a_run_that_hangs_although_its_heart_beats_is_named_and_ended(pipeline: Pipeline) -> None:
     pipeline.provider.reset()
-    held = Held(only=told("Hangs"))
+    held = Held(only=asks_about("Hangs"))
     pipeline.provider.enqueue(held)
     ingested = pipeline.ingest("Decision: this one takes for ever.", title="Hangs")
     run_id = pipeline.wait_for(ingested, "PROCESSING")["locked_by"]
 
     def was_ended() -> Json | None:
-        found = [
+        ended = [
             step for step in history(pipeline, ingested)
             if step["detail"].get("error") == jobs.RUN_STUCK
         ]  # fmt: skip
-        return found[0] if found else None
+        return ended[0] if ended else None
 
     step: Json = eventually(was_ended, within=2 * PATIENCE, what="the stuck run being ended")
     assert (step["prev_status"], step["next_status"]) == ("PROCESSING", "PENDING")

@@ -13,11 +13,11 @@ import httpx
 import psycopg
 import pytest
 from psycopg import sql
-from stacks import Stack, eventually
 
 from memory_core.access import keys
 from memory_core.kernel.settings import Settings, variable_names
 from stack import ports
+from tests.e2e.stacks import Stack, eventually
 from tests.scripted_provider import AuthError, ScriptedProvider
 
 KEY = "sk-CANARY-of-the-model-0123456789"
@@ -77,8 +77,8 @@ class Deployment:
             opened = client.post(self.stack.mcp_url, json=first)
             assert opened.status_code == 200, opened.text
             session = {"mcp-session-id": opened.headers["mcp-session-id"]}
-            told = {"jsonrpc": "2.0", "method": "notifications/initialized"}
-            client.post(self.stack.mcp_url, json=told, headers=session)
+            initialized = {"jsonrpc": "2.0", "method": "notifications/initialized"}
+            client.post(self.stack.mcp_url, json=initialized, headers=session)
             return client.post(self.stack.mcp_url, json=body, headers=session)
 
 
@@ -139,8 +139,8 @@ def _status(deployment: Deployment, job: str) -> str:
 
 def secrets_in(text: str, deployment: Deployment) -> list[str]:
     secret = deployment.key.rpartition("_")[2]
-    known = {**SECRETS, "the key of a client": secret}
-    return [name for name, value in known.items() if value in text]
+    secrets = {**SECRETS, "the key of a client": secret}
+    return [name for name, value in secrets.items() if value in text]
 
 
 def test_every_setting_that_is_a_secret_is_tried() -> None:
@@ -153,13 +153,13 @@ def test_every_setting_that_is_a_secret_is_tried() -> None:
 
 
 def test_not_in_the_data_dir(deployment: Deployment) -> None:
-    found = {
+    leaked = {
         str(file.relative_to(deployment.stack.data_dir)): secrets
         for file in deployment.stack.data_dir.rglob("*")
         if file.is_file()
         and (secrets := secrets_in(file.read_bytes().decode("latin-1"), deployment))
     }
-    assert found == {}
+    assert leaked == {}
 
 
 def test_not_on_a_command_line(deployment: Deployment) -> None:

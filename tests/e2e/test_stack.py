@@ -20,12 +20,13 @@ import psutil
 import psycopg
 import pytest
 from mcp import Client
-from stacks import CHILDREN, OFFLINE, PATIENCE, Stack, eventually
 
 from memory_core.kernel import file_locks as locks
 from memory_core.kernel.settings import Settings, variable_names
 from stack.connection import connected
 from stack.rotation import LIMIT_BYTES
+from tests.e2e.stacks import CHILDREN, OFFLINE, Stack, eventually
+from tests.patience import PATIENCE
 
 LOCATIONS = """{ workspaceOrError { ... on Workspace { locationEntries { name loadStatus
     locationOrLoadError { __typename ... on RepositoryLocation {
@@ -200,7 +201,7 @@ class TestOneStack:
         eventually(lambda: stack.times_ready(child) > before, what=f"a new {child}")
         assert stack.pid_of(child) != victim
         eventually(stack.is_well, what="health")
-        assert {name: stack.pid_of(name) for name in others} == others, "nobody else was ended"
+        assert {name: stack.pid_of(name) for name in others} == others, "no other child was ended"
 
     def test_each_death_was_told_on_the_terminal(self, stack: Stack) -> None:
         output = stack.process.output

@@ -200,7 +200,7 @@ async def test_a_lone_surrogate_on_the_wire_is_answered_with_an_error(
     assert sql_rows() == 0
 
 
-async def test_health_is_served_beside_the_protocol(http_server: HttpServer) -> None:
+async def test_health_is_served_on_the_port_of_the_protocol(http_server: HttpServer) -> None:
     async with httpx.AsyncClient(timeout=START_SECONDS) as client:
         answer = await client.get(http_server.url + "/health")
 

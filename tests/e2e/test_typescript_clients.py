@@ -138,10 +138,10 @@ def test_resources_and_prompts_say_what_is_wrong(
 
 
 def test_the_inspector_shows_answers_and_errors(npm: Npm, target: Target) -> None:
-    found = npm.inspect(target, "event_search", {"query": "pricing model", "limit": 2})
+    answer = npm.inspect(target, "event_search", {"query": "pricing model", "limit": 2})
     refused = error_shown(npm.inspect(target, "event_search", {"category": "Rumour"}))
 
-    assert len(found["structuredContent"]["events"]) == 2
+    assert len(answer["structuredContent"]["events"]) == 2
     assert refused["error_code"] == "VALIDATION_ERROR"
     assert refused["details"]["parameter"] == "category"
     assert "Decision" in refused["error"]

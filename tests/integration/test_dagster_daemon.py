@@ -19,9 +19,7 @@ from memory_assets.dagster_internals import daemon
 from memory_core.kernel.settings import Settings
 from tests.integration.dagster_database import dagster_instance, own_database
 from tests.integration.job_queue import Queue
-
-# Longer than a wake-up takes on a busy machine, shorter than a look without one.
-SOON_SECONDS = 20.0
+from tests.patience import PATIENCE
 
 
 @pytest.fixture(scope="module")
@@ -37,6 +35,9 @@ def instance(
     monkeypatch.setenv("EVENTS_DB_DSN", dsn)
     for name in ("SensorDaemon", "QueuedRunCoordinatorDaemon"):
         monkeypatch.setattr(controller, name, getattr(controller, name))  # put back afterwards
+    # No loop looks by itself: what begins a round is a notification.
+    monkeypatch.setattr(daemon, "BUSY_SECONDS", 3600.0)
+    monkeypatch.setattr(daemon, "IDLE_SECONDS", 3600.0)
     daemon.install()
     with dagster_instance(dsn, tmp_path, monkeypatch) as instance:
         yield instance
@@ -76,11 +77,11 @@ def test_the_sensors_look_as_soon_as_a_job_is_pending(
         psycopg.connect(dsn, autocommit=True) as sql,
         rounds_of(instance, "SENSOR") as rounds,
     ):
-        rounds.get(timeout=SOON_SECONDS)
-        rounds.get(timeout=SOON_SECONDS)  # the listener is there
+        rounds.get(timeout=PATIENCE)
+        rounds.get(timeout=PATIENCE)  # the listener is there
         Queue(sql).add()
 
-        assert rounds.get(timeout=SOON_SECONDS)
+        assert rounds.get(timeout=PATIENCE)
 
 
 def test_the_queue_is_looked_at_as_soon_as_a_run_ends(instance: dg.DagsterInstance) -> None:
@@ -90,9 +91,9 @@ def test_the_queue_is_looked_at_as_soon_as_a_run_ends(instance: dg.DagsterInstan
         rounds_of(instance, "SENSOR") as sensors,  # which has the listener
         rounds_of(instance, "QUEUED_RUN_COORDINATOR") as rounds,
     ):
-        rounds.get(timeout=SOON_SECONDS)
+        rounds.get(timeout=PATIENCE)
         for _ in range(2):
-            sensors.get(timeout=SOON_SECONDS)
+            sensors.get(timeout=PATIENCE)
         while not rounds.empty():
             rounds.get()
         event = dg.DagsterEvent(
@@ -100,4 +101,4 @@ def test_the_queue_is_looked_at_as_soon_as_a_run_ends(instance: dg.DagsterInstan
         )
         instance.report_dagster_event(event, run_id)
 
-        assert rounds.get(timeout=SOON_SECONDS)
+        assert rounds.get(timeout=PATIENCE)

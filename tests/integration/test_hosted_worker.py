@@ -1,6 +1,7 @@
 """The worker in the process of a command: starts with its first change, and comes to the end."""
 
 import asyncio
+import math
 from collections.abc import Sequence
 
 from memory_core.kernel.database import Database
@@ -11,6 +12,7 @@ from memory_core.log.host import Host
 from memory_core.log.lag import Lag, read_lags
 from memory_core.log.log_writer import append
 from memory_core.log.projection import Commit
+from tests.patience import PATIENCE
 
 
 class Slow:
@@ -57,7 +59,7 @@ async def test_a_process_that_changes_nothing_hosts_nothing(database: Database) 
 
 async def test_the_end_of_the_log_is_reached_before_the_process_ends(database: Database) -> None:
     slow = Slow()
-    host = Host(database, lambda: [slow])
+    host = Host(database, lambda: [slow], patience=PATIENCE)
     database.on_append.append(host.start)
     names = [f"mem_{n}" for n in range(12)]
 
@@ -72,14 +74,14 @@ async def test_the_end_of_the_log_is_reached_before_the_process_ends(database: D
 
 async def test_a_process_does_not_wait_for_what_is_away(database: Database) -> None:
     slow = Slow()
-    host = Host(database, lambda: [slow])
+    host = Host(database, lambda: [slow], patience=math.inf)
     database.on_append.append(host.start)
     await store(database, "mem_0")
     await host.finish()
 
     slow.away = True
     await store(database, "mem_1")
-    async with asyncio.timeout(8):
+    async with asyncio.timeout(PATIENCE):
         await host.finish()
 
     async with database.session() as session:

@@ -85,7 +85,7 @@ class Supervisor:
                 if keepers:
                     self._report.stopping()
                 stack_state.mark_stopping(self._layout)
-                await _cancel(keepers)
+                await cancel(keepers)
                 await self._stop_children()
                 await asyncio.to_thread(end_orphans, self._layout.root)
         if self._fault is not None:
@@ -252,7 +252,7 @@ class Supervisor:
             loop.add_signal_handler(number, stop)
 
 
-async def _cancel(tasks: list[asyncio.Task[None]]) -> None:
+async def cancel(tasks: list[asyncio.Task[None]]) -> None:
     """Cancel until each task has ended: a probe that fails at the same moment swallows the first
     cancellation."""
     left = set(tasks)

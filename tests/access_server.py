@@ -19,9 +19,9 @@ from mcp_server.server import build_server
 from memory_core.access import keys
 from memory_core.kernel.database import Database
 from memory_core.kernel.settings import Settings
+from tests.patience import PATIENCE
 from tests.tool_client import ToolClient
 
-_START_SECONDS = 60.0
 # How each route is asked, and one that there is not.
 ROUTES = {
     "/mcp": ("POST", {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}),
@@ -48,7 +48,7 @@ class AccessServer:
 
     def __enter__(self) -> Self:
         self._thread.start()
-        deadline = time.monotonic() + _START_SECONDS
+        deadline = time.monotonic() + PATIENCE
         while not self._server.started:
             assert self._thread.is_alive()
             assert time.monotonic() < deadline
@@ -67,13 +67,13 @@ class AccessServer:
             headers["authorization"] = f"Bearer {token}"
         if path == "/mcp":
             headers |= {"accept": "application/json, text/event-stream"}
-        with httpx.Client(trust_env=False, timeout=30) as client:
+        with httpx.Client(trust_env=False, timeout=PATIENCE) as client:
             return client.request(method, self.url + path, json=body, headers=headers)
 
     @asynccontextmanager
     async def client(self, token: str, *, mode: Any = "auto") -> AsyncIterator[ToolClient]:
         headers = {"authorization": f"Bearer {token}"}
-        async with httpx2.AsyncClient(headers=headers, trust_env=False, timeout=60) as http:
+        async with httpx2.AsyncClient(headers=headers, trust_env=False, timeout=PATIENCE) as http:
             transport = streamable_http_client(f"{self.url}/mcp", http_client=http)
             async with Client(transport, mode=mode) as client:
                 yield ToolClient(client)

@@ -12,17 +12,17 @@ from memory_core.extraction.alignment import (
 
 
 def located(text: str, quote: str, **ties: tuple[int, int]) -> Alignment:
-    found = SourceText(text).locate(quote, **ties)
-    assert isinstance(found, Alignment), found
-    assert text[found.start_char : found.end_char] == found.quote
-    return found
+    span = SourceText(text).locate(quote, **ties)
+    assert isinstance(span, Alignment), span
+    assert text[span.start_char : span.end_char] == span.quote
+    return span
 
 
 def rejected(text: str, quote: str) -> RejectionReason:
-    found = SourceText(text).locate(quote)
-    assert isinstance(found, Rejection), found
-    assert found.detail
-    return found.reason
+    span = SourceText(text).locate(quote)
+    assert isinstance(span, Rejection), span
+    assert span.detail
+    return span.reason
 
 
 SPELLINGS = (

@@ -30,7 +30,7 @@ def deployments(runtime: Runtime, provider: ScriptedProvider, folder: Path) -> D
 
 
 async def remember(pipeline: Pipeline, count: int) -> list[str]:
-    """So many documents, extracted; their uids, oldest first."""
+    """`count` documents, extracted; their uids, oldest first."""
     uids = []
     for number in range(count):
         text = f"Decision: plan {number} is accepted.\nBob Roth will test it."

@@ -47,7 +47,7 @@ def pages() -> list[Path]:
 
 
 def blocks(page: Path) -> list[Block]:
-    found: list[Block] = []
+    blocks: list[Block] = []
     lines = page.read_text(encoding="utf-8").splitlines()
     number = 0
     while number < len(lines):
@@ -58,12 +58,12 @@ def blocks(page: Path) -> list[Block]:
         end = next(at for at in range(number + 1, len(lines)) if lines[at].startswith("```"))
         block = Block(page, number + 1, fence[1], "\n".join(lines[number + 1 : end]))
         _read_mark(block, lines[number - 1] if number else "")
-        if block.language == "" and _follows(found, lines, number):
-            found[-1].answer = block.text
+        if block.language == "" and _follows(blocks, lines, number):
+            blocks[-1].answer = block.text
         else:
-            found.append(block)
+            blocks.append(block)
         number = end + 1
-    return found
+    return blocks
 
 
 def _read_mark(block: Block, above: str) -> None:

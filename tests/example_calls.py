@@ -1,7 +1,7 @@
 """One call of every tool that works and one that is refused, over the demo corpus.
 
 `examples()` yields a call and wants to be sent its answer: later calls use ids of earlier answers.
-Whoever drives it may be synchronous or not, and of any transport.
+The caller may be synchronous or not, and use any transport.
 """
 
 from collections.abc import Generator
@@ -78,14 +78,14 @@ def _documents(file: Path | None) -> Story:
         {"artifact_uid": UNKNOWN_UID},
         "NOT_FOUND",
     )
-    found = yield Example(
+    answer = yield Example(
         "artifact_search",
         {"query": "pricing outcome", "artifact_type": "email", "limit": 1},
         {"query": "pricing", "artifact_type": "letter"},
     )
     yield Example(
         "artifact_get",
-        {"artifact_uid": found["results"][0]["artifact_uid"]},
+        {"artifact_uid": answer["results"][0]["artifact_uid"]},
         {"artifact_uid": UNKNOWN_UID},
         "NOT_FOUND",
     )
@@ -103,12 +103,12 @@ def _documents(file: Path | None) -> Story:
 
 
 def _events() -> Story:
-    found = yield Example(
+    answer = yield Example(
         "event_search",
         {"query": "pricing model", "category": "Decision", "limit": 1},
         {"category": "Rumour"},
     )
-    [event] = found["events"]
+    [event] = answer["events"]
     yield Example(
         "event_get",
         {"event_id": event["event_id"], "context_chars": 80},

@@ -1,6 +1,7 @@
 """Importing in tests: a folder on disk, one call, and what the memory says afterwards."""
 
 import asyncio
+import copy
 import os
 import subprocess
 from pathlib import Path
@@ -13,7 +14,6 @@ from memory_core.importing.import_run import Import, Options, survey
 from memory_core.importing.report import OUTCOMES, ImportReport, ReportEntry
 from memory_core.importing.roots import ImportPlace, Registry
 from memory_core.runtime import Runtime
-from stack.connection import joined_runtime
 
 
 class Importer:
@@ -47,10 +47,10 @@ class Importer:
         self, places: list[ImportPlace], registry: Registry, **options: Any
     ) -> tuple[ImportReport, list[ReportEntry]]:
         """As a watch does it, with places that may be narrowed."""
-        found = survey(places, registry, self.data_dir)
+        surveyed = survey(places, registry, self.data_dir)
         done = Import(self._runtime(), Options(**options), self.stop)
-        report = await done.run(found)
-        gone, self.warnings = await prune.gone(self.runtime, registry, found, done)
+        report = await done.run(surveyed)
+        gone, self.warnings = await prune.gone(self.runtime, registry, surveyed, done)
         return report, gone
 
     async def git(self, path: Path, **options: Any) -> ImportReport:
@@ -64,12 +64,8 @@ class Importer:
 
     def _runtime(self) -> Runtime:
         """The test session's stores, with what is remembered of files kept apart per test."""
-        other = joined_runtime(
-            self.runtime.settings.model_copy(update={"data_dir": self.data_dir}),
-            unasked="a test looks at what is stored",
-        )
-        other._database, other._vectors = self.runtime.database, self.runtime.vectors
-        other._embedder = self.runtime.embedder
+        other = copy.copy(self.runtime)
+        other.settings = other.settings.model_copy(update={"data_dir": self.data_dir})
         return other
 
 
@@ -86,16 +82,16 @@ def names(report: ImportReport, outcome: str) -> list[str]:
 async def contents(runtime: Runtime, uid: str) -> list[str]:
     """The texts of all revisions, oldest first."""
     rows = await stored_artifacts.list_revisions(runtime, uid)
-    found = []
+    files = []
     for row in rows:
         stored = await stored_artifacts.get_revision(runtime, artifact_id=row.artifact_id)
         assert stored.content is not None
-        found.append(stored.content)
-    return found
+        files.append(stored.content)
+    return files
 
 
 def git(folder: Path, *arguments: str, when: int = 1_700_000_000, author: str = "Alice") -> str:
-    """git with nobody's configuration, at a fixed time."""
+    """git without a configuration, at a fixed time."""
     environment = {
         "PATH": os.environ["PATH"], "HOME": str(folder), "GIT_CONFIG_NOSYSTEM": "1",
         "GIT_AUTHOR_NAME": author, "GIT_AUTHOR_EMAIL": f"{author.lower()}@example.com",

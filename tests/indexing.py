@@ -1,4 +1,4 @@
-"""What stands in Chroma, beside what should: for tests of the index."""
+"""What stands in Chroma, compared with what should: for tests of the index."""
 
 import random
 from collections.abc import Sequence
@@ -18,19 +18,19 @@ from memory_core.kernel.principal import DEFAULT_TENANT
 from memory_core.log.log_reader import newest
 from memory_core.log.projection_wait import wait_until
 from memory_core.runtime import Runtime
+from tests.patience import PATIENCE
 
-CATCH_UP_SECONDS = 60.0
 _SAMPLE = 20
 
 
 async def serving(runtime: Runtime) -> Generation:
     async with runtime.database.session() as session:
-        found = await serving_generation(session)
-    assert found is not None
-    return found
+        generation = await serving_generation(session)
+    assert generation is not None
+    return generation
 
 
-async def caught_up(runtime: Runtime, seconds: float = CATCH_UP_SECONDS) -> None:
+async def caught_up(runtime: Runtime, seconds: float = PATIENCE) -> None:
     """The index has passed every change that was committed before."""
     async with runtime.database.session() as session:
         last = await newest(session)
@@ -70,10 +70,10 @@ async def assert_exact(runtime: Runtime) -> None:
     """Chroma has what Postgres expects, entry by entry: ids, hashes, and vectors of a sample."""
     with principal.system("a test looks at the whole index"):
         await caught_up(runtime)
-        found = await consistency.compare(runtime)
-        wrong = list(found.differences())
+        difference = await consistency.compare(runtime)
+        wrong = list(difference.differences())
         assert not wrong, wrong[:10]
-        assert found.postgres == found.chroma
+        assert difference.postgres == difference.chroma
         await _assert_vectors(runtime)
 
 
@@ -103,7 +103,7 @@ async def upsert_texts(
     vectors: Sequence[Sequence[float]],
     metadatas: Sequence[dict[str, Any]],
 ) -> None:
-    """As older versions and other products write: with the texts beside the vectors."""
+    """As older versions and other products write: with the texts next to the vectors."""
     await collection.client.send(
         "POST",
         f"/tenants/default_tenant/databases/default_database/collections/{collection.id}/upsert",

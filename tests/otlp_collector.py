@@ -11,7 +11,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
     ExportTraceServiceResponse,
 )
 
-_PATIENCE_SECONDS = 30.0
+from tests.patience import PATIENCE
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Collector:
 
     def wait_for(self, name: str, trace_id: str | None = None) -> CollectedSpan:
         """The first span of that name; waits until it has come."""
-        deadline = time.monotonic() + _PATIENCE_SECONDS
+        deadline = time.monotonic() + PATIENCE
         while time.monotonic() < deadline:
             for span in list(self.spans):
                 if span.name == name and trace_id in (None, span.trace_id):
@@ -70,11 +70,11 @@ class Collector:
         class Handler(BaseHTTPRequestHandler):
             def do_POST(self) -> None:
                 body = self.rfile.read(int(self.headers["content-length"]))
-                known = self.path == "/v1/traces"
-                if known and self.headers["content-type"] == "application/x-protobuf":
+                is_traces = self.path == "/v1/traces"
+                if is_traces and self.headers["content-type"] == "application/x-protobuf":
                     collector._take(body)
                 answer = ExportTraceServiceResponse().SerializeToString()
-                self.send_response(200 if known else 404)
+                self.send_response(200 if is_traces else 404)
                 self.send_header("content-length", str(len(answer)))
                 self.end_headers()
                 self.wfile.write(answer)

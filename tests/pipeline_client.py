@@ -23,6 +23,7 @@ from memory_core.queue.answers import Answers
 from memory_core.queue.versions import number
 from memory_core.runtime import Runtime
 from memory_core.upkeep.integrity import EventOffender
+from tests.patience import PATIENCE
 from tests.scripted_provider import ScriptedProvider
 
 API_KEY = "sk-test-0123456789"
@@ -93,7 +94,7 @@ class Pipeline:
         )
         result = await ingest(self.runtime, document)
         if result.position is not None:
-            assert await wait_until(self.runtime.database, "index", result.position, 60)
+            assert await wait_until(self.runtime.database, "index", result.position, PATIENCE)
         return result
 
     async def extract(

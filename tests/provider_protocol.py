@@ -41,8 +41,8 @@ def completion(
 def error(
     status: int, message: str, code: str, headers: dict[str, str] | None = None
 ) -> JSONResponse:
-    told = {"message": message, "type": "error", "param": None, "code": code}
-    return JSONResponse({"error": told}, status_code=status, headers=headers)
+    details = {"message": message, "type": "error", "param": None, "code": code}
+    return JSONResponse({"error": details}, status_code=status, headers=headers)
 
 
 def schema_refused() -> Response:

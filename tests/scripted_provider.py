@@ -32,6 +32,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from tests.patience import PATIENCE
 from tests.provider_protocol import (
     Body,
     Dropped,
@@ -47,7 +48,6 @@ Json = dict[str, Any]
 MAX_QUOTE_WORDS = 25
 # How far the default extraction's offsets are off: a model's offsets are hints at best.
 OFFSET_ERROR = 3
-_START_SECONDS = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,7 +265,7 @@ class ScriptedProvider:
 
     def __enter__(self) -> Self:
         self._thread.start()
-        deadline = time.monotonic() + _START_SECONDS
+        deadline = time.monotonic() + PATIENCE
         while not self._server.started:
             if time.monotonic() > deadline or not self._thread.is_alive():
                 raise RuntimeError("the scripted provider does not start")
@@ -338,7 +338,7 @@ def last_user_message(body: Body) -> str:
     return "".join(part.get("text", "") for part in content)
 
 
-# --- how it behaves when nobody scripts it ---------------------------------------------------
+# --- how it behaves without a script ---------------------------------------------------------
 
 _SENTENCE = re.compile(r"\S[^\n]*?(?:[.!?](?=\s|$)|(?=\n|$))")
 _FULL_NAME = re.compile(r"\b[A-Z][a-zà-ž]+(?: [A-Z][a-zà-ž]+)+\b")

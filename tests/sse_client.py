@@ -8,6 +8,8 @@ from typing import Any
 
 import httpx
 
+from tests.patience import PATIENCE
+
 
 @dataclass(frozen=True)
 class Sent:
@@ -28,7 +30,7 @@ class EventSource:
     async def connected(self) -> AsyncIterator[AsyncIterator[Sent]]:
         headers = {"last-event-id": self.last_id} if self.last_id else {}
         async with (
-            httpx.AsyncClient(timeout=60, trust_env=False) as client,
+            httpx.AsyncClient(timeout=PATIENCE, trust_env=False) as client,
             client.stream("GET", self._url, params=self._query, headers=headers) as response,
         ):
             assert response.status_code == 200, await response.aread()

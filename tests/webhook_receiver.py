@@ -23,8 +23,8 @@ class Received:
 
     def verified(self, secret: str) -> dict[str, Any]:
         """Raises when the signature is not of this secret."""
-        found: dict[str, Any] = Webhook(secret).verify(self.body, self.headers)
-        return found
+        message: dict[str, Any] = Webhook(secret).verify(self.body, self.headers)
+        return message
 
 
 @dataclass(frozen=True)

@@ -120,7 +120,7 @@ def _stores(
         findings = [postgres or _postgres(resolved), _chroma(resolved), _migrations(resolved)]
         yield from findings
         if all(finding.good for finding in findings):
-            yield from asyncio.run(_integrity(resolved, repair=repair))
+            yield from asyncio.run(integrity_findings(resolved, repair=repair))
             return asyncio.run(_progress(resolved))
     except MemoryFault as fault:
         yield DoctorLine(False, "Postgres and Chroma", fault.message)
@@ -279,7 +279,7 @@ def _extractor(
     return replace(finding, what=f"{finding.what} answers") if finding.good else finding
 
 
-async def _integrity(settings: Settings, *, repair: bool) -> list[DoctorLine]:
+async def integrity_findings(settings: Settings, *, repair: bool) -> list[DoctorLine]:
     """The integrity checks, after a repair if one was requested."""
     try:
         async with opened(settings, worker="when needed", system=_WHY) as runtime:

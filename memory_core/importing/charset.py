@@ -18,7 +18,7 @@ _MARKS = (
     (codecs.BOM_UTF16_LE, "utf-16-le"),
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
-_SAMPLE = 20_000
+SAMPLE = 20_000
 # With fewer bytes, a guess would be random.
 _MIN_GUESS = 64
 _MIN_FOREIGN = 20
@@ -64,7 +64,7 @@ def decode(data: bytes, declared: str | None = None) -> str:
     for mark, encoding in _MARKS:
         if data.startswith(mark):
             return data[len(mark) :].decode(encoding, errors="replace")
-    if wide := _wide(data[:_SAMPLE]):
+    if wide := _wide(data[:SAMPLE]):
         return data.decode(wide, errors="replace")
     name = _usable(declared)
     if (text := _stateful(data, name)) is not None:
@@ -87,14 +87,14 @@ def decode(data: bytes, declared: str | None = None) -> str:
 
 def in_bytes_of_ascii(data: bytes) -> bytes:
     """UTF-16 and UTF-32 as UTF-8, for parsers that search for ASCII bytes."""
-    if any(data.startswith(mark) for mark, _ in _MARKS[1:]) or _wide(data[:_SAMPLE]):
+    if any(data.startswith(mark) for mark, _ in _MARKS[1:]) or _wide(data[:SAMPLE]):
         return decode(data).encode()
     return data
 
 
 def refuse_binary(data: bytes) -> None:
     """Refuse binary data. Text may contain a stray control character, but not many."""
-    sample = data[:_SAMPLE]
+    sample = data[:SAMPLE]
     if not sample or any(sample.startswith(mark) for mark, _ in _MARKS) or _wide(sample):
         return
     if _KOREAN in sample:  # it switches alphabets with control characters
@@ -159,7 +159,7 @@ def _wide(sample: bytes) -> str | None:
 
 
 def _guess(data: bytes) -> str | None:
-    sample = _telling(data)
+    sample = telling_part(data)
     if len(sample) < _MIN_GUESS and len(sample.translate(None, _ASCII)) < _MIN_FOREIGN:
         return None
     from charset_normalizer import from_bytes
@@ -177,15 +177,15 @@ def _guess(data: bytes) -> str | None:
     return max(rivals, key=lambda one: (plausibility(str(one)), one.encoding == "cp1252")).encoding
 
 
-def _telling(data: bytes) -> bytes:
+def telling_part(data: bytes) -> bytes:
     """The lines with non-ASCII bytes, wherever they are: only those show the encoding."""
     parts: list[bytes] = []
     size = end = 0
-    while size < _SAMPLE and (match := _FOREIGN.search(data, end)):
+    while size < SAMPLE and (match := _FOREIGN.search(data, end)):
         at = match.start()
         begin = max(data.rfind(b"\n", max(end, at - _AROUND), at) + 1, end, at - _AROUND)
-        stop = data.find(b"\n", at, at + _SAMPLE)
-        end = stop + 1 if stop >= 0 else min(at + _SAMPLE, len(data))
+        stop = data.find(b"\n", at, at + SAMPLE)
+        end = stop + 1 if stop >= 0 else min(at + SAMPLE, len(data))
         parts.append(data[begin:end])
         size += end - begin
-    return b"".join(parts)[:_SAMPLE]
+    return b"".join(parts)[:SAMPLE]

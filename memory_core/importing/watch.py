@@ -43,7 +43,7 @@ async def watch(
         await _until_done(sync, None, stop)
         while (changed := await coming) is not None and not stop.is_set():
             coming = asyncio.create_task(anext(changes, None))
-            if narrowed := _narrowed(places, changed, without):
+            if narrowed := narrowed_to(places, changed, without):
                 await _until_done(sync, narrowed, stop)
     finally:
         coming.cancel()
@@ -77,7 +77,7 @@ async def _changes(
             yield changed
 
 
-def _narrowed(
+def narrowed_to(
     places: list[ImportPlace], changed: set[str], without: Path | None = None
 ) -> list[ImportPlace]:
     """The changed files and folders that an import would include."""

@@ -24,7 +24,7 @@ from memory_core.kernel.errors import Conflict, PostgresUnavailable
 from memory_core.kernel.principal import Principal
 
 R = TypeVar("R")
-_CONNECT_SECONDS = 5.0
+CONNECT_SECONDS = 5.0
 _PAGE = 256
 
 
@@ -141,6 +141,7 @@ class Database:
         dsn: str,
         *,
         max_connections: int = 10,
+        connect_seconds: float = CONNECT_SECONDS,
         system: str | None = None,
         unasked: str | None = None,
     ) -> None:
@@ -159,7 +160,7 @@ class Database:
             min_size=1,
             max_size=max_connections,
             open=False,
-            timeout=_CONNECT_SECONDS,
+            timeout=connect_seconds,
             check=_check,
             configure=_tune,
             kwargs={"row_factory": dict_row, "connect_timeout": 5, "autocommit": True},

@@ -16,11 +16,12 @@ _INCLUDE = re.compile(r"^[ \t]*-- include: (\w+)[ \t]*$", re.MULTILINE)
 
 def get(name: str) -> bytes:
     """The statement of that name. An unknown name is a programming error."""
-    return _all()[name]
+    return every()[name]
 
 
 @cache
-def _all() -> dict[str, bytes]:
+def every() -> dict[str, bytes]:
+    """All statements by their names."""
     statements: dict[str, str] = {}
     fragments: dict[str, str] = {}
     for file in sorted(resources.files("sql").joinpath("queries").iterdir(), key=lambda f: f.name):

@@ -107,7 +107,7 @@ async def understand(
     telling = _telling(rarest)
     short = len(each_word) <= _MOST_WORDS
     rare = [row.word for row in rarest if short and row.found <= alone]
-    words = " | ".join(filter(None, [*(f"({word})" for word in rare), _two_of(telling)]))
+    words = " | ".join(filter(None, [*(f"({word})" for word in rare), two_of(telling)]))
     return Asked(words, each_word=ranked, every_word=each_word)
 
 
@@ -132,7 +132,7 @@ def _telling(rarest: list[WordCount]) -> list[str]:
     return kept
 
 
-def _two_of(words: Sequence[str]) -> str:
+def two_of(words: Sequence[str]) -> str:
     """A tsquery for any two of the words. Two numbers differ in some binary digit: for each digit,
     one of the words whose number has it and one of the others."""
     pairs = []

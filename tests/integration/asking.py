@@ -18,6 +18,7 @@ from memory_core.kernel.database import Database
 from memory_core.kernel.errors import ProviderFault
 from memory_core.kernel.settings import Settings
 from memory_core.text.chunk import Chunk
+from tests.patience import PATIENCE
 from tests.pipeline_client import with_openai
 from tests.scripted_provider import (
     RawBody,
@@ -106,6 +107,6 @@ def narratives(proposal: Proposal) -> list[str]:
 
 
 async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(PATIENCE):
         while not condition():
             await asyncio.sleep(0.005)

@@ -49,7 +49,7 @@ async def explain(looking: psycopg.Connection, work: Callable[[], Awaitable[Any]
     """Do it, then explain each statement it took. A seq scan on a big table is never right."""
     with recorded() as statements:
         await work()
-    names = {queries.get(name): name for name in queries._all()}
+    names = {queries.get(name): name for name in queries.every()}
     explained = Explained()
     with looking.transaction():
         looking.execute(queries.get("tune_connection"))

@@ -21,9 +21,9 @@ from memory_core.runtime import Runtime
 from stack import ports
 from stack.connection import joined_runtime
 from tests.conftest import IndexHost
+from tests.patience import PATIENCE
 from tests.tool_client import ToolClient, in_one_task
 
-START_SECONDS = 30.0
 TABLES = ("artifact_revision", "revision_text", "revision_chunk", "event_jobs", "memory")
 NOTE = {
     "artifact_type": "note",
@@ -61,12 +61,12 @@ class Server:
             assert self._process is not None
             self._process.send_signal(signal.SIGCONT)
             self._process.send_signal(number)
-            self._process.wait(timeout=START_SECONDS)
+            self._process.wait(timeout=PATIENCE)
 
 
 async def until(condition: Callable[[], object]) -> None:
     """Wait until it holds; an error counts as not yet."""
-    async with asyncio.timeout(START_SECONDS):
+    async with asyncio.timeout(PATIENCE):
         while True:
             try:
                 if condition():

@@ -12,6 +12,7 @@ from memory_core.kernel.errors import ErrorCode, ProviderFault
 from memory_core.kernel.settings import Settings
 from memory_core.queue import jobs
 from memory_core.queue.jobs import Job, LeaseLost
+from tests.patience import PATIENCE
 
 CLAIMERS = 20
 MANY = 200
@@ -22,9 +23,11 @@ RATE_LIMIT = ProviderFault("Slow down.", code=ErrorCode.OPENAI_RATE_LIMIT)
 async def crowd(services: Settings) -> AsyncIterator[Database]:
     """As many real connections as there are claimers."""
     database = Database(
-        services.dsn, max_connections=CLAIMERS, unasked="a test looks at what is stored"
+        services.dsn,
+        max_connections=CLAIMERS,
+        connect_seconds=PATIENCE,  # a crowd waits for its turn
+        unasked="a test looks at what is stored",
     )
-    database._pool.timeout = 120  # a crowd waits for its turn
     await database.open()
     yield database
     await database.close()

@@ -18,6 +18,7 @@ from memory_core.kernel.errors import InvalidInput, NotFound
 from memory_core.kernel.settings import Settings
 from memory_core.runtime import Runtime
 from tests.access_server import ROUTES, AccessServer, make_key, make_tenant
+from tests.patience import PATIENCE
 
 WORD = "quillfeather"
 CLOSED = sorted(ROUTES.keys() - {"/health"})
@@ -52,8 +53,8 @@ class TestClients:
         self, server: AccessServer, document: str, key: str, mode: str
     ) -> None:
         async with server.client(key, mode=mode) as tools:
-            found = await tools("artifact_get", artifact_uid=document)
-        assert WORD in found["content"]
+            answer = await tools("artifact_get", artifact_uid=document)
+        assert WORD in answer["content"]
 
     @pytest.mark.parametrize("mode", ["auto", "legacy"])
     async def test_every_call_is_made_as_the_user_of_its_key(
@@ -164,7 +165,7 @@ class TestRevocation:
             "mcp-session-id": session_id,
         }
         async with (
-            httpx.AsyncClient(trust_env=False, timeout=30) as client,
+            httpx.AsyncClient(trust_env=False, timeout=PATIENCE) as client,
             client.stream("GET", f"{server.url}/mcp", headers=headers) as stream,
         ):
             assert stream.status_code == 200
@@ -282,9 +283,9 @@ def initialize(server: AccessServer, key: str) -> httpx.Response:
     with httpx.Client(trust_env=False) as client:
         answer = client.post(f"{server.url}/mcp", json=body, headers=headers)
         assert answer.status_code == 200
-        told = {"jsonrpc": "2.0", "method": "notifications/initialized"}
+        initialized = {"jsonrpc": "2.0", "method": "notifications/initialized"}
         headers["mcp-session-id"] = answer.headers["mcp-session-id"]
-        client.post(f"{server.url}/mcp", json=told, headers=headers)
+        client.post(f"{server.url}/mcp", json=initialized, headers=headers)
     return answer
 
 

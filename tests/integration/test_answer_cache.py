@@ -94,7 +94,7 @@ async def test_who_asks_the_same_at_once_shares_one_call(
     assert sum(proposal.from_cache for proposal in proposals) == 9
 
 
-async def test_who_gives_up_takes_the_answer_from_nobody_else(
+async def test_a_caller_that_gives_up_does_not_cancel_the_call_of_others(
     opened: Opened, provider: ScriptedProvider
 ) -> None:
     gate = threading.Event()
@@ -112,7 +112,7 @@ async def test_who_gives_up_takes_the_answer_from_nobody_else(
     assert asker.cancelled()
 
 
-async def test_a_call_that_everybody_gave_up_is_ended(
+async def test_a_call_that_every_caller_gave_up_is_ended(
     opened: Opened, provider: ScriptedProvider
 ) -> None:
     gate = threading.Event()
@@ -124,5 +124,5 @@ async def test_a_call_that_everybody_gave_up_is_ended(
         asker.cancel()
     await asyncio.gather(*askers, return_exceptions=True)
 
-    assert len((await extract()).events) == 3, "somebody else may ask in its place"
+    assert len((await extract()).events) == 3, "another caller may ask in its place"
     gate.set()

@@ -45,8 +45,8 @@ async def test_events_of_the_revision_that_was_latest_then(
     assert [event["narrative"] for day in days for event in day["events"]] == [OLD.narrative]
     read = await tools("artifact_get", artifact_uid=planted.uid, as_of=between)
     assert read["content"] == OLD.narrative
-    told = await tools("artifact_history", artifact_uid=planted.uid, as_of=between)
-    assert [(one["revision_id"], one["is_latest"]) for one in told["revisions"]] == [
+    history = await tools("artifact_history", artifact_uid=planted.uid, as_of=between)
+    assert [(one["revision_id"], one["is_latest"]) for one in history["revisions"]] == [
         (planted.revision, True)
     ]
 
@@ -146,11 +146,11 @@ def test_periods_of_what_was_stored_before_are_made_of_what_is_known(
 
         migrations.apply(own_database)
 
-        found = connection.execute(
+        rows = connection.execute(
             "SELECT revision_id, since::date::text, until::date::text FROM revision_period "
             "ORDER BY artifact_uid, since"
         ).fetchall()
-    assert found == [
+    assert rows == [
         ("rev_a", "2026-01-01", "2026-02-01"),
         ("rev_b", "2026-02-01", "2026-03-01"),
         ("rev_a", "2026-03-01", None),

@@ -42,11 +42,11 @@ def rows(settings: Settings) -> Rows:
 
     def look() -> list[dict[str, Any]]:
         with psycopg.connect(settings.dsn, row_factory=dict_row) as connection:
-            found = connection.execute(
+            cursor = connection.execute(
                 "SELECT * FROM tool_calls WHERE created_at >= %s ORDER BY created_at", [since]
             ).fetchall()
-        assert SECRET not in json.dumps(found, default=str)
-        return found
+        assert SECRET not in json.dumps(cursor, default=str)
+        return cursor
 
     return look
 
@@ -84,8 +84,8 @@ async def test_the_change_in_the_log_has_the_same_trace(
     await served("memory_store", content=SECRET, type="fact", confidence=1.0)
     await runtime.audit.close()
     [row] = rows()
-    found = sql.execute("SELECT trace_id, span_id FROM log.events").fetchall()
-    assert found == [(row["trace_id"], row["span_id"])]
+    changes = sql.execute("SELECT trace_id, span_id FROM log.events").fetchall()
+    assert changes == [(row["trace_id"], row["span_id"])]
 
 
 async def test_a_refused_call_is_recorded_with_its_code(
@@ -253,8 +253,8 @@ async def test_a_server_that_is_stopped_has_written_every_call(
         async with Client(f"{server.url}/mcp") as client:
             for _ in range(20):
                 await ToolClient(client)("memory_search", query=SECRET)
-    found = rows()
-    assert [row["transport"] for row in found] == ["http"] * 20
+    calls = rows()
+    assert [row["transport"] for row in calls] == ["http"] * 20
 
 
 async def test_a_stdio_server_whose_client_leaves_has_written_every_call(
@@ -347,10 +347,10 @@ async def test_partitions_are_made_ahead_and_dropped_when_all_in_them_is_old(
         later = datetime(datetime.now(UTC).year + 1, 6, 15, tzinfo=UTC)
         kept = await keep_audit(database, 90, later)
         async with database.session() as session:
-            found = await session.values(str, "old_audit_partitions", before=later)
+            partitions = await session.values(str, "old_audit_partitions", before=later)
         assert f"tool_calls_y{later.year}m09" in kept.made
         assert len(kept.dropped) == 4, "those that the migration made"
-        assert found == [], "nothing that is over is left"
+        assert partitions == [], "nothing that is over is left"
         again = await keep_audit(database, 90, later)
         assert (again.made, again.dropped) == ([], [])
         half = datetime(later.year, 9, 28, tzinfo=UTC)

@@ -101,7 +101,7 @@ async def test_nothing_is_asked_of_the_model_once_it_is_stopped(
     await begin(new)
     keys = await new.keys()
     database = new.runtime.database
-    # One run will be killed, one is killed and nobody notices, one fails an attempt.
+    # One run will be killed, one is killed unnoticed, one fails an attempt.
     await jobs.claim(database, keys[:1], "killed")
     await jobs.claim(database, keys[1:2], "silent")
     [failing] = await jobs.claim(database, keys[2:], "failing")

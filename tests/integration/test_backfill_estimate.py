@@ -142,12 +142,15 @@ def tells_better(chunk: str, body: Body) -> dict[str, Any]:
         if event["category"] == "Commitment":
             event["event_time"] = "2026-05-01"
     if "lamps" in chunk:
-        found = {**extract_telling_sentences("Decision: x.", body)["events"][0]}
-        found["category"] = "Execution"
-        found["narrative"] = "Somebody counted the lamps."
-        found["evidence"] = {"quote": "The lamps were counted.", "start_char": 0, "end_char": 9}
-        lie = {**found, "evidence": {**found["evidence"], "quote": "Nobody ever said this thing."}}
-        answer["events"] += [found, lie]
+        proposed = {**extract_telling_sentences("Decision: x.", body)["events"][0]}
+        proposed["category"] = "Execution"
+        proposed["narrative"] = "Somebody counted the lamps."
+        proposed["evidence"] = {"quote": "The lamps were counted.", "start_char": 0, "end_char": 9}
+        lie = {
+            **proposed,
+            "evidence": {**proposed["evidence"], "quote": "Nobody ever said this thing."},
+        }
+        answer["events"] += [proposed, lie]
     return answer
 
 
@@ -175,8 +178,8 @@ async def test_a_trial_compares_and_replaces_nothing_and_is_not_paid_for_twice(
     trial = await run_trial(new.runtime, Filter(), sample=20, seed=3, requested_by="cli")
 
     totals = trial.totals()
-    told = {side: totals[side] for side in ("kept", "changed", "added", "lost")}
-    assert told == {"kept": 2, "changed": 1, "added": 1, "lost": 1}
+    sides = {side: totals[side] for side in ("kept", "changed", "added", "lost")}
+    assert sides == {"kept": 2, "changed": 1, "added": 1, "lost": 1}
     assert (totals["before"], totals["after"]) == (4, 4)
     assert (totals["rejected_before"], totals["rejected"]) == (0, 1)
     assert (totals["calls"], totals["failed"]) == (2, 0)

@@ -139,8 +139,8 @@ async def test_start_can_wait_for_the_end(
     await tick(new.runtime)
     await waiting
 
-    told = json.loads(capsys.readouterr().out)
-    assert (told["status"], told["done"], told["total"]) == ("DONE", 3, 3)
+    answer = json.loads(capsys.readouterr().out)
+    assert (answer["status"], answer["done"], answer["total"]) == ("DONE", 3, 3)
 
 
 async def test_waiting_for_one_that_is_paused_ends_as_a_failure(
@@ -176,9 +176,9 @@ async def test_a_running_backfill_can_be_watched_to_its_end(
     look = control.status
 
     async def seen(*arguments: Any) -> control.Status:
-        found = await look(*arguments)
+        answer = await look(*arguments)
         here.call_soon_threadsafe(looked.set)
-        return found
+        return answer
 
     monkeypatch.setattr(control, "status", seen)
     watching = asyncio.create_task(

@@ -33,7 +33,7 @@ from tests.pipeline_client import Pipeline, number_of
 # --- order, size, end -------------------------------------------------------------------------
 
 
-async def test_newest_first_and_latest_before_superseded_in_steps_of_so_many(
+async def test_newest_first_and_latest_before_superseded_in_steps_of_a_given_size(
     deployment: Deployment,
 ) -> None:
     old = deployment()
@@ -137,7 +137,7 @@ async def test_deployments_with_different_prompts_never_undo_each_other(
 
 
 @pytest.mark.parametrize("numbers", [{"extract": 2}, {"merge": 2}])
-async def test_whoever_asks_again_an_older_deployment_leaves_what_a_newer_prompt_made(
+async def test_an_older_deployment_leaves_what_a_newer_prompt_made_whatever_asks_again(
     deployment: Deployment, numbers: dict[str, int]
 ) -> None:
     old, new = deployment(), deployment(**numbers)
@@ -279,7 +279,7 @@ async def test_nothing_is_asked_for_while_fresh_jobs_wait(deployment: Deployment
     await new.extract("backfill-run", keys=[row["partition_key"] for row in others])
     assert "go first" in (await tick(new.runtime)).note
 
-    # One that waits for its next try holds up nobody.
+    # A job that waits for its next try holds up no other.
     await new.rows(
         "UPDATE event_jobs SET next_run_at = now() + interval '1 hour' WHERE artifact_uid = %s",
         fresh.artifact_uid,
@@ -290,7 +290,7 @@ async def test_nothing_is_asked_for_while_fresh_jobs_wait(deployment: Deployment
 # --- the budget -------------------------------------------------------------------------------
 
 
-async def test_a_day_has_its_tokens_and_the_next_day_has_them_anew(
+async def test_a_day_has_its_tokens_and_the_next_day_has_them_again(
     deployment: Deployment,
 ) -> None:
     old = deployment()
@@ -324,10 +324,10 @@ async def test_without_a_budget_only_what_is_free_is_done(
     old = deployment()
     uids = await remember(old, 2)
     # The second one's answer is known already.
-    known = deployment(extract=2)
-    await reextract(known.runtime, uids[1], None, answers=Answers.NEW)
-    await known.extract("run-2")
-    await known.rows(
+    newer = deployment(extract=2)
+    await reextract(newer.runtime, uids[1], None, answers=Answers.NEW)
+    await newer.extract("run-2")
+    await newer.rows(
         "UPDATE extraction SET extract_version = '1-x' WHERE artifact_uid = %s", uids[1]
     )
     free = deployment(extract=2, backfill_tokens_per_day=0)
@@ -359,7 +359,7 @@ async def test_what_a_cancelled_one_has_in_work_is_reserved_as_well(deployment: 
     assert "today's tokens do not suffice" in again.first.note
 
 
-async def test_many_that_are_too_large_do_not_hide_behind_work_that_nobody_does(
+async def test_many_that_are_too_large_do_not_hide_behind_work_that_no_run_does(
     deployment: Deployment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await remember(deployment(), 5)

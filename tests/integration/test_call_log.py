@@ -17,6 +17,7 @@ from memory_core.kernel.errors import ErrorCode, MemoryFault
 from memory_core.kernel.settings import Settings
 from memory_core.runtime import Runtime
 from tests.integration.planted_events import Event, Garden
+from tests.patience import PATIENCE
 from tests.serving import SERVE, HttpServer, variables
 from tests.tool_client import ToolClient
 
@@ -45,9 +46,9 @@ def lines(caplog: pytest.LogCaptureFixture) -> Lines:
         messages = [r.getMessage() for r in caplog.records if r.name.startswith("mcp_server")]
         caplog.clear()
         assert SECRET not in "\n".join(messages)
-        found = calls_in("\n".join(messages))
-        assert len(found) == len(messages), messages
-        return found
+        calls = calls_in("\n".join(messages))
+        assert len(calls) == len(messages), messages
+        return calls
 
     return look
 
@@ -183,7 +184,7 @@ def test_over_stdio_it_is_on_standard_error(settings: Settings, tmp_path: Path) 
             )
             request(process, "tools/call", {"name": "memory_delete", "arguments": {}})
         finally:
-            process.communicate(timeout=60)
+            process.communicate(timeout=PATIENCE)
 
     assert calls_in(log.read_text()) == [
         ("memory_search", "-", "-", "ok"),

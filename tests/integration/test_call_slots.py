@@ -27,7 +27,7 @@ from memory_core.extraction.slots import SharedSlots
 
 async def main(dsn, most, calls, url):
     slots = SharedSlots(dsn, most)
-    async with httpx.AsyncClient(timeout=60) as client:
+    async with httpx.AsyncClient(timeout=120) as client:
         async def call(number):
             async with slots.one():
                 body = {"model": "m", "messages": [{"role": "user", "content": f"Bob {number}."}]}
@@ -133,7 +133,7 @@ async def test_without_postgres_no_call_is_begun() -> None:
 
     with pytest.raises(PostgresUnavailable):
         async with slots.one():
-            pytest.fail("nobody knows how many are in flight")
+            pytest.fail("no process knows how many are in flight")
 
 
 async def test_a_run_whose_connection_was_cut_goes_on_with_another(services: Settings) -> None:

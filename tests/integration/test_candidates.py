@@ -61,18 +61,18 @@ async def test_candidates_lose_at_most_one_percent_of_the_score(
     for many in range(1, len(COMMON) + 1):
         asked = dice.sample(COMMON, many)
         async with runtime.database.session() as session:
-            known = await statistics_of(session, asked)
-            rarest = sorted(asked, key=known.weight, reverse=True)
-            keys = await promising_chunks(session, rarest, known, Filters())
-            found = await scores_of(session, keys, asked, known, limit=TOP)
-        weights = {word: known.weight(word) for word in asked}
+            statistics = await statistics_of(session, asked)
+            rarest = sorted(asked, key=statistics.weight, reverse=True)
+            keys = await promising_chunks(session, rarest, statistics, Filters())
+            scores = await scores_of(session, keys, asked, statistics, limit=TOP)
+        weights = {word: statistics.weight(word) for word in asked}
         exhaustive = sorted(
             (
-                bm25.score(count, len(text), known.average_length, weights)
+                bm25.score(count, len(text), statistics.average_length, weights)
                 for text, count in zip(texts, counts, strict=True)
             ),
             reverse=True,
         )
 
         assert len(keys) < CHUNKS / 5
-        assert sum(found.values()) >= 0.99 * sum(exhaustive[:TOP]), asked
+        assert sum(scores.values()) >= 0.99 * sum(exhaustive[:TOP]), asked

@@ -24,10 +24,9 @@ from memory_core.log.lag import read_lags
 from memory_core.log.log_writer import append
 from memory_core.web.connections import BoundedConnection
 from stack import ports
+from tests.patience import PATIENCE
 from tests.serving import HttpServer
 from tests.sse_client import EventSource, Sent
-
-SECONDS = 30.0
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +45,7 @@ async def change(database: Database, *changes: NewChange) -> None:
 
 
 async def take(events: AsyncIterator[Sent], number: int) -> list[Sent]:
-    async with asyncio.timeout(SECONDS):
+    async with asyncio.timeout(PATIENCE):
         return [await anext(events) for _ in range(number)]
 
 
@@ -89,9 +88,9 @@ async def test_types_are_chosen_and_the_position_moves_on_all_the_same(
     async with wanted.connected() as events:
         await change(database, stored("mem_1"), of_artifact(ChangeType.ARTIFACT_DELETED, "uid_1"))
         await change(database, of_memory(ChangeType.MEMORY_DELETED, "mem_1"))
-        found = await take(events, 2)
+        sent = await take(events, 2)
 
-    assert [event.type for event in found] == ["artifact.deleted", "memory.deleted"]
+    assert [event.type for event in sent] == ["artifact.deleted", "memory.deleted"]
 
 
 async def test_an_open_transaction_holds_back_what_would_be_skipped_otherwise(
@@ -102,9 +101,9 @@ async def test_an_open_transaction_holds_back_what_would_be_skipped_otherwise(
             await append(slow, [stored("mem_slow")])
             for n in range(50):
                 await change(database, stored(f"mem_{n}"))
-        found = await take(events, 51)
+        sent = await take(events, 51)
 
-    assert names(found) == ["mem_slow", *(f"mem_{n}" for n in range(50))]
+    assert names(sent) == ["mem_slow", *(f"mem_{n}" for n in range(50))]
 
 
 async def test_nothing_is_lost_or_doubled_across_restarts_of_the_server(
@@ -118,16 +117,16 @@ async def test_nothing_is_lost_or_doubled_across_restarts_of_the_server(
             await change(database, stored(name))
 
     source = EventSource(server.url)
-    found: list[Sent] = []
+    sent: list[Sent] = []
     writing: asyncio.Task[None] | None = None
     for part in (100, 100, 100):
         with server:
             async with source.connected() as events:
                 writing = writing or asyncio.create_task(write())
-                found += await take(events, part)
+                sent += await take(events, part)
     await writing
 
-    assert names(found) == wanted
+    assert names(sent) == wanted
 
 
 async def test_a_server_that_stops_ends_its_streams(
@@ -137,7 +136,7 @@ async def test_a_server_that_stops_ends_its_streams(
         source = EventSource(server.url)
         async with source.connected() as events:
             server.terminate()
-            async with asyncio.timeout(SECONDS):
+            async with asyncio.timeout(PATIENCE):
                 assert [event async for event in events] == []
 
     assert source.ended, "the stream was cut, not ended"
@@ -187,7 +186,7 @@ def followers(sql: psycopg.Connection) -> int:
 
 
 async def until_none_follows(sql: psycopg.Connection) -> None:
-    async with asyncio.timeout(SECONDS):
+    async with asyncio.timeout(PATIENCE):
         while followers(sql):
             await asyncio.sleep(0.02)
 
@@ -236,7 +235,7 @@ async def served_here(database: Database, heartbeat: float) -> AsyncIterator[str
     config = uvicorn.Config(app, port=port, http=Impatient, log_level="warning")
     serving = uvicorn.Server(config)
     task = asyncio.create_task(serving.serve())
-    async with asyncio.timeout(SECONDS):
+    async with asyncio.timeout(PATIENCE):
         while not serving.started:
             await asyncio.sleep(0.01)
     yield f"http://127.0.0.1:{port}"
@@ -254,7 +253,7 @@ async def test_a_heartbeat_moves_a_client_on_that_wants_none_of_what_comes(
             begun = source.last_id
             coming = asyncio.create_task(anext(events))
             await change(database, stored("mem_1"))
-            async with asyncio.timeout(SECONDS):
+            async with asyncio.timeout(PATIENCE):
                 while source.last_id == begun or not source.comments:
                     await asyncio.sleep(0.01)
             coming.cancel()

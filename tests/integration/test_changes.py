@@ -47,9 +47,9 @@ async def test_the_life_of_a_document(runtime: Runtime) -> None:
     await reextract(runtime, first.artifact_uid, None, answers=Answers.NEW)
     deleted = await delete_artifact(runtime, artifact_uid=first.artifact_uid)
 
-    found = await changes(runtime)
+    listed = await changes(runtime)
 
-    assert [change.event_type for change in found] == [
+    assert [change.event_type for change in listed] == [
         "artifact.created",
         "artifact.revised",
         "artifact.restored",
@@ -57,10 +57,10 @@ async def test_the_life_of_a_document(runtime: Runtime) -> None:
         "job.requested",
         "artifact.deleted",
     ]
-    assert [change.version for change in found] == [1, 2, 3, 4, 5, 6]
-    assert {change.payload["artifact_uid"] for change in found} == {first.artifact_uid}
-    assert found[0].position == first.position
-    assert found[-1].position == deleted.position
+    assert [change.version for change in listed] == [1, 2, 3, 4, 5, 6]
+    assert {change.payload["artifact_uid"] for change in listed} == {first.artifact_uid}
+    assert listed[0].position == first.position
+    assert listed[-1].position == deleted.position
 
 
 async def test_memories_and_conversations(runtime: Runtime) -> None:

@@ -21,6 +21,7 @@ from stack.layout import Layout
 from stack.orphans import MARKER
 from stack.postgres import EmbeddedPostgres
 from tests.conftest import offline_settings
+from tests.patience import PATIENCE
 
 CONTENT = "SELECT count(*), sum(length(text)) FROM note"
 
@@ -64,14 +65,14 @@ def doctor(settings: Settings, *options: str) -> subprocess.CompletedProcess[str
 
 def marked(layout: Layout) -> list[psutil.Process]:
     """The servers of this memory."""
-    found = []
+    sums = []
     for process in psutil.process_iter():
         try:
             if process.environ().get(MARKER) == str(layout.root):
-                found.append(process)
+                sums.append(process)
         except psutil.Error:
             continue
-    return found
+    return sums
 
 
 def content(settings: Settings) -> tuple[object, ...]:
@@ -92,9 +93,9 @@ def test_a_folder_without_a_memory_has_nothing_to_say(tmp_path: Path) -> None:
 def test_doctor_says_that_an_older_one_has_none_and_adds_them(
     older: Settings, layout: Layout
 ) -> None:
-    found = doctor(older)
-    assert "✗ Postgres keeps no checksums" in found.stdout, found.stdout + found.stderr
-    assert "doctor --repair" in found.stdout
+    report = doctor(older)
+    assert "✗ Postgres keeps no checksums" in report.stdout, report.stdout + report.stderr
+    assert "doctor --repair" in report.stdout
     assert has_checksums(layout) is False
 
     repaired = doctor(older, "--repair")
@@ -118,7 +119,7 @@ def test_a_server_that_was_killed_is_left_alone_until_it_has_recovered(
         os.kill(running.pid, signal.SIGKILL)
         for process in marked(layout):
             process.kill()
-        psutil.wait_procs(marked(layout), timeout=30)
+        psutil.wait_procs(marked(layout), timeout=PATIENCE)
     with pytest.raises(StackFault, match="Nothing that is stored has changed"):
         enable_checksums(layout)
     assert content(older) == (5000, 2_500_000)  # recovers, and stops in order

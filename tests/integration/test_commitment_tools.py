@@ -70,9 +70,9 @@ async def test_what_became_of_each_promise(runtime: Runtime) -> None:
     ],
 )
 async def test_promises_by_status(runtime: Runtime, status: str, promised: list[str]) -> None:
-    found = [" ".join(text.split()[-3:]) for _, text in await statuses(runtime, status=status)]
+    texts = [" ".join(text.split()[-3:]) for _, text in await statuses(runtime, status=status)]
 
-    assert found == promised
+    assert texts == promised
 
 
 @pytest.mark.usefixtures("promises")
@@ -300,7 +300,7 @@ async def test_who_is_promised_something_has_not_promised_it(
 
     assert await statuses(runtime, actor="Alice Chen") == []
     assert [status for status, _ in await statuses(runtime, actor="Bob Ray")] == ["open"]
-    assert len(await statuses(runtime, actor="Cleo Park")) == 1, "nobody else can have promised it"
+    assert len(await statuses(runtime, actor="Cleo Park")) == 1, "no other could promise it"
 
 
 async def test_one_open_promise_behind_many_overdue_ones_is_found(

@@ -144,9 +144,9 @@ def test_every_storage_of_a_process_shares_its_connections(
 def _sessions_ever(sql: psycopg.Connection) -> int:
     sql.execute("SELECT pg_stat_force_next_flush(), pg_stat_clear_snapshot()")
     row = sql.execute("SELECT sessions FROM pg_stat_database WHERE datname = 'dagster_storage'")
-    found = row.fetchone()
-    assert found is not None
-    return int(found[0])
+    counted = row.fetchone()
+    assert counted is not None
+    return int(counted[0])
 
 
 def test_deleting_a_document_knows_every_kind_of_entry_that_dagster_makes_of_an_asset() -> None:
@@ -265,11 +265,11 @@ def test_the_queue_plans_only_the_asset_where_people_look(instance: dg.DagsterIn
 
     _report(instance, run_id, planned)
 
-    told = [entry.get_dagster_event() for entry in instance.all_logs(run_id)]
+    events = [entry.get_dagster_event() for entry in instance.all_logs(run_id)]
     by_job = {
         job: {
             str(event.asset_key and event.asset_key.path[-1])
-            for event in told
+            for event in events
             if event.job_name == job
         }
         for job in ("documents_to_events", "__ASSET_JOB")

@@ -68,8 +68,8 @@ async def test_every_tool_call_of_the_stdio_configuration_works(newcomer: Newcom
         fact = {"content": "The key is under the mat.", "type": "fact", "confidence": 1}
         stored = await client.call_tool("memory_store", fact)
         assert not stored.is_error, stored.content
-        found = await client.call_tool("memory_search", {"query": "where is the key"})
-        assert "under the mat" in str(found.structured_content)
+        answer = await client.call_tool("memory_search", {"query": "where is the key"})
+        assert "under the mat" in str(answer.structured_content)
 
 
 def test_nothing_is_written_into_the_working_directory(newcomer: Newcomer) -> None:

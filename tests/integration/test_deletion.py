@@ -31,16 +31,16 @@ async def note(tools: ToolClient, content: str, source_id: str = "otters") -> Js
 
 
 def counts(sql: psycopg.Connection) -> dict[str, int]:
-    found = {}
+    numbers = {}
     for table in TABLES:
         row = sql.execute(f"SELECT count(*) FROM {table}").fetchone()
         assert row is not None
-        found[table] = int(row[0])
-    return found
+        numbers[table] = int(row[0])
+    return numbers
 
 
 def add_event(sql: psycopg.Connection, document: Json, content: str, quotes: int) -> str:
-    """An event of that revision as the pipeline stores it, with so many pieces of evidence."""
+    """An event of that revision as the pipeline stores it, with this many pieces of evidence."""
     row = sql.execute(
         "INSERT INTO semantic_event (artifact_uid, revision_id, category, narrative, subject_json, "
         "actors_json, confidence, extraction_run_id) "
@@ -197,12 +197,12 @@ async def assert_consistent(runtime: Runtime, sql: psycopg.Connection) -> None:
     revisions = sql.execute(
         "SELECT artifact_id, is_chunked, chunk_count, is_latest FROM artifact_revision"
     ).fetchall()
-    found = counts(sql)
+    after = counts(sql)
     await assert_exact(runtime)
 
     assert sum(latest for *_, latest in revisions) == min(1, len(revisions))
-    assert found["revision_text"] == found["event_jobs"] == len(revisions)
-    assert found["revision_chunk"] == sum(max(count, 1) for _, _, count, _ in revisions)
+    assert after["revision_text"] == after["event_jobs"] == len(revisions)
+    assert after["revision_chunk"] == sum(max(count, 1) for _, _, count, _ in revisions)
 
 
 async def test_what_a_failed_change_said_of_it_goes_as_well(

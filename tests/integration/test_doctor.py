@@ -1,4 +1,4 @@
-"""`mcp-memory doctor`: ✓ or ✗ for each thing, the remedy beside every ✗, and the exit code."""
+"""`mcp-memory doctor`: ✓ or ✗ for each thing, the remedy next to every ✗, and the exit code."""
 
 import asyncio
 import os
@@ -74,7 +74,7 @@ def doctor(services: Settings, runtime: Runtime, tmp_path: Path) -> Doctor:
 
 @pytest.fixture
 def elsewhere(services: Settings) -> dict[str, str]:
-    """The session's servers, named as if they were somebody else's."""
+    """The session's servers, named as if they were another operator's."""
     assert services.chroma_host is not None
     return {
         "EVENTS_DB_DSN": services.dsn,
@@ -240,10 +240,10 @@ class TestJobs:
     async def test_for_scripts(self, command: Command, tools: ToolClient) -> None:
         await ingest(tools, "A note.", source_id="one")
 
-        told = await asyncio.to_thread(answer, command, "doctor")
+        report = await asyncio.to_thread(answer, command, "doctor")
 
-        assert told["ok"] is True
-        assert "Jobs: 1 waiting" in [finding["what"] for finding in told["findings"]]
+        assert report["ok"] is True
+        assert "Jobs: 1 waiting" in [finding["what"] for finding in report["findings"]]
 
 
 class TestExtraction:

@@ -35,7 +35,7 @@ PAINT = Event(
     subject="hall",
 )  # fmt: skip
 
-NOBODY = "6f0c7a52-8d0e-4f43-9b1d-3f3f2f1f6a11"
+UNKNOWN_EVENT = "6f0c7a52-8d0e-4f43-9b1d-3f3f2f1f6a11"
 
 
 @pytest.fixture
@@ -52,8 +52,8 @@ def test_search(command: Command, planted: Planted) -> None:
     assert "Minutes[31m of March" in text
     assert "1 of 1" in text
     assert "“we charge per seat”" not in text
-    found = answer(command, "events", "search", "charge", "--category", "Decision")
-    assert [event["event_id"] for event in found["events"]] == planted.ids[:1]
+    shown = answer(command, "events", "search", "charge", "--category", "Decision")
+    assert [event["event_id"] for event in shown["events"]] == planted.ids[:1]
 
 
 def test_search_in_full(command: Command, planted: Planted) -> None:
@@ -100,9 +100,9 @@ def test_lines_fit_and_ids_are_whole(
 def test_search_by_what_the_tool_can(
     command: Command, options: list[str], narratives: list[str]
 ) -> None:
-    found = answer(command, "events", "search", *options)
+    shown = answer(command, "events", "search", *options)
 
-    assert [event["narrative"] for event in found["events"]] == narratives
+    assert [event["narrative"] for event in shown["events"]] == narratives
 
 
 def test_search_says_who_is_meant_or_may_be(command: Command, planted: Planted) -> None:
@@ -219,12 +219,12 @@ def test_reindex(command: Command) -> None:
 def test_what_is_not_there_is_one_line_and_exit_code_1(settings: Settings, tmp_path: Path) -> None:
     """In a process of its own, as it ends."""
     done = subprocess.run(
-        [sys.executable, "-m", "mcp_server.cli", "events", "show", NOBODY],
+        [sys.executable, "-m", "mcp_server.cli", "events", "show", UNKNOWN_EVENT],
         env={**os.environ, **settings.environment()}, cwd=tmp_path,
         capture_output=True, text=True, check=False, timeout=120,
     )  # fmt: skip
 
     assert done.returncode == 1
     assert done.stdout == ""
-    assert done.stderr.startswith(f"There is no event {NOBODY}")
+    assert done.stderr.startswith(f"There is no event {UNKNOWN_EVENT}")
     assert "Traceback" not in done.stderr

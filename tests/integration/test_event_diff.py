@@ -256,7 +256,7 @@ async def test_a_revision_that_is_not_extracted_yet_says_so(
     assert "+Something else." in diff["text_diff"]
 
 
-async def test_a_revision_that_is_extracted_anew_is_compared_by_what_it_has(
+async def test_a_revision_that_is_extracted_again_is_compared_by_what_it_has(
     garden: Garden, tools: ToolClient
 ) -> None:
     first = await garden.document(KEPT, source_id="plan")

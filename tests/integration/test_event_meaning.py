@@ -53,10 +53,10 @@ async def test_filters_hold_for_meaning(
     ).fetchall()
     assert by_words == (0,)
 
-    found = await tools("event_search", query=MEANING, sort=sort, **fitting)
+    answer = await tools("event_search", query=MEANING, sort=sort, **fitting)
     without = await tools("event_search", query=MEANING, sort=sort, **other)
 
-    assert [event["event_id"] for event in found["events"]] == planted.ids
+    assert [event["event_id"] for event in answer["events"]] == planted.ids
     assert (without["events"], without["total"]) == ([], 0)
 
 

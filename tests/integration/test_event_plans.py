@@ -180,7 +180,7 @@ async def test_a_phrase_of_common_words(million: Runtime, looking: psycopg.Conne
     assert "count_events" not in {scan.query for scan in explained}
 
 
-async def test_a_rare_word_beside_a_common_one(
+async def test_a_rare_word_together_with_a_common_one(
     million: Runtime, looking: psycopg.Connection
 ) -> None:
     """The rare word leads to its events, however old; going back in time adds the newest."""
@@ -209,10 +209,10 @@ async def test_a_long_query(million: Runtime, looking: psycopg.Connection, query
 
     async def work() -> None:
         async with million.database.session() as session:
-            found = await understand(
+            understood = await understand(
                 session, query, counting="count_words_of_events", include_superseded=False
             )
-        asked.append(found.words)
+        asked.append(understood.words)
 
     await explain(looking, work)
     total, explained = await explain_search(million, looking, query)
@@ -509,7 +509,7 @@ async def test_who_is_involved_in_anything(
 async def test_commitments(
     million: Runtime, looking: psycopg.Connection, asked: dict[str, Any]
 ) -> None:
-    """Whatever is asked for, only so many promises are judged, each by few reports."""
+    """Whatever is asked for, a bounded number of promises is judged, each by few reports."""
     values: dict[str, Any] = {
         "actor": None, "due_from": None, "due_to": None, "status": None, "limit": 20,
         "now": datetime(2025, 6, 1, tzinfo=UTC),

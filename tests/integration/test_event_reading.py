@@ -24,9 +24,9 @@ async def test_events_of_a_revision_name_their_document(
     planted: Planted, tools: ToolClient
 ) -> None:
     listed = await tools("event_list_for_revision", artifact_uid=planted.uid)
-    found = await tools("event_search", artifact_uid=planted.uid)
+    searched = await tools("event_search", artifact_uid=planted.uid)
 
-    for answer in (listed, found):
+    for answer in (listed, searched):
         assert [event["title"] for event in answer["events"]] == ["Minutes of January"] * 3
 
 
@@ -49,9 +49,9 @@ async def test_days_are_those_of_utc_whatever_the_server_lives_by(
     """Seven in the evening in London, and the next morning in Auckland."""
     await garden.document(Event("The beta opened.", time="2026-01-10T19:00:00Z"), source_id="one")
 
-    told = await timeline(abroad, None, EventFilters(), limit=5)
+    page = await timeline(abroad, None, EventFilters(), limit=5)
 
-    assert [day.day for day in told.days] == [date(2026, 1, 10)]
+    assert [day.day for day in page.days] == [date(2026, 1, 10)]
 
 
 Reading = Callable[[Runtime, Planted], Awaitable[object]]

@@ -19,7 +19,7 @@ JOB_FIELDS = {
     *("created_at", "updated_at", "locked_by", "locked_at", "last_error_code"),
     *("last_error_message", "next_run_at"),
 }
-NOBODY = "00000000-0000-4000-8000-000000000000"
+UNKNOWN_EVENT = "00000000-0000-4000-8000-000000000000"
 
 
 def set_status(sql: psycopg.Connection, status: str, **columns: Any) -> None:
@@ -38,8 +38,8 @@ async def stored(tools: ToolClient, runtime: Runtime) -> Json:
     text = "# Minutes\n\nWe decided to charge per location. Everybody agreed to that.\n"
     await ingest(tools, text, title="Minutes", ts="2026-01-10T09:00:00Z")
     await demo_corpus.extract_pending(runtime)
-    found = await tools("event_search", query="charge per location")
-    return {**found["events"][0], "text": text}
+    answer = await tools("event_search", query="charge per location")
+    return {**answer["events"][0], "text": text}
 
 
 @pytest.mark.parametrize("prefix", ["", "evt_"])
@@ -85,10 +85,10 @@ async def test_an_event_of_an_old_revision_says_so(garden: Garden, tools: ToolCl
 
 
 async def test_an_unknown_event_is_not_found(tools: ToolClient) -> None:
-    for event_id in (NOBODY, f"evt_{NOBODY}"):
+    for event_id in (UNKNOWN_EVENT, f"evt_{UNKNOWN_EVENT}"):
         error = await tools.refusal("event_get", event_id=event_id)
         assert error["error_code"] == "NOT_FOUND"
-        assert NOBODY in error["error"]
+        assert UNKNOWN_EVENT in error["error"]
 
 
 @pytest.mark.parametrize(
@@ -113,8 +113,8 @@ async def test_an_id_that_is_not_even_well_formed_names_no_event(
     [
         {"event_id": ""},
         {"event_id": 7},
-        {"event_id": NOBODY, "context_chars": -1},
-        {"event_id": NOBODY, "context_chars": 2001},
+        {"event_id": UNKNOWN_EVENT, "context_chars": -1},
+        {"event_id": UNKNOWN_EVENT, "context_chars": 2001},
         {},
     ],
 )
@@ -199,11 +199,11 @@ async def test_old_events_of_a_revision_under_way_are_called_so(
 
 @pytest.mark.parametrize("tool", ["event_list_for_revision", "event_reextract", "job_status"])
 async def test_an_unknown_document_or_revision_is_not_found(tools: ToolClient, tool: str) -> None:
-    known = (await ingest(tools, "Something."))["artifact_uid"]
+    stored = (await ingest(tools, "Something."))["artifact_uid"]
 
     for arguments in (
         {"artifact_uid": "uid_0000000000000000"},
-        {"artifact_uid": known, "revision_id": "rev_0000000000000000"},
+        {"artifact_uid": stored, "revision_id": "rev_0000000000000000"},
     ):
         error = await tools.refusal(tool, **arguments)
         assert error["error_code"] == "NOT_FOUND"
@@ -395,7 +395,7 @@ async def test_unknown_jobs_are_not_found(tools: ToolClient, sql: psycopg.Connec
     "arguments",
     [
         {},
-        {"artifact_uid": "uid_1", "job_id": NOBODY},
+        {"artifact_uid": "uid_1", "job_id": UNKNOWN_EVENT},
         {"job_id": ""},
         {"job_id": " ", "artifact_uid": ""},
     ],

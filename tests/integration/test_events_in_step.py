@@ -34,7 +34,7 @@ def other(services: Settings) -> Iterator[psycopg.Connection]:
 
 
 def waiting(sql: psycopg.Connection, number: int = 1) -> bool:
-    """So many transactions wait for others."""
+    """Whether at least this number of transactions wait for others."""
     return len(sql.execute("SELECT 1 FROM pg_locks WHERE NOT granted").fetchall()) >= number
 
 

@@ -11,6 +11,7 @@ from memory_core.queue import jobs
 from memory_core.runtime import Runtime
 from tests.integration.asking import until
 from tests.integration.extracting import LONG, PARAGRAPHS, SHORT
+from tests.patience import PATIENCE
 from tests.pipeline_client import SMALL_CHUNKS, Pipeline
 from tests.scripted_provider import (
     Answer,
@@ -126,7 +127,7 @@ async def test_a_document_that_takes_long_keeps_its_lease(
     held, working = await in_the_calls(patient, provider)
     try:
         await patient.rows("UPDATE event_jobs SET locked_at = locked_at - interval '1 hour'")
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(PATIENCE):
             while (await patient.jobs())[0]["locked_at"] < await database_time(patient) - MINUTE:
                 await asyncio.sleep(0.01)
     finally:
@@ -143,8 +144,8 @@ async def test_who_has_lost_the_lease_stops_asking(
     held, working = await in_the_calls(patient, provider)
     await patient.rows("UPDATE event_jobs SET locked_by = 'run-2'")
 
-    async with asyncio.timeout(60):
-        [outcome] = await working  # though nobody has answered
+    async with asyncio.timeout(PATIENCE):
+        [outcome] = await working  # though no answer has come
 
     held.gate.set()
     assert (outcome.extraction, outcome.failure) == (None, None)

@@ -16,6 +16,7 @@ from memory_core.queue.answers import Answers
 from memory_core.runtime import Runtime
 from tests.integration.asking import until
 from tests.integration.extracting import LONG, PARAGRAPHS, SHORT, asked
+from tests.patience import PATIENCE
 from tests.pipeline_client import SMALL_CHUNKS, Pipeline, bump, with_openai
 from tests.scripted_provider import (
     AuthError,
@@ -87,22 +88,22 @@ async def test_a_retry_pays_only_for_what_is_missing(
     await pipeline.remember(LONG)
     [first] = await pipeline.extract()
     assert first.failure is not None
-    known = {row["chunk_hash"] for row in await pipeline.rows("SELECT * FROM extraction_cache")}
+    cached = {row["chunk_hash"] for row in await pipeline.rows("SELECT * FROM extraction_cache")}
     before = len(asked(provider))
     await pipeline.all_due()
     [second] = await pipeline.extract("run-2")
 
     again = [sha256(text) for text in asked(provider)[before:]]
     assert second.extraction is not None
-    assert known
-    assert known.isdisjoint(again)
-    assert len(known) + len(again) == len(second.extraction.chunks)
+    assert cached
+    assert cached.isdisjoint(again)
+    assert len(cached) + len(again) == len(second.extraction.chunks)
 
 
 async def test_calls_under_way_when_another_fails_are_not_paid_for_again(
     openai: Pipeline, provider: ScriptedProvider
 ) -> None:
-    """A provider bills what it was sent, whether or not anybody waits for the answer."""
+    """A provider bills what it was sent, whether or not a caller waits for the answer."""
 
     def is_poison(body: Any) -> bool:
         return "Paragraph 0." in body["messages"][-1]["content"]
@@ -119,7 +120,7 @@ async def test_calls_under_way_when_another_fails_are_not_paid_for_again(
 
 
 @pytest.mark.parametrize("how", ["ui", "tool"])
-async def test_somebody_who_insists_is_asked_for_anew(
+async def test_a_user_who_insists_gets_a_new_answer(
     openai: Pipeline, provider: ScriptedProvider, how: str
 ) -> None:
     ingested = await openai.remember(SHORT)
@@ -138,7 +139,7 @@ async def test_somebody_who_insists_is_asked_for_anew(
 
 
 @pytest.mark.parametrize("how", ["ui", "tool"])
-async def test_somebody_who_insists_pays_once_however_often_it_fails(
+async def test_a_user_who_insists_pays_once_however_often_it_fails(
     openai: Pipeline, provider: ScriptedProvider, how: str
 ) -> None:
     ingested = await openai.remember(LONG)
@@ -182,7 +183,7 @@ async def test_what_follows_by_hand_from_a_failed_insistence_pays_for_no_chunk(
 async def test_what_follows_by_hand_is_made_of_the_extractions_that_are_there(
     openai: Pipeline, provider: ScriptedProvider, tmp_path: Path
 ) -> None:
-    """Whatever prompt they are from: who wants them anew materialises them."""
+    """Whatever prompt they are from: an operator who wants new ones materialises them."""
     await openai.remember(LONG)
     await openai.extract()
     before = await openai.events()
@@ -195,9 +196,9 @@ async def test_what_follows_by_hand_is_made_of_the_extractions_that_are_there(
     assert outcome.extraction is not None
     assert asked(provider) == []
     assert [made] == await openai.rows("SELECT extract_version, model FROM extraction")
-    told = ("event_id", "narrative", "start_char", "end_char")
-    assert [[row[name] for name in told] for row in await openai.events()] == [
-        [row[name] for name in told] for row in before
+    columns = ("event_id", "narrative", "start_char", "end_char")
+    assert [[row[name] for name in columns] for row in await openai.events()] == [
+        [row[name] for name in columns] for row in before
     ]
 
     await openai.rows(
@@ -220,7 +221,7 @@ async def test_calls_are_on_the_books_while_their_document_is_still_in_work(
     await patient.remember(LONG)
     working = asyncio.create_task(patient.extract())
     try:
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(PATIENCE):
             while not (written := await patient.calls()):
                 await asyncio.sleep(0.01)
     finally:

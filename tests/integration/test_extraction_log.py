@@ -32,8 +32,8 @@ async def test_a_claim_and_each_extracted_document_have_a_line(
     await pipeline.extract("run-7")
 
     assert lines(log, "claimed") == ["claimed run_id=run-7 jobs=2 of=2"]
-    told = sorted(re.sub(r"ms=\d+", "ms=1", line) for line in lines(log, "extracted"))
-    assert told == sorted(
+    logged = sorted(re.sub(r"ms=\d+", "ms=1", line) for line in lines(log, "extracted"))
+    assert logged == sorted(
         f"extracted job_id={one.job_id} artifact_uid={one.artifact_uid} "
         f"revision_id={one.revision_id} attempt=1 trace_id=- ms=1 events=1 rejected=0 calls=0"
         for one in made

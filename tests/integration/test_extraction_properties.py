@@ -196,12 +196,12 @@ def check_every_event_is_traceable(pipeline: Pipeline, stored: set[str]) -> None
     last = {o.job.artifact_uid: o.extraction for o in pipeline.outcomes if o.extraction}
     traced = set()
     for extraction in last.values():
-        found = {item.id: item for item in extraction.chunk_events}
+        by_id = {item.id: item for item in extraction.chunk_events}
         members = [id_ for item in extraction.events for id_ in item.members]
-        assert sorted(members) == sorted(found), "each chunk event is in exactly one event"
+        assert sorted(members) == sorted(by_id), "each chunk event is in exactly one event"
         for item in extraction.events:
-            assert {found[id_].category for id_ in item.members} == {item.category}
-            assert item.narrative in {found[id_].narrative for id_ in item.members}
+            assert {by_id[id_].category for id_ in item.members} == {item.category}
+            assert item.narrative in {by_id[id_].narrative for id_ in item.members}
             job = extraction.job
             traced.add(str(event_id(job.artifact_uid, job.revision_id, item)))
     assert stored == traced

@@ -14,6 +14,7 @@ from tests.conftest import IndexHost
 from tests.indexing import caught_up
 from tests.indexing import ids as indexed_ids
 from tests.integration.extracting import LONG, SHORT, asked, ids
+from tests.patience import PATIENCE
 from tests.pipeline_client import Pipeline
 from tests.scripted_provider import (
     AuthError,
@@ -116,7 +117,7 @@ async def test_a_run_that_lost_its_lease_writes_nothing(
     usual = provider.on_extract
 
     def revoked_meanwhile(text: str, body: Any) -> Any:
-        asyncio.run_coroutine_threadsafe(revoke(), loop).result(timeout=10)
+        asyncio.run_coroutine_threadsafe(revoke(), loop).result(timeout=PATIENCE)
         return usual(text, body)
 
     async def revoke() -> None:

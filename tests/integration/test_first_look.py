@@ -74,7 +74,7 @@ def test_the_checks_that_are_asked_for_are_all_there_are() -> None:
     assert {check.name for check in CHECKS} | {"events_are_fresh"} <= evaluated
 
 
-def test_an_asset_that_nobody_has_asked_for_yet_says_so_instead_of_looking_amiss(
+def test_an_asset_that_was_never_asked_for_says_so_instead_of_looking_amiss(
     instance: dg.DagsterInstance, queue: Queue
 ) -> None:
     def told(cursor: str | None) -> list[str]:

@@ -115,8 +115,8 @@ async def check_quotes(ask: ToolClient, answer: Json) -> None:
 
 
 async def uid_of(ask: ToolClient, query: str) -> str:
-    found = await ask("artifact_search", query=query)
-    return found["results"][0]["artifact_uid"]
+    answer = await ask("artifact_search", query=query)
+    return answer["results"][0]["artifact_uid"]
 
 
 # --- 1. decision archaeology -----------------------------------------------------------------

@@ -21,6 +21,7 @@ from stack import stack_state
 from stack.connection import connected
 from stack.layout import Layout
 from stack.orphans import MARKER
+from tests.patience import PATIENCE
 
 MEGABYTE = 1_000_000
 
@@ -64,14 +65,14 @@ class SmallDisk:
         )
 
     def processes(self) -> list[int]:
-        found = []
+        mounts = []
         for process in psutil.process_iter():
             try:
                 if process.environ().get(MARKER) == str(self.layout.root):
-                    found.append(process.pid)
+                    mounts.append(process.pid)
             except psutil.Error:
                 continue
-        return found
+        return mounts
 
 
 @pytest.fixture(scope="module")
@@ -136,7 +137,7 @@ def test_a_server_that_dies_on_a_full_disk_ends_the_stack(disk: SmallDisk) -> No
         postmaster = int((disk.layout.postgres / "postmaster.pid").read_text().splitlines()[0])
         disk.fill()
         os.kill(postmaster, signal.SIGKILL)
-        supervisor.wait(timeout=60)
+        supervisor.wait(timeout=PATIENCE)
         with pytest.raises(StackFault, match="The disk is full"), connected(disk.settings):
             pass
     assert disk.processes() == []

@@ -17,7 +17,7 @@ from memory_core.upkeep.health import Health, check_health
 from stack.dagster_orchestrator import DAEMON_SILENT_AFTER, DagsterOrchestrator
 from stack.ports import free_port
 
-NOBODY = "postgresql://u:s3cr3t@127.0.0.1:1/db"
+NO_POSTGRES = "postgresql://u:s3cr3t@127.0.0.1:1/db"
 
 
 async def beating() -> None:
@@ -137,7 +137,7 @@ class TestStores:
             assert check.latency_ms > 0
 
     async def test_without_postgres_all_that_depends_on_it_is_down(self) -> None:
-        database = Database(NOBODY, unasked="a test looks at what is stored")
+        database = Database(NO_POSTGRES, unasked="a test looks at what is stored")
         await database.open()
         try:
             health = await check_health(database, beating, DagsterOrchestrator())
@@ -150,7 +150,7 @@ class TestStores:
         assert health.chroma.state == "up"
         assert "s3cr3t" not in health.model_dump_json()
 
-    async def test_a_fault_that_nobody_foresaw_is_an_answer_too(self, database: Database) -> None:
+    async def test_an_unforeseen_fault_is_an_answer_too(self, database: Database) -> None:
         async def broken() -> None:
             raise RuntimeError("never seen before\nand more of it")
 
@@ -193,7 +193,7 @@ class TestRoute:
         away = Settings(
             _env_file=None,
             data_dir=settings.data_dir,
-            events_db_dsn=NOBODY,
+            events_db_dsn=NO_POSTGRES,
             chroma_host=settings.chroma_host,
             chroma_port=settings.chroma_port,
             embedder="local",

@@ -120,7 +120,7 @@ def test_unknown_options_and_unusable_settings_have_a_code_of_their_own(
 
 
 class Gate:
-    """Holds some notes' locks, which whoever stores them needs: an import waits there."""
+    """Holds some notes' locks, which storing them needs: an import waits there."""
 
     _WAITING = "pg_locks WHERE locktype = 'advisory' AND NOT granted"
 
@@ -134,7 +134,7 @@ class Gate:
         """Until that many batches stand before it."""
         deadline = time.monotonic() + PATIENCE_SECONDS
         while _number(self._sql, self._WAITING) < waiting:
-            assert time.monotonic() < deadline, "nobody came to the gate"
+            assert time.monotonic() < deadline, "no import came to the gate"
 
     def forget_the_dead(self) -> None:
         """A killed client's connection goes on waiting for as long as Postgres does not notice."""
@@ -232,7 +232,7 @@ async def test_a_file_is_ingested_only_below_the_allowed_folders(
         tools = ToolClient(client)
         first = await tools("artifact_ingest_file", path=str(notes / "kickoff.md"))
         again = await tools("artifact_ingest_file", path=str(notes / "kickoff.md"))
-        found = await tools("hybrid_search", query="launch in May")
+        answer = await tools("hybrid_search", query="launch in May")
         refused = [
             await tools.refusal("artifact_ingest_file", path=path)
             for path in (
@@ -244,7 +244,7 @@ async def test_a_file_is_ingested_only_below_the_allowed_folders(
 
     assert [one["source_id"] for one in first["created"]] == ["notes/kickoff.md"]
     assert again["counts"]["unchanged"] == 1
-    assert found["results"][0]["artifact_uid"] == first["created"][0]["artifact_uid"]
+    assert answer["results"][0]["artifact_uid"] == first["created"][0]["artifact_uid"]
     assert {error["error_code"] for error in refused} == {"VALIDATION_ERROR"}
     assert len({error["error"].partition("' ")[2] for error in refused}) == 1, (
         "nothing is given away"

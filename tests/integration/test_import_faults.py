@@ -27,8 +27,7 @@ from memory_core.kernel.database import Database, Session
 from memory_core.kernel.errors import PostgresUnavailable
 from memory_core.runtime import Runtime
 from tests.importing import Importer, counts, names
-
-PATIENCE_SECONDS = 60.0
+from tests.patience import PATIENCE
 
 
 @pytest.fixture
@@ -88,7 +87,7 @@ print(peak() - before)
     return int(done.stdout)
 
 
-async def test_hostile_files_are_reported_and_stop_nobody(
+async def test_hostile_files_are_reported_and_stop_no_import(
     importer: Importer, folder: Path, tmp_path: Path, sql: psycopg.Connection
 ) -> None:
     await importer(folder)
@@ -157,7 +156,7 @@ async def test_as_many_slow_files_are_read_at_once_as_jobs_are_given(
 
     def read(reader: Reader, found: FoundFile, **how: bool) -> ParsedFile:
         if found.relative.endswith(".pdf"):
-            together.wait(PATIENCE_SECONDS)  # for two others
+            together.wait(PATIENCE)  # for two others
         return really(reader, found, **how)
 
     monkeypatch.setattr(Reader, "read", read)
@@ -306,6 +305,6 @@ async def test_what_was_known_and_vanished_meanwhile_is_said_to_have_changed(
 ) -> None:
     report = ImportReport()
     storing = Storing(runtime, report)
-    found = FoundFile(Root("x", Path("/x")), "a.md", 1)
-    await storing.keep(found, KnownItem("uid_1", "hash", "x/a.md"), None, {})
+    file = FoundFile(Root("x", Path("/x")), "a.md", 1)
+    await storing.keep(file, KnownItem("uid_1", "hash", "x/a.md"), None, {})
     assert "changes while it is read" in (report.failed[0].reason or "")

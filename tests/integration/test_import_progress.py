@@ -33,20 +33,20 @@ async def found(runtime: Runtime, tmp_path: Path) -> Survey:
 
 async def steps(runtime: Runtime, found: Survey) -> list[tuple[int, int]]:
     """Each step's weight, and how many documents were stored by then."""
-    told: list[tuple[int, int]] = []
+    steps_seen: list[tuple[int, int]] = []
     work = Import(runtime, Options(), asyncio.Event())
-    await work.run(found, lambda weight: told.append((weight, len(work.report.created))))
-    return told
+    await work.run(found, lambda weight: steps_seen.append((weight, len(work.report.created))))
+    return steps_seen
 
 
 async def test_it_moves_from_the_first_document_on_and_ends_at_the_whole(
     runtime: Runtime, found: Survey
 ) -> None:
-    told = await steps(runtime, found)
+    reported = await steps(runtime, found)
 
-    assert sum(weight for weight, _ in told) == found.weight
-    assert max(weight for weight, _ in told) < found.weight / 10, "no step is a leap"
-    assert {stored for _, stored in told} >= {1, 8, 9, 30}, "documents are counted one by one"
+    assert sum(weight for weight, _ in reported) == found.weight
+    assert max(weight for weight, _ in reported) < found.weight / 10, "no step is a leap"
+    assert {stored for _, stored in reported} >= {1, 8, 9, 30}, "documents are counted one by one"
 
 
 async def test_what_is_unchanged_counts_as_well(runtime: Runtime, found: Survey) -> None:

@@ -13,6 +13,7 @@ from memory_core.importing.import_run import survey
 from memory_core.importing.roots import ImportPlace, Registry, Root
 from memory_core.runtime import Runtime
 from tests.importing import Importer, counts
+from tests.patience import PATIENCE
 
 
 @pytest.fixture
@@ -87,7 +88,7 @@ async def test_a_message_is_gone_when_it_is_at_none_of_its_addresses(
     (one / "m.eml").unlink()
     assert (await importer.with_gone(one))[1] == []
     other.rename(tmp_path / "unplugged")
-    assert (await importer.with_gone(one))[1] == [], "nobody can tell"
+    assert (await importer.with_gone(one))[1] == [], "the importer cannot tell"
     (tmp_path / "unplugged").rename(other)
     (other / "m.eml").unlink()
     _, gone = await importer.with_gone(one)
@@ -141,7 +142,7 @@ async def nested(importer: Importer, notes: Path) -> Path:
     return notes
 
 
-async def test_a_change_in_a_folder_within_the_watched_one_prunes_nothing_beside_it(
+async def test_a_change_in_a_folder_within_the_watched_one_prunes_nothing_outside_it(
     importer: Importer, runtime: Runtime, nested: Path
 ) -> None:
     registry = Registry(importer.data_dir)
@@ -149,11 +150,11 @@ async def test_a_change_in_a_folder_within_the_watched_one_prunes_nothing_beside
     changed = nested / "sub" / "c.md"
     changed.write_text("Changed.")
 
-    report, gone = await importer.sync(watch._narrowed(places, {str(changed)}), registry)
+    report, gone = await importer.sync(watch.narrowed_to(places, {str(changed)}), registry)
 
     assert (counts(report), gone, importer.warnings) == ({"revised": 1}, [], [])
     changed.unlink()
-    _, gone = await importer.sync(watch._narrowed(places, {str(nested / "sub")}), registry)
+    _, gone = await importer.sync(watch.narrowed_to(places, {str(nested / "sub")}), registry)
     assert [entry.path for entry in gone] == ["sub/c.md"]
 
 
@@ -210,7 +211,7 @@ async def test_the_last_files_of_a_folder_are_missed_while_watching(
 
     async def missed(*wanted: str) -> None:
         missing = set(wanted)
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(PATIENCE):
             while missing:
                 missing -= await looked.get()
 
@@ -224,7 +225,7 @@ async def test_the_last_files_of_a_folder_are_missed_while_watching(
     shutil.rmtree(notes / "box")
     await missed("notes/box/cur/1:2,S", "notes/box/.Old/cur/3:2,S")
     stop.set()
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(PATIENCE):
         await watching
 
 
@@ -266,11 +267,11 @@ async def test_a_watched_folder_is_kept_in_step(
         return True
 
     async def next_change(wanted: str) -> int:
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(PATIENCE):
             # A write may be seen in two parts, the second of which changes nothing more.
-            while wanted not in (found := await synced.get()):
-                assert set(found) <= {"unchanged"}
-            return found[wanted]
+            while wanted not in (paths := await synced.get()):
+                assert set(paths) <= {"unchanged"}
+            return paths[wanted]
 
     watching = asyncio.create_task(watch.watch(places, sync, stop))
     assert await next_change("created") == 4
@@ -282,5 +283,5 @@ async def test_a_watched_folder_is_kept_in_step(
     (notes / "fresh" / "new.md").write_text("New.")
     assert await next_change("created") == 1
     stop.set()
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(PATIENCE):
         await watching

@@ -199,7 +199,7 @@ async def test_our_own_data_is_never_imported(importer: Importer, tmp_path: Path
     assert counts(await importer(tmp_path)) == {"created": 1, "skipped": 1}
     place = ImportPlace(Root("all", tmp_path), ".", is_file=False)
     changed = {str(own / "imports" / "x.json"), str(own / "imports.json"), str(own)}
-    assert watch._narrowed([place], changed, without=own) == [], "no import starts the next one"
+    assert watch.narrowed_to([place], changed, without=own) == [], "no import starts the next one"
 
 
 # --- revisions -------------------------------------------------------------------------------
@@ -299,7 +299,7 @@ async def test_an_unchanged_file_is_neither_parsed_nor_embedded(
     importer: Importer, runtime: Runtime, notes: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await importer(notes)
-    fail = AssertionError("nobody should ask for this")
+    fail = AssertionError("this is not asked for")
 
     def refuse(*_: object, **__: object) -> None:
         raise fail

@@ -178,7 +178,7 @@ async def test_two_imports_at_once_remember_both(importer: Importer, notes: Path
         pytest.param(lambda entry: [entry[0], [["uid_1"]], entry[2]], id="too short"),
         pytest.param(lambda entry: [entry[0], [[*entry[1][0], "x"]], entry[2]], id="too long"),
         pytest.param(lambda entry: [entry[0], [], entry[2]], id="of nothing"),
-        pytest.param(lambda entry: [entry[0], None, entry[2]], id="of nobody"),
+        pytest.param(lambda entry: [entry[0], None, entry[2]], id="without an author"),
         pytest.param(lambda entry: [entry[0], [["uid_\0", "a"]], entry[2]], id="with a NUL"),
         pytest.param(lambda entry: [entry[0], [["\ud800", "a"]], entry[2]], id="no Unicode"),
         pytest.param(lambda entry: [1, {"a": 1}, 3], id="of other types"),
@@ -214,8 +214,8 @@ async def test_what_is_no_memory_costs_time_alone(
 
 
 def mail(number: int) -> str:
-    told = f"From: a@example.com\nMessage-ID: <{number}@example.com>\n\nBody {number}.\n"
-    return f"From a@example.com Mon Jan  1 00:00:00 2024\n{told}\n"
+    message = f"From: a@example.com\nMessage-ID: <{number}@example.com>\n\nBody {number}.\n"
+    return f"From a@example.com Mon Jan  1 00:00:00 2024\n{message}\n"
 
 
 @pytest.fixture

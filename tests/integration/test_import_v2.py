@@ -102,12 +102,12 @@ async def fill(address: str, content: dict[str, list[Record]]) -> None:
 
 async def contents(address: str) -> dict[str, dict[str, Any]]:
     client = ChromaClient(address, 0)
-    found = {
+    versions = {
         name: await collection.call("get", include=["documents", "metadatas", "embeddings"])
         for name, collection in (await client.existing()).items()
     }
     await client.close()
-    return found
+    return versions
 
 
 def digests(directory: Path) -> dict[str, str]:
@@ -170,7 +170,7 @@ async def over_v2(settings: Settings, v2_server: str) -> AsyncIterator[Runtime]:
 async def test_nothing_is_written_to_or_dropped_from_the_chroma_of_version_2(
     over_v2: Runtime, v2_server: str, index_host: IndexHost
 ) -> None:
-    """This version has collections of its own beside them."""
+    """This version has collections of its own in the same Chroma."""
     before = await contents(v2_server)
     await index_host.serve(over_v2)
     try:
@@ -350,8 +350,8 @@ def test_a_turn_that_does_not_say_where_it_belongs_is_refused(told: dict[str, An
     ],
 )
 def test_participants_are_read_however_they_were_written(value: Any, people: Any) -> None:
-    told = {"artifact_type": "note", "participants": value, "ts": 1710513000}
-    document = conversion.document(Record("a", "Text.", told), [])
+    arguments = {"artifact_type": "note", "participants": value, "ts": 1710513000}
+    document = conversion.document(Record("a", "Text.", arguments), [])
 
     assert document.participants == people
     assert document.ts == datetime(2024, 3, 15, 14, 30, tzinfo=UTC)

@@ -34,6 +34,7 @@ from tests.indexing import (
 )
 from tests.integration.failing_servers import LONG, Server
 from tests.integration.planted_events import Event, Garden
+from tests.patience import PATIENCE
 from tests.scripted_provider import ScriptedProvider
 from tests.tool_client import Json, ToolClient, in_one_task
 
@@ -174,7 +175,7 @@ async def test_a_chroma_that_lost_everything_is_filled_again(
 
 async def filled(runtime: Runtime, *, after: int) -> None:
     """A later generation than this one serves, and is complete."""
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(PATIENCE):
         while True:
             row = await new_generation.progress(runtime)
             if row is not None and row.generation > after and row.is_filled:
@@ -209,7 +210,7 @@ async def test_searches_are_answered_and_documents_stored_while_the_index_is_reb
     await assert_exact(runtime)
     assert (await serving(runtime)).generation > before.generation
     labels = await runtime.vectors.labels()
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(PATIENCE):
         while before.name_in_chroma(CollectionName.EVENTS) in labels:
             await asyncio.sleep(0.02)
             labels = await runtime.vectors.labels()
@@ -233,9 +234,9 @@ async def test_a_rebuild_that_was_cut_off_goes_on_where_it_was(
     await new_generation.rebuild(runtime)
 
     assert (await serving(runtime)).generation == begun.generation
-    found = await consistency.compare(runtime)
-    assert list(found.differences()) == []
-    assert found.chroma["artifacts"] == 120
+    difference = await consistency.compare(runtime)
+    assert list(difference.differences()) == []
+    assert difference.chroma["artifacts"] == 120
 
 
 async def test_what_differs_in_chroma_is_found_and_repaired(
@@ -405,9 +406,9 @@ async def test_vectors_of_an_older_version_are_taken_over_without_their_texts(
         await new_generation.rebuild(other)
 
         assert len(embedded(provider)) == asked, "nothing is embedded twice"
-        found = await consistency.compare(other)
-        assert list(found.differences()) == []
-        assert found.chroma["artifact_chunks"] == stored["num_chunks"]
+        difference = await consistency.compare(other)
+        assert list(difference.differences()) == []
+        assert difference.chroma["artifact_chunks"] == stored["num_chunks"]
         names = set(await client.labels())
         assert {"artifacts", "artifact_chunks", "memory", "events"}.isdisjoint(names)
         assert "events_old" in names, "what is not ours is left alone"
@@ -436,8 +437,8 @@ async def older_collections(
         collection = await client.make(name, label)
         if wanted:
             vectors = await runtime.embedder.embed([texts[id_] for id_ in wanted])
-            told = {id_: texts[id_] for id_ in wanted}
-            await upsert_texts(collection, told, vectors, [{"latest": True}] * len(wanted))
+            answered = {id_: texts[id_] for id_ in wanted}
+            await upsert_texts(collection, answered, vectors, [{"latest": True}] * len(wanted))
 
 
 async def test_what_a_dead_writer_undoes_late_is_seen_and_mended(
@@ -451,7 +452,7 @@ async def test_what_a_dead_writer_undoes_late_is_seen_and_mended(
     await plant(runtime, CollectionName.ARTIFACTS, "art_late", OTTERS)
     await projection.apply([], runtime.database.transaction)
 
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(PATIENCE):
         while await ids(runtime, CollectionName.ARTIFACTS) != {stored["artifact_id"]}:
             await asyncio.sleep(0.05)
     await index_host.host(runtime)

@@ -24,11 +24,11 @@ from memory_core.log.change import START, Position
 from memory_core.runtime import Runtime
 from tests.conftest import IndexHost
 from tests.indexing import assert_exact, ids
+from tests.patience import PATIENCE
 
 ROOT = Path(__file__).resolve().parents[2]
 CLIENTS = 8
 DOCUMENTS = 40
-SECONDS = 120.0
 ACME = UUID(int=0xACE)
 WRITERS = (LOCAL, Principal(ACME, "alice"))
 
@@ -108,7 +108,7 @@ async def test_a_worker_that_is_killed_at_random_leaves_the_index_exact(
         for seed in range(CLIENTS)
     ]
     await asyncio.gather(*writers)
-    async with asyncio.timeout(SECONDS):
+    async with asyncio.timeout(PATIENCE):
         while worker.kills < 3:
             await write(runtime, dice, 1)
             await asyncio.sleep(0.02)

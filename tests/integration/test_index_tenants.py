@@ -33,6 +33,7 @@ from memory_core.search.passages import hybrid_search
 from stack.connection import joined_runtime
 from tests.conftest import IndexHost
 from tests.indexing import assert_exact, caught_up, ids, serving
+from tests.patience import PATIENCE
 from tests.pipeline_client import with_openai
 from tests.scripted_provider import ScriptedProvider, embed
 
@@ -125,10 +126,10 @@ async def test_a_thousand_foreign_entries_that_are_nearer_take_no_place(
 
     assert await found_by_meaning(runtime, ALICE) == ({document}, {memory})
     if others.tenant_id != ALICE.tenant_id:
-        told = json.dumps(answers)
-        assert document in told
-        assert told.count("art_") == told.count(document)
-        assert told.count("mem_") == told.count(memory)
+        text = json.dumps(answers)
+        assert document in text
+        assert text.count("art_") == text.count(document)
+        assert text.count("mem_") == text.count(memory)
 
 
 async def test_a_tenant_without_documents_finds_nothing_and_costs_no_question(
@@ -196,9 +197,9 @@ async def test_what_differs_in_the_collections_of_a_tenant_is_found_and_repaired
     await runtime.vectors.delete(of_acme, [lost])
     await runtime.vectors.upsert(of_other, [entry])
 
-    found = await consistency.compare(runtime, sample=5)
+    difference = await consistency.compare(runtime, sample=5)
 
-    assert sorted(found.differences()) == [
+    assert sorted(difference.differences()) == [
         f"artifacts: {lost} is missing",
         f"artifacts: {lost} is not in Postgres",
     ]
@@ -216,7 +217,7 @@ async def test_the_lost_collections_of_one_tenant_are_made_again(
 
     await consistency.repair(runtime)
 
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(PATIENCE):
         while (filled := await new_generation.progress(runtime)) is None or not filled.is_filled:
             await asyncio.sleep(0.02)
     assert (await serving(runtime)).generation > lost.generation
@@ -351,7 +352,7 @@ async def plant_shared_index(dsn: str, services: Settings) -> None:
 
 
 async def rebuilt(dsn: str) -> None:
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(PATIENCE):
         with psycopg.connect(dsn, autocommit=True) as sql:
             while not sql.execute(
                 "SELECT 1 FROM log.projection_checkpoints WHERE status = 'running'"

@@ -456,7 +456,7 @@ async def test_many_clients_with_different_contents_lose_no_revision(
 async def test_two_contents_that_replace_each_other_stay_consistent_everywhere(
     tools: ToolClient, settings: Settings, sql: psycopg.Connection
 ) -> None:
-    """A→B→A→… from two servers: whoever is last, its text alone is found, by words and meaning."""
+    """A→B→A→… from two servers: the last text alone is found, by words and meaning."""
     texts = {"otters": "Otters moved into the boathouse.", "taxes": "Quarterly tax figures."}
     async with Client(build_server(settings)) as other:
         clients = [tools, ToolClient(other)]

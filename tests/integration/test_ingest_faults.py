@@ -39,11 +39,11 @@ async def test_an_embedder_that_fails_delays_the_index_alone(
     provider.enqueue(*[ServerError(500)] * 50)
 
     stored = await openai_tools("artifact_ingest", **{**NOTE, "content": content})
-    found = await visible(openai_tools)
+    shown = await visible(openai_tools)
     provider.reset()
 
     assert (stored["status"], stored["indexed"]) == ("created", False)
-    assert found
+    assert shown
     runtime = joined_runtime(openai_settings, unasked="a test looks at what is stored")
     await runtime.open()
     try:
@@ -126,8 +126,8 @@ async def test_a_frozen_chroma_keeps_no_writer_and_no_reader_from_postgres(
         assert not any(answer["indexed"] for answer in answers)
         assert (await fragile("artifact_get", artifact_uid=uid))["content"] == NOTE["content"]
         assert (await fragile("job_status", artifact_uid=uid))["status"] == "PENDING"
-        told = await fragile("event_list_for_revision", artifact_uid=uid, revision_id=revision)
-        assert told["events"] == []
+        listed = await fragile("event_list_for_revision", artifact_uid=uid, revision_id=revision)
+        assert listed["events"] == []
         assert (await fragile("memory_list"))["total"] == 4
     finally:
         chroma.send(signal.SIGCONT)

@@ -17,12 +17,12 @@ from stack.postgres import EmbeddedPostgres, identity
 from tests.integration.failing_servers import (
     LONG,
     NOTE,
-    START_SECONDS,
     Server,
     stored_rows,
     until,
     visible,
 )
+from tests.patience import PATIENCE
 from tests.tool_client import ToolClient
 
 # --- Postgres --------------------------------------------------------------------------------
@@ -34,7 +34,7 @@ class Blocker:
     def __init__(self, dsn: str) -> None:
         self._holder = psycopg.connect(dsn)
         self._observer = psycopg.connect(dsn, autocommit=True)
-        # Readers pass; whoever inserts a job waits.
+        # Readers pass; a process that inserts a job waits.
         self._holder.execute("LOCK TABLE event_jobs IN EXCLUSIVE MODE")
 
     def waiting(self) -> list[int]:
@@ -200,7 +200,7 @@ async def test_postgres_stops_between_chroma_and_the_commit(
 
 async def recovered(tools: ToolClient) -> None:
     """The server finds its way back to Postgres by itself."""
-    async with asyncio.timeout(START_SECONDS):
+    async with asyncio.timeout(PATIENCE):
         while (await tools.client.call_tool("memory_list", {})).is_error:
             continue
 

@@ -66,19 +66,19 @@ def attack(name: str, known: dict[str, str], *, long: bool = False) -> str:
 async def test_hostile_documents_change_only_what_is_stored_of_themselves(
     pipeline: Pipeline, long: bool
 ) -> None:
-    known = await with_a_victim(pipeline)
-    before = await rows_of(pipeline, known["victim_uid"])
-    texts = {name: attack(name, known, long=long) for name in INJECTIONS}
+    victim = await with_a_victim(pipeline)
+    before = await rows_of(pipeline, victim["victim_uid"])
+    texts = {name: attack(name, victim, long=long) for name in INJECTIONS}
     hostile = {name: await pipeline.remember(text, name) for name, text in texts.items()}
     outcomes = await pipeline.extract("run-hostile")
 
     assert len(outcomes) == len(INJECTIONS)
     assert [outcome.failure for outcome in outcomes if outcome.failure] == []
-    assert await rows_of(pipeline, known["victim_uid"]) == before
+    assert await rows_of(pipeline, victim["victim_uid"]) == before
     assert {job["status"] for job in await pipeline.jobs()} == {"DONE"}
     for row in await pipeline.events():
         assert row["category"] in set(Category)
-        assert str(row["event_id"]) != known["victim_event"] or row in before
+        assert str(row["event_id"]) != victim["victim_event"] or row in before
     for name, stored in hostile.items():
         for row in await rows_of(pipeline, stored.artifact_uid):
             assert row["revision_id"] == stored.revision_id
@@ -157,16 +157,16 @@ async def test_even_an_obedient_model_cannot_write_elsewhere_or_without_proof(
     runtime: Runtime, provider: ScriptedProvider
 ) -> None:
     pipeline = Pipeline(runtime, **with_openai(runtime.settings, provider).model_dump())
-    known = await with_a_victim(pipeline)
-    before = await rows_of(pipeline, known["victim_uid"])
-    provider.on_extract = obedient(known)
-    hostile = await pipeline.remember(attack("other document", known), "hostile")
+    victim = await with_a_victim(pipeline)
+    before = await rows_of(pipeline, victim["victim_uid"])
+    provider.on_extract = obedient(victim)
+    hostile = await pipeline.remember(attack("other document", victim), "hostile")
     await pipeline.extract("run-hostile")
 
-    assert await rows_of(pipeline, known["victim_uid"]) == before
+    assert await rows_of(pipeline, victim["victim_uid"]) == before
     [row] = await rows_of(pipeline, hostile.artifact_uid)
     assert row["quote"] == "Bob Roth finished the audit."
-    assert str(row["event_id"]) != known["victim_event"]
+    assert str(row["event_id"]) != victim["victim_event"]
     [record] = await pipeline.rows("SELECT * FROM extraction WHERE run_id = 'run-hostile'")
     assert record["refusals"] == []
     assert sorted(item["reason"] for item in record["rejections"]) == [
@@ -224,7 +224,7 @@ def lying(passage: str, _: Any) -> dict[str, Any]:
     }
 
 
-async def test_what_a_misled_model_says_beside_its_quote_is_not_stored(
+async def test_what_a_misled_model_adds_to_its_quote_is_not_stored(
     runtime: Runtime, provider: ScriptedProvider
 ) -> None:
     pipeline = Pipeline(runtime, **with_openai(runtime.settings, provider).model_dump())
@@ -238,7 +238,7 @@ async def test_what_a_misled_model_says_beside_its_quote_is_not_stored(
         assert row["narrative"] == quote, "the quote serves"
         assert quote.startswith(row["subject_json"]["ref"])
         [actor] = row["actors_json"]
-        assert quote.startswith(actor["ref"]), "nobody else, and under no other name"
+        assert quote.startswith(actor["ref"]), "no other person, and under no other name"
     [entity] = await pipeline.rows("SELECT name, aliases FROM revision_entity")
     assert (entity["name"], entity["aliases"]) == ("Alice Chen", [])
     [record] = await pipeline.rows("SELECT rejections FROM extraction WHERE run_id = 'run-lies'")

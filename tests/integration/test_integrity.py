@@ -248,17 +248,17 @@ async def examined(pipeline: Pipeline) -> dict[str, CheckResult]:
 
 async def told(pipeline: Pipeline, *, repair: bool) -> list[tuple[bool, str, str]]:
     """What the doctor says of the stores."""
-    findings = await doctor._integrity(pipeline.runtime.settings, repair=repair)
+    findings = await doctor.integrity_findings(pipeline.runtime.settings, repair=repair)
     return [(finding.good, finding.what, finding.remedy) for finding in findings]
 
 
 async def test_nothing_is_wrong_with_what_was_ingested_and_extracted(pipeline: Pipeline) -> None:
-    found = await examined(pipeline)
+    results = await examined(pipeline)
 
-    assert {name: finding.offenders for name, finding in found.items()} == {
+    assert {name: finding.offenders for name, finding in results.items()} == {
         check.name: [] for check in CHECKS
     }
-    told_counts = found["index_agrees"].counts
+    told_counts = results["index_agrees"].counts
     for collection in CollectionName:
         name = collection.value
         assert told_counts[f"postgres_{name}"] == told_counts[f"chroma_{name}"]
@@ -272,11 +272,11 @@ async def test_an_offender_is_named_mended_and_gone(
     check = the(name)
     offender = await plant(pipeline)
 
-    found = await check.examine(pipeline.runtime)
-    assert found.total == 1
-    [line] = found.offenders
+    outcome = await check.examine(pipeline.runtime)
+    assert outcome.total == 1
+    [line] = outcome.offenders
     assert offender in line
-    shown = result(check, found)
+    shown = result(check, outcome)
     assert not shown.passed
     assert offender in shown.metadata["first"].value
     assert shown.metadata["offenders"].value == 1
@@ -298,22 +298,22 @@ async def test_all_offenders_are_counted_and_the_first_are_named(pipeline: Pipel
     [events] = await pipeline.rows("SELECT count(*) AS n FROM semantic_event")
 
     check = the("every_event_has_evidence")
-    found = await check.examine(pipeline.runtime)
+    outcome = await check.examine(pipeline.runtime)
 
-    assert found.total == events["n"] > OFFENDERS_SHOWN
-    assert len(found.offenders) == OFFENDERS_SHOWN
-    assert result(check, found).metadata["offenders"].value == events["n"]
+    assert outcome.total == events["n"] > OFFENDERS_SHOWN
+    assert len(outcome.offenders) == OFFENDERS_SHOWN
+    assert result(check, outcome).metadata["offenders"].value == events["n"]
 
 
 async def test_strays_do_not_hide_what_is_missing(pipeline: Pipeline) -> None:
     missing = await no_vector_of_an_event(pipeline)
     await vectors_of_nothing(pipeline, 3 * SAMPLE)
 
-    found = await the("index_agrees").examine(pipeline.runtime)
+    result = await the("index_agrees").examine(pipeline.runtime)
 
-    assert found.total == 3 * SAMPLE + 1
-    assert f"events: {missing} is missing" in found.offenders
-    assert "events: stray-0 is not in Postgres" in found.offenders
+    assert result.total == 3 * SAMPLE + 1
+    assert f"events: {missing} is missing" in result.offenders
+    assert "events: stray-0 is not in Postgres" in result.offenders
 
 
 async def test_two_latest_revisions_are_one_too_many(pipeline: Pipeline) -> None:

@@ -11,6 +11,7 @@ from memory_core.queue import jobs
 from memory_core.queue.cancel import cancel
 from memory_core.queue.jobs import JobCanceled
 from tests.integration.job_queue import RATE_LIMIT, Queue, claimed
+from tests.patience import PATIENCE
 from tests.pipeline_client import Pipeline
 from tests.scripted_provider import Held, ScriptedProvider, last_user_message
 
@@ -133,12 +134,12 @@ async def test_its_run_stops_on_it_and_goes_on_with_the_others(
     stopped = await pipeline.remember("Decision: tea is served at five.", "canceled", title="Tea")
     other = await pipeline.remember("Decision: cake is served too.", "other", title="Cake")
     working = asyncio.create_task(pipeline.extract("run-1"))
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(PATIENCE):
         while not provider.in_flight:
             await asyncio.sleep(0.01)
     assert stopped.job_id is not None
     await cancel(pipeline.runtime.database, UUID(stopped.job_id))
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(PATIENCE):
         outcomes = await working
     held.gate.set()
 

@@ -34,7 +34,7 @@ async def test_the_holder_completes_its_job(stores: Database, queue: Queue) -> N
         pytest.param(lambda queue: queue.force(), id="revoked by force"),
         pytest.param(lambda queue: queue.change("locked_by = 'new'"), id="taken by another run"),
         pytest.param(lambda queue: queue.change("status = 'DONE'"), id="completed already"),
-        pytest.param(lambda queue: queue.change("generation = 2"), id="asked for anew"),
+        pytest.param(lambda queue: queue.change("generation = 2"), id="asked for again"),
         pytest.param(lambda queue: queue.run("DELETE FROM event_jobs"), id="artifact deleted"),
     ],
 )
@@ -57,7 +57,7 @@ async def test_who_was_overtaken_after_expiry_may_not_write_but_the_new_holder_m
     assert await may_write(stores, new)
 
 
-async def test_a_lease_that_expired_but_that_nobody_took_still_counts(
+async def test_a_lease_that_expired_but_that_no_run_took_still_counts(
     stores: Database, queue: Queue
 ) -> None:
     job = await claimed(stores, queue.add())
@@ -66,7 +66,7 @@ async def test_a_lease_that_expired_but_that_nobody_took_still_counts(
     assert await may_write(stores, job)
 
 
-async def test_nobody_takes_a_job_while_its_holder_is_writing(
+async def test_no_run_takes_a_job_while_its_holder_is_writing(
     stores: Database, queue: Queue
 ) -> None:
     keys = queue.add()
@@ -98,7 +98,7 @@ async def test_of_all_runs_that_ever_held_a_job_only_the_last_completes_it(
 
 
 @pytest.mark.parametrize("status", ["DONE", "FAILED", "PENDING"])
-async def test_somebody_who_asks_again_gets_a_new_request(
+async def test_a_user_who_asks_again_makes_a_new_request(
     stores: Database, queue: Queue, status: str
 ) -> None:
     keys = queue.add()

@@ -3,6 +3,7 @@
 from datetime import UTC, datetime, timedelta
 from uuid import UUID, uuid4
 
+import psycopg
 import pytest
 
 from memory_core.kernel.database import Database
@@ -42,8 +43,8 @@ class Clocked(Queue):
 
 
 @pytest.fixture
-def clocked(queue: Queue) -> Clocked:
-    return Clocked(queue._sql)
+def clocked(queue: Queue, sql: psycopg.Connection) -> Clocked:
+    return Clocked(sql)
 
 
 async def order(database: Database, at: datetime, limit: int = 100) -> list[str]:

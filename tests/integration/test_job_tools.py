@@ -123,9 +123,9 @@ def test_show_cancel_and_retry_by_the_first_characters(
     assert "PENDING CANCELED" in shown
     command("jobs", "retry", job)
 
-    found = answer(command, "jobs", "show", job)
-    assert (found["status"], found["generation"]) == ("PENDING", 2)
-    assert found["history"][1]["detail"]["who"] == "tool job_cancel"
+    job_shown = answer(command, "jobs", "show", job)
+    assert (job_shown["status"], job_shown["generation"]) == ("PENDING", 2)
+    assert job_shown["history"][1]["detail"]["who"] == "tool job_cancel"
 
 
 def test_retry_all_that_failed_or_with_one_code(command: Command, failed: list[Json]) -> None:

@@ -12,6 +12,7 @@ from memory_core.kernel.database import Database
 from memory_core.kernel.errors import ErrorCode, MemoryFault, ProviderFault
 from memory_core.queue import jobs
 from tests.integration.job_queue import CLAIMERS, MANY, RATE_LIMIT, Queue, claimed, may_write
+from tests.patience import PATIENCE
 
 # --- claim ------------------------------------------------------------------------------------
 
@@ -53,7 +54,7 @@ async def test_claimers_of_overlapping_batches_share_without_waiting_for_each_ot
     assert Counter(job.partition_key for batch in won for job in batch) == Counter(keys)
 
 
-async def test_a_row_that_somebody_else_is_claiming_is_skipped(
+async def test_a_row_that_another_run_is_claiming_is_skipped(
     stores: Database, queue: Queue
 ) -> None:
     keys = queue.add(3)
@@ -70,7 +71,7 @@ async def test_only_the_jobs_of_the_named_partitions_are_claimed(
     stores: Database, queue: Queue
 ) -> None:
     queue.add(3)
-    won = await jobs.claim(stores, ["key-2", "nobody:uid:rev"], "run-1")
+    won = await jobs.claim(stores, ["key-2", "unknown:uid:rev"], "run-1")
 
     assert [job.partition_key for job in won] == ["key-2"]
 
@@ -160,11 +161,11 @@ async def test_a_heartbeat_does_not_wait_for_a_job_that_is_being_stored(
 ) -> None:
     stored, other = await jobs.claim(stores, queue.add(2), "run-1")
     queue.let_leases_expire()
-    async with stores.transaction() as session, asyncio.timeout(60):
+    async with stores.transaction() as session, asyncio.timeout(PATIENCE):
         await jobs.hold(session, stored)
         held = await jobs.heartbeat(stores, "run-1", [stored.job_id, other.job_id])
 
-    assert held.jobs == {stored.job_id, other.job_id}, "nobody can take what is locked"
+    assert held.jobs == {stored.job_id, other.job_id}, "no run can take what is locked"
     assert [job.job_id for job in await jobs.claim(stores, ["key-1", "key-2"], "run-2")] == [
         stored.job_id
     ], "the other lease was refreshed"
@@ -173,7 +174,7 @@ async def test_a_heartbeat_does_not_wait_for_a_job_that_is_being_stored(
 async def test_heartbeat_and_claim_never_both_win_an_expired_job(
     crowd: Database, queue: Queue
 ) -> None:
-    """Whoever comes first: either the old run still holds it, or a new one does."""
+    """Whichever comes first: either the old run still holds it, or a new one does."""
     keys = queue.add(MANY)
     old = {job.job_id for job in await jobs.claim(crowd, keys, "old")}
     queue.let_leases_expire()

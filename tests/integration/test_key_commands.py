@@ -67,6 +67,8 @@ def test_each_change_of_a_key_is_in_the_log_of_its_tenant_once(
         "WHERE aggregate_type = 'key' ORDER BY sequence_number"
     ).fetchall()
 
-    told = {"prefix": made["prefix"]}
-    assert rows == [(f"key.{name}", tenant["tenant_id"], told) for name in ("created", "revoked")]
+    payload = {"prefix": made["prefix"]}
+    assert rows == [
+        (f"key.{name}", tenant["tenant_id"], payload) for name in ("created", "revoked")
+    ]
     assert '"status": "revoked"' in command("log", "state", f"key:{made['prefix']}")

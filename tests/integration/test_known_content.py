@@ -34,8 +34,8 @@ async def stored(tools: ToolClient, uid: str) -> Json:
 
 
 async def findings(runtime: Runtime) -> dict[str, list[str]]:
-    found = {check.name: (await check.examine(runtime)).offenders for check in CHECKS}
-    return {name: offenders for name, offenders in found.items() if offenders}
+    by_check = {check.name: (await check.examine(runtime)).offenders for check in CHECKS}
+    return {name: offenders for name, offenders in by_check.items() if offenders}
 
 
 # --- a text that was lost ----------------------------------------------------------------------

@@ -21,7 +21,7 @@ from memory_core.kernel.principal import DEFAULT_TENANT
 from memory_core.runtime import Runtime
 
 SMALL, LARGE = 80_000, 1_200_000
-# Pages for a chunk of the large document, beside those for one of the small document.
+# Pages for a chunk of the large document, compared with those for one of the small document.
 MOST = 1.5
 AT_ONCE = 20
 
@@ -54,7 +54,7 @@ async def pages_read(session: Session, query: str, **parameters: Any) -> int:
         ("texts_to_embed", "chunks", {"documents": [], "events": [], "memories": []}),
         ("neighbors_of_chunks", "ids", {}),
     ],
-    ids=["to embed", "to show beside a passage"],
+    ids=["to embed", "to show around a passage"],
 )
 async def test_a_chunk_of_a_large_document_is_read_for_itself(
     runtime: Runtime, query: str, chunks: str, more: dict[str, Any]
@@ -76,11 +76,11 @@ async def test_the_texts_of_a_document_are_read_in_pages(runtime: Runtime) -> No
     keys = [EntryKey(DEFAULT_TENANT, CollectionName.CHUNKS, id_, "", None) for id_ in chunks]
 
     async with runtime.database.transaction() as session:
-        found = [len(page) async for page in pieces(session, keys)]
+        sizes = [len(page) async for page in pieces(session, keys)]
 
-    assert sum(found) == len(chunks)
-    assert len(found) == math.ceil(len(chunks) / max(found))
-    assert max(found) <= 256
+    assert sum(sizes) == len(chunks)
+    assert len(sizes) == math.ceil(len(chunks) / max(sizes))
+    assert max(sizes) <= 256
 
 
 async def test_a_diff_of_large_texts_is_one_that_a_reader_can_take_in(runtime: Runtime) -> None:

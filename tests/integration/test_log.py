@@ -25,6 +25,7 @@ from memory_core.log.change import (
 )
 from memory_core.log.log_writer import append
 from memory_core.log.origin import acting
+from tests.patience import PATIENCE
 
 
 def revised(uid: str, expected_version: int | None = None) -> NewChange:
@@ -183,7 +184,7 @@ async def test_readers_miss_nothing_however_transactions_overlap(
     seen = await reader
     every = sorted(itertools.chain(*written))
     # A transaction of another process may hold the readers back for a moment.
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(PATIENCE):
         while len(seen) < len(every):
             async with database.session() as session:
                 seen += await log_reader.read(session, seen[-1].position if seen else START, 7)

@@ -50,11 +50,11 @@ def _with_database(settings: Settings, work: Callable[[Database], Awaitable[None
 
 
 def test_the_tail_of_the_log(command: Command, logged: None) -> None:
-    told = command("log", "tail").splitlines()
+    lines = command("log", "tail").splitlines()
     one = json.loads(command("log", "tail", "--json", "-n", "1"))
     deleted = command("log", "tail", "--types", "*.deleted").splitlines()
 
-    assert ["memory.stored" in told[0], "memory.deleted" in told[1]] == [True, True]
+    assert ["memory.stored" in lines[0], "memory.deleted" in lines[1]] == [True, True]
     assert one["event_type"] == "memory.deleted"
     assert one["payload"] == {"memory_id": MEMORY}
     assert len(deleted) == 1

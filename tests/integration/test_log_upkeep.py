@@ -138,7 +138,7 @@ async def test_a_month_that_a_projection_has_not_passed_stays(
     own: Database, settings: Settings, tmp_path: Path
 ) -> None:
     async with own.session() as session:
-        await checkpoint.lead(session, "slow", "someone")
+        await checkpoint.lead(session, "slow", "another process")
     await tell(own, "rev_1")
     move_back(own.dsn, 14)
 

@@ -96,7 +96,7 @@ async def test_answers_that_stored_events_come_from_stay_with_their_prompt_and_m
     await pipeline.rows("UPDATE extraction SET extract_version = '0-other', model = 'theirs'")
     await pipeline.rows("UPDATE extraction_cache SET created_at = now() - interval '400 days'")
     await keep(pipeline, "Decision: keep the answer.", version="0-other", model="theirs", days=400)
-    await keep(pipeline, "Decision: keep the answer.", version="0-nobody", model="theirs", days=400)
+    await keep(pipeline, "Decision: keep the answer.", version="0-none", model="theirs", days=400)
 
     assert await sweep(pipeline) == 1
     assert ("0-other", "theirs") in await kept(pipeline)
@@ -175,17 +175,17 @@ async def test_tables_with_many_dead_rows_are_vacuumed(pipeline: Pipeline) -> No
 
 
 async def read(pipeline: Pipeline, **prices: Price) -> dict[str, Any]:
-    found = await metrics.read_metrics(pipeline.runtime.database, prices)
-    return {name: getattr(found, name) for name in found.__slots__}
+    read_out = await metrics.read_metrics(pipeline.runtime.database, prices)
+    return {name: getattr(read_out, name) for name in read_out.__slots__}
 
 
 async def test_an_empty_memory_has_figures_and_claims_nothing(pipeline: Pipeline) -> None:
-    found = await read(pipeline)
+    figures = await read(pipeline)
 
-    assert found["p95_seconds_to_events"] is found["p95_call_seconds"] is None
-    assert found["cost_per_day"] is None
-    assert {found[name] for name in ("events_per_day", "tokens_per_day", "failure_rate")} == {0}
-    assert found["oldest_pending_seconds"] == 0
+    assert figures["p95_seconds_to_events"] is figures["p95_call_seconds"] is None
+    assert figures["cost_per_day"] is None
+    assert {figures[name] for name in ("events_per_day", "tokens_per_day", "failure_rate")} == {0}
+    assert figures["oldest_pending_seconds"] == 0
 
 
 async def test_figures_count_what_was_done_and_what_failed(runtime: Runtime) -> None:
@@ -196,13 +196,13 @@ async def test_figures_count_what_was_done_and_what_failed(runtime: Runtime) -> 
         for number in range(4):
             await pipeline.remember(f"Decision: number {number}.", f"doc-{number}")
         await pipeline.extract()
-    found = await read(pipeline, **{MODEL: Price(1e6, 0)})
+    figures = await read(pipeline, **{MODEL: Price(1e6, 0)})
 
-    assert (found["revisions_per_day"], found["events_per_day"]) == (3, 3)
-    assert found["calls_per_day"] == 4
-    assert found["failure_rate"] == found["call_failure_rate"] == 0.25
+    assert (figures["revisions_per_day"], figures["events_per_day"]) == (3, 3)
+    assert figures["calls_per_day"] == 4
+    assert figures["failure_rate"] == figures["call_failure_rate"] == 0.25
     [tokens] = await pipeline.rows("SELECT sum(prompt_tokens) AS prompt FROM model_call")
-    assert found["cost_per_day"] == tokens["prompt"]
+    assert figures["cost_per_day"] == tokens["prompt"]
     assert (await read(pipeline, other=Price(1, 1)))["cost_per_day"] is None, "it would be too low"
 
 

@@ -81,10 +81,10 @@ async def test_search_is_by_meaning_best_first(tools: ToolClient) -> None:
     await keep(tools, "Prefers to travel by train instead of by plane", type="preference")
     await keep(tools, "The database runs on port 5432")
 
-    found = await tools("memory_search", query="railway journeys or flights?")
+    answer = await tools("memory_search", query="railway journeys or flights?")
 
-    assert contents(found)[0] == "Prefers to travel by train instead of by plane"
-    similarities = [memory["similarity"] for memory in found["memories"]]
+    assert contents(answer)[0] == "Prefers to travel by train instead of by plane"
+    similarities = [memory["similarity"] for memory in answer["memories"]]
     assert similarities == sorted(similarities, reverse=True)
 
 
@@ -98,11 +98,11 @@ async def test_a_word_finds_what_the_meaning_does_not(
         await keep(tools, f"The printer on floor {number} needs a new ticket system")
     await keep(tools, "Zxqv-8841 belongs to Ann")
 
-    found = await memories.search(
+    results = await memories.search(
         runtime, "ticket zxqv-8841", limit=3, min_confidence=0, memory_type=None
     )
 
-    row, similarity = found[0]
+    row, similarity = results[0]
     assert row.content == "Zxqv-8841 belongs to Ann"
     assert -1 <= similarity <= 1
 

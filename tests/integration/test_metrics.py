@@ -35,12 +35,12 @@ SUFFIXES = ("_bucket", "_sum", "_count")
 
 
 def samples(text: bytes) -> dict[str, dict[tuple[tuple[str, str], ...], float]]:
-    found: dict[str, dict[tuple[tuple[str, str], ...], float]] = {}
+    by_name: dict[str, dict[tuple[tuple[str, str], ...], float]] = {}
     for family in text_string_to_metric_families(text.decode()):
         for sample in family.samples:
             labels = tuple(sorted(sample.labels.items()))
-            found.setdefault(sample.name, {})[labels] = sample.value
-    return found
+            by_name.setdefault(sample.name, {})[labels] = sample.value
+    return by_name
 
 
 def families(text: bytes) -> set[str]:
@@ -60,11 +60,11 @@ async def test_the_route_answers_in_the_format_of_prometheus(browser: httpx.Asyn
     answer = await browser.get("/metrics")
     assert answer.status_code == 200
     assert answer.headers["content-type"].startswith("text/plain; version=")
-    found = samples(answer.content)
-    assert found["mcp_memory_postgres_up"] == {(): 1.0}
-    assert found["process_resident_memory_bytes"][()] > 1e6
-    assert (("status", "PENDING"),) in found["mcp_memory_jobs"]
-    assert found["mcp_memory_pool_pool_max"][()] >= 1
+    measured = samples(answer.content)
+    assert measured["mcp_memory_postgres_up"] == {(): 1.0}
+    assert measured["process_resident_memory_bytes"][()] > 1e6
+    assert (("status", "PENDING"),) in measured["mcp_memory_jobs"]
+    assert measured["mcp_memory_pool_pool_max"][()] >= 1
 
 
 async def test_a_foreign_host_is_refused_as_on_every_route(browser: httpx.AsyncClient) -> None:
@@ -91,9 +91,9 @@ async def test_without_postgres_the_process_tells_of_itself(settings: Settings) 
 
     away = SecretStr("postgresql://nobody@127.0.0.1:1/none")
     runtime = Runtime(settings.model_copy(update={"events_db_dsn": away}))
-    found = samples(await PrometheusMetrics(runtime).text())
-    assert found["mcp_memory_postgres_up"] == {(): 0.0}
-    assert "process_cpu_seconds_total" in found
+    measured = samples(await PrometheusMetrics(runtime).text())
+    assert measured["mcp_memory_postgres_up"] == {(): 0.0}
+    assert "process_cpu_seconds_total" in measured
 
 
 async def test_what_extraction_did_since_the_last_look_is_added(
@@ -209,9 +209,9 @@ def named_in_alerts() -> set[str]:
 @pytest.mark.parametrize("named", [named_in_dashboard, named_in_alerts])
 async def test_every_metric_that_deploy_names_exists(runtime: Runtime, named: Any) -> None:
     text = await PrometheusMetrics(runtime).text()
-    known = families(text) | set(samples(text))
-    known |= {f"{name}{suffix}" for name in known for suffix in SUFFIXES}
-    assert named() - known == set()
+    names = families(text) | set(samples(text))
+    names |= {f"{name}{suffix}" for name in names for suffix in SUFFIXES}
+    assert named() - names == set()
 
 
 async def test_the_dashboard_shows_every_metric_of_ours(runtime: Runtime) -> None:

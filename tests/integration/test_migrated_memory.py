@@ -24,6 +24,7 @@ from memory_core.runtime import Runtime
 from memory_core.search.passage_filters import Filters
 from memory_core.search.passages import hybrid_search
 from tests.indexing import assert_exact, upsert_texts
+from tests.patience import PATIENCE
 from tests.pipeline_client import with_openai
 from tests.scripted_provider import ScriptedProvider, embed
 
@@ -77,7 +78,7 @@ async def started(settings: Settings) -> AsyncIterator[Runtime]:
 
 async def filled(runtime: Runtime) -> None:
     """The index is complete, and follows the log."""
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(PATIENCE):
         while True:
             async with runtime.database.session() as session:
                 cursor = await session.connection.execute(
@@ -136,10 +137,10 @@ async def test_one_start_brings_everything_over_and_embeds_nothing_again(
 
 
 async def assert_found(runtime: Runtime) -> None:
-    found = await hybrid_search(
+    results = await hybrid_search(
         runtime, "colour of room 3", Filters(), limit=3, include_memory=False
     )
-    assert "Painting room 3" in {passage.title for passage in found}
+    assert "Painting room 3" in {passage.title for passage in results}
     turns, total = await conversations.last_turns(runtime, "c1", 10)
     assert [turn.content for turn in turns] == ["Turn 0", "Turn 1", "Turn 2"]
     assert total == 3
@@ -182,7 +183,7 @@ async def test_a_worker_that_is_killed_while_it_takes_vectors_over_is_followed_b
 
 
 async def some_entries(dsn: str) -> None:
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(PATIENCE):
         connection: Any = await psycopg.AsyncConnection.connect(dsn, autocommit=True)
         async with connection:
             while True:

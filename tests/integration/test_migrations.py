@@ -1,4 +1,4 @@
-"""Migrations: in order, once each, whole or not at all, whoever runs them and how often."""
+"""Migrations: in order, once each, whole or not at all, by any process, however often."""
 
 import hashlib
 import multiprocessing
@@ -18,6 +18,7 @@ from memory_core.kernel import migrations
 from memory_core.kernel.errors import ConfigurationFault, PostgresUnavailable
 from memory_core.kernel.migrations import Migration
 from memory_core.kernel.settings import Settings
+from tests.patience import PATIENCE
 
 AT_ONCE = 8
 SHIPPED = [migration.name for migration in migrations.shipped()]
@@ -236,7 +237,7 @@ def test_the_command_says_what_it_did(dsn: str, services: Settings, tmp_path: An
 
 
 def _wait_for_sleeper(dsn: str) -> None:
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + PATIENCE
     while not ask(dsn, _SLEEPERS):
         assert time.monotonic() < deadline, "the slow migration never began"
         time.sleep(0.05)

@@ -102,8 +102,8 @@ async def test_aliases_of_two_documents_make_no_chain(garden: Garden, tools: Too
     garden.alias(one, "Mallory Evil", "Annie")
     garden.alias(two, "Annie", "Nan")
 
-    found = await tools("event_search", actor="Nan")
-    acting = {actor["ref"] for event in found["events"] for actor in event["actors"]}
+    answer = await tools("event_search", actor="Nan")
+    acting = {actor["ref"] for event in answer["events"] for actor in event["actors"]}
 
     assert acting <= {"Annie"}
     whole = await tools("event_search", actor="Annie")
@@ -247,10 +247,10 @@ async def test_a_part_of_a_word_is_no_name(garden: Garden, tools: ToolClient) ->
         assert found(await tools("event_search", actor=name)) == set(), name
 
 
-async def test_a_bare_name_beside_full_ones_is_not_one_of_them(
+async def test_a_bare_name_among_full_ones_is_not_one_of_them(
     garden: Garden, tools: ToolClient
 ) -> None:
-    """Somebody called just "Priya" may be either Priya, or a third."""
+    """A person called just "Priya" may be either Priya, or a third."""
     bare = Event("Priya called.", actors=("Priya",))
     await garden.document(bare, RAMAN, source_id="1")
 

@@ -92,8 +92,8 @@ class TestServer:
         async with server.client(lasting_issuer.token()) as tools:
             note = {"artifact_type": "note", "source_system": "notes"}
             stored = await tools("artifact_ingest", **note, content=f"The {WORD} was decided on.")
-            found = await tools("artifact_get", artifact_uid=stored["artifact_uid"])
-        assert WORD in found["content"]
+            answer = await tools("artifact_get", artifact_uid=stored["artifact_uid"])
+        assert WORD in answer["content"]
 
     @pytest.mark.parametrize("what", WRONG)
     def test_what_does_not_hold_opens_no_route(
@@ -109,9 +109,9 @@ class TestServer:
     def test_clients_without_a_token_learn_where_to_get_one(
         self, server: AccessServer, lasting_issuer: Issuer
     ) -> None:
-        told = server.ask("/.well-known/oauth-protected-resource/mcp").json()
-        assert told["resource"] == AUDIENCE
-        assert told["authorization_servers"] == [lasting_issuer.url]
+        metadata = server.ask("/.well-known/oauth-protected-resource/mcp").json()
+        assert metadata["resource"] == AUDIENCE
+        assert metadata["authorization_servers"] == [lasting_issuer.url]
 
     async def test_scopes_are_those_of_the_token(
         self, server: AccessServer, runtime: Runtime, lasting_issuer: Issuer

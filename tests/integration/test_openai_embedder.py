@@ -233,7 +233,7 @@ async def test_a_fault_of_one_batch_among_many_comes_bare(
     assert failed.value.code is ErrorCode.OPENAI_AUTH_ERROR
 
 
-async def test_nobody_there(openai_settings: Settings, waits: list[float]) -> None:
+async def test_no_server_is_there(openai_settings: Settings, waits: list[float]) -> None:
     with ScriptedProvider() as gone:
         address = gone.base_url
     embedder = OpenAIEmbedder(openai_settings.model_copy(update={"openai_base_url": address}))
@@ -267,10 +267,10 @@ async def test_searches_and_memories_use_the_same_model(
 ) -> None:
     await openai_tools("memory_store", content="Likes green tea", type="fact", confidence=1)
 
-    found = await openai_tools("memory_search", query="green tea")
+    answer = await openai_tools("memory_search", query="green tea")
     health = await openai_tools("embedding_health")
 
-    assert [memory["content"] for memory in found["memories"]] == ["Likes green tea"]
+    assert [memory["content"] for memory in answer["memories"]] == ["Likes green tea"]
     assert (health["provider"], health["model"], health["dimension"]) == (
         "openai",
         "scripted-embedding",

@@ -40,8 +40,8 @@ async def test_our_span_is_below_the_sdks_and_that_below_the_clients(
     ours = collector.wait_for("tool memory_list", TRACE)
     assert (above.scope, above.parent_id) == ("mcp-python-sdk", SPAN)
     assert (ours.scope, ours.parent_id) == ("mcp-memory", above.span_id)
-    found = "SELECT trace_id, span_id, parent_span_id FROM tool_calls WHERE trace_id = %s"
-    row = sql.execute(found, [TRACE]).fetchone()
+    query = "SELECT trace_id, span_id, parent_span_id FROM tool_calls WHERE trace_id = %s"
+    row = sql.execute(query, [TRACE]).fetchone()
     assert row == (TRACE, ours.span_id, above.span_id)
 
 
@@ -69,11 +69,11 @@ async def test_a_header_names_the_parent_where_the_message_does_not(
             await client.get(f"{server.url}/health")  # opens the stores
             answer = await client.get(f"{server.url}/changes?types=nonsense", headers=headers)
     assert answer.status_code == 400
-    found = sql.execute(
+    rows = sql.execute(
         "SELECT kind, tool_name, error, trace_id, parent_span_id FROM tool_calls "
         "WHERE kind = 'page'"
     ).fetchall()
-    assert found == [("page", "GET /changes", "HTTP_400", TRACE, SPAN)]
+    assert rows == [("page", "GET /changes", "HTTP_400", TRACE, SPAN)]
 
 
 LOADS = """

@@ -73,8 +73,8 @@ def restored(own_database: str, services: Settings, tmp_path: Path) -> Iterator[
 def test_words_are_found_after_a_parallel_restore(restored: str) -> None:
     with psycopg.connect(restored, autocommit=True) as connection:
         connection.execute("SET enable_seqscan = off; SET enable_indexscan = off")
-        found = {name: _found_by_index(connection, asked) for name, asked in _ASKED.items()}
-    assert found == dict.fromkeys(_ASKED, _CHUNKS // 2)
+        counts = {name: _found_by_index(connection, asked) for name, asked in _ASKED.items()}
+    assert counts == dict.fromkeys(_ASKED, _CHUNKS // 2)
 
 
 def test_every_index_names_the_tables_that_its_functions_read(own_database: str) -> None:

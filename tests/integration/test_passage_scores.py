@@ -75,11 +75,11 @@ async def test_postgres_scores_as_the_formula_does(
         await note(tools, text, source_id=str(number))
     query = dice.sample(WORDS, 3)
 
-    found = await told(runtime, sql, query)
+    scored = await told(runtime, sql, query)
 
     wanted = {text: score for text, score in expected(texts, query).items() if score > 0}
-    assert found.keys() == wanted.keys()
-    for text, score in found.items():
+    assert scored.keys() == wanted.keys()
+    for text, score in scored.items():
         assert score == pytest.approx(wanted[text], abs=1e-6)
 
 
@@ -186,6 +186,6 @@ async def test_a_search_works_with_planner_statistics_of_a_table_that_was_emptie
     sql.execute("ANALYZE chunk_entry")
     sql.execute("UPDATE pg_class SET reltuples = -1 WHERE relname = 'chunk_entry'")
 
-    found = await tools("hybrid_search", query="otter river number7")
+    answer = await tools("hybrid_search", query="otter river number7")
 
-    assert "number7" in found["results"][0]["text"]
+    assert "number7" in answer["results"][0]["text"]

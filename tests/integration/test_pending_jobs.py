@@ -120,7 +120,7 @@ def test_the_ticks_of_a_long_backlog_write_little_of_each_document(
     assert queue.run("SELECT * FROM job_request") == [], "a claimed job needs no request"
 
 
-def test_a_request_is_made_once_also_by_a_daemon_that_starts_anew(
+def test_a_request_is_made_once_also_by_a_daemon_that_starts_again(
     sensor: Sensor, queue: Queue
 ) -> None:
     keys = queue.add(3)

@@ -19,8 +19,7 @@ from memory_core.log.projection import Commit
 from memory_core.log.projection_wait import wait_until
 from memory_core.log.runner import Runner
 from memory_core.log.worker import Worker
-
-SECONDS = 20.0
+from tests.patience import PATIENCE
 
 
 class Recorder:
@@ -85,7 +84,7 @@ async def append_together(database: Database, *names: str) -> Position:
 
 
 async def passed(database: Database, position: Position, name: str = "recorder") -> bool:
-    return await wait_until(database, name, position, SECONDS)
+    return await wait_until(database, name, position, PATIENCE)
 
 
 async def point_of(database: Database, name: str = "recorder") -> Checkpoint | None:
@@ -94,7 +93,7 @@ async def point_of(database: Database, name: str = "recorder") -> Checkpoint | N
 
 
 async def until(condition: Callable[[], Awaitable[bool]]) -> None:
-    async with asyncio.timeout(SECONDS):
+    async with asyncio.timeout(PATIENCE):
         while not await condition():
             await asyncio.sleep(0.01)
 
@@ -338,7 +337,7 @@ async def test_a_stop_that_comes_together_with_a_change_stops(database: Database
         assert await passed(database, position)
         runner.wake()
         task.cancel()
-        done, _ = await asyncio.wait({task}, timeout=SECONDS)
+        done, _ = await asyncio.wait({task}, timeout=PATIENCE)
         assert done, "the runner goes on"
 
 

@@ -123,8 +123,8 @@ def test_what_is_never_null_is_never_none(schema: psycopg.Connection) -> None:
         if call.method in ROWS:
             joined = b"LEFT JOIN" in queries.get(call.query)
             for name, column in prepared(schema, call.query).columns.items():
-                known = column.may_be_null is False and not joined
-                sure[call.type, name] = known and sure.get((call.type, name), True)
+                never_null = column.may_be_null is False and not joined
+                sure[call.type, name] = never_null and sure.get((call.type, name), True)
     required = {
         (kind, field.name): get_type_hints(kind)[field.name]
         for kind in {kind for kind, _ in sure}
@@ -174,22 +174,22 @@ def prepared(sql: psycopg.Connection, query: str) -> Statement:
 
 
 def _type(sql: psycopg.Connection, oid: int) -> str:
-    found = sql.execute("SELECT format_type(%s, NULL), typname FROM pg_type WHERE oid = %s",
+    row = sql.execute("SELECT format_type(%s, NULL), typname FROM pg_type WHERE oid = %s",
                         [oid, oid]).fetchone()  # fmt: skip
-    assert found is not None
-    name: str = found[1]
-    return f"{name[1:]}[]" if found[0].endswith("[]") else name
+    assert row is not None
+    name: str = row[1]
+    return f"{name[1:]}[]" if row[0].endswith("[]") else name
 
 
 def _may_be_null(sql: psycopg.Connection, table: int, number: int) -> bool | None:
     if not table:
         return None
-    found = sql.execute(
+    rows = sql.execute(
         "SELECT NOT a.attnotnull FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid"
         " WHERE a.attrelid = %s AND a.attnum = %s AND c.relkind IN ('r', 'p')",
         [table, number],
     ).fetchone()
-    return None if found is None else bool(found[0])
+    return None if rows is None else bool(rows[0])
 
 
 def _fits(hint: object, type_: str) -> bool:

@@ -15,6 +15,7 @@ from memory_core.kernel.errors import InvalidInput, MemoryFault, NotFound
 from memory_core.kernel.settings import Settings
 from tests.integration.commands import Command, answer, words
 from tests.integration.planted_events import Event, Garden, Planted, ingest
+from tests.patience import PATIENCE
 from tests.tool_client import Json, ToolClient
 
 ANSWER = "We dropped SMS codes because carriers deliver them too late."
@@ -54,9 +55,9 @@ def test_search_shows_the_sentence_that_answers_and_where_it_is_from(
 
 
 def test_search_for_scripts_is_the_tools_own_answer(command: Command, planted: Planted) -> None:
-    found = answer(command, "search", "SMS codes", "--document", planted.uid[:10])
+    shown = answer(command, "search", "SMS codes", "--document", planted.uid[:10])
 
-    assert [hit["artifact_uid"] for hit in found["results"]] == [planted.uid]
+    assert [hit["artifact_uid"] for hit in shown["results"]] == [planted.uid]
 
 
 @pytest.mark.usefixtures("settings")
@@ -180,9 +181,9 @@ def test_a_document_is_shown_with_revisions_events_and_text(
     assert "# Signing in" in text
     assert "--text" in text
     assert command("documents", "show", planted.uid, "--text") == LONG
-    told = answer(command, "documents", "show", planted.uid)
-    assert told["content"] == LONG
-    assert [event["event_id"] for event in told["events"]] == planted.ids
+    shown = answer(command, "documents", "show", planted.uid)
+    assert shown["content"] == LONG
+    assert [event["event_id"] for event in shown["events"]] == planted.ids
 
 
 def store_ids(sql: psycopg.Connection, *uids: str) -> None:
@@ -323,9 +324,9 @@ def test_status_tells_which_memory_and_what_is_in_it(
     assert "1 done, 1 waiting" in text
     assert "Extractor rules, no model" in text
     assert "Embedder local" in text
-    told = answer(command, "status")
-    assert told["extraction"]["documents"] == 2
-    assert told["versions"]["postgres"].startswith("16")
+    shown = answer(command, "status")
+    assert shown["extraction"]["documents"] == 2
+    assert shown["versions"]["postgres"].startswith("16")
 
 
 def test_a_look_at_a_memory_that_was_never_used_makes_none(tmp_path: Path) -> None:
@@ -376,7 +377,7 @@ def test_every_secret_of_the_settings_is_masked() -> None:
 def test_a_misspelt_command_is_guessed(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "mcp_server.cli", "documnets"],
-        cwd=tmp_path, capture_output=True, text=True, check=False, timeout=60,
+        cwd=tmp_path, capture_output=True, text=True, check=False, timeout=PATIENCE,
     )  # fmt: skip
 
     assert done.returncode == 2

@@ -26,10 +26,10 @@ from memory_core.runtime import Runtime
 from stack import ports
 from tests.access_server import AccessServer, make_key
 from tests.documented import ROOT, blocks
+from tests.patience import PATIENCE
 
 NGINX = shutil.which("nginx")
 pytestmark = pytest.mark.skipif(NGINX is None, reason="nginx is not installed")
-START_SECONDS = 30.0
 
 
 async def echo(scope: Any, receive: Any, send: Any) -> None:
@@ -91,7 +91,7 @@ def proxy(
         configuration.write_text(_configuration(folder, port, server.url, operators))
         assert NGINX is not None
         process = subprocess.Popen([NGINX, "-p", str(folder), "-c", str(configuration)])
-        deadline = time.monotonic() + START_SECONDS
+        deadline = time.monotonic() + PATIENCE
         while socket.socket().connect_ex(("127.0.0.1", port)):
             assert process.poll() is None
             assert time.monotonic() < deadline

@@ -67,8 +67,8 @@ class TestCatalogue:
     def test_every_column_has_its_type_nullability_and_default(
         self, catalogue: Catalogue, table: str
     ) -> None:
-        found = _columns(catalogue, table)
-        assert {name: found.get(name) for name in COLUMNS[table]} == COLUMNS[table]
+        columns = _columns(catalogue, table)
+        assert {name: columns.get(name) for name in COLUMNS[table]} == COLUMNS[table]
 
     @pytest.mark.parametrize("table", COLUMNS)
     def test_further_columns_do_not_stand_in_the_way(
@@ -164,9 +164,7 @@ class TestLatestRevision:
         _revision(connection, artifact_uid="uid_1")
         _revision(connection, artifact_uid="uid_2")
 
-    def test_an_earlier_one_cannot_be_raised_beside_it(
-        self, connection: psycopg.Connection
-    ) -> None:
+    def test_an_earlier_one_cannot_be_raised_as_well(self, connection: psycopg.Connection) -> None:
         _revision(connection, revision_id="rev_1", is_latest=False)
         _revision(connection, revision_id="rev_2", is_latest=True)
         with pytest.raises(psycopg.errors.UniqueViolation):
@@ -348,7 +346,7 @@ DEFINITION = re.compile(
     r"(?:\s*--[^\n]*\n)*\s*(?:CREATE|ALTER|DROP|TRUNCATE|LISTEN|NOTIFY|SET|EXPLAIN|REINDEX)\b"
 )
 PREPARABLE = sorted(
-    name for name, text in queries._all().items() if not DEFINITION.match(text.decode())
+    name for name, text in queries.every().items() if not DEFINITION.match(text.decode())
 )
 
 

@@ -32,9 +32,9 @@ async def test_a_part_of_a_sentence_finds_it(tools: ToolClient, query: str, lang
     for name, text in TEXTS.items():
         await note(tools, text, source_id=name)
 
-    found = await tools("hybrid_search", query=query)
+    answer = await tools("hybrid_search", query=query)
 
-    first = found["results"][0]
+    first = answer["results"][0]
     assert first["text"] == TEXTS[language]
     assert "full_text" in first["sources"]
 
@@ -42,9 +42,9 @@ async def test_a_part_of_a_sentence_finds_it(tools: ToolClient, query: str, lang
 async def test_a_memory_is_found_by_a_part_of_its_sentence(tools: ToolClient) -> None:
     await tools("memory_store", content="好きな色は青です。", type="preference", confidence=1)
 
-    found = await tools("hybrid_search", query="好きな色")
+    answer = await tools("hybrid_search", query="好きな色")
 
-    assert "memory_full_text" in found["results"][0]["sources"]
+    assert "memory_full_text" in answer["results"][0]["sources"]
 
 
 @pytest.mark.parametrize("text", [*TEXTS.values(), "京", "a東京b", "x" * 5, "東" * 250, ""])

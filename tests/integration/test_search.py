@@ -21,12 +21,12 @@ SOURCES = {"full_text", "dense_chunks", "dense_artifacts", "memory_full_text", "
 
 async def source_ids(tools: ToolClient, tool: str, query: str, **filters: Any) -> list[str]:
     """The documents found, best first."""
-    found = []
+    ids = []
     for hit in (await tools(tool, query=query, **filters))["results"]:
         if hit["artifact_uid"] is not None:
             document = await tools("artifact_get", artifact_uid=hit["artifact_uid"])
-            found.append(document["source_id"])
-    return found
+            ids.append(document["source_id"])
+    return ids
 
 
 # --- relevance -------------------------------------------------------------------------------
@@ -69,9 +69,9 @@ async def test_a_question_finds_documents_that_answer_it(
     source_of = {document["file"]: document["source_id"] for document in MANIFEST}
     answering = {source_of[expected["file"]] for expected in question["expects"]}
 
-    found = await source_ids(corpus, "artifact_search", question["question"])
+    ids = await source_ids(corpus, "artifact_search", question["question"])
 
-    assert len(answering & set(found[:5])) >= 2
+    assert len(answering & set(ids[:5])) >= 2
 
 
 async def test_a_document_is_found_by_words_that_only_its_title_has(tools: ToolClient) -> None:
@@ -194,9 +194,9 @@ async def test_neighbours_are_the_chunks_before_and_after(
 
     for hit in hits:
         index = next(c["chunk_index"] for c in chunks if c["chunk_id"] == hit["chunk_id"])
-        beside = [c for c in chunks if abs(c["chunk_index"] - index) == 1]
-        assert [n["chunk_id"] for n in hit["neighbors"]] == [c["chunk_id"] for c in beside]
-        assert [n["text"] for n in hit["neighbors"]] == [c["content"] for c in beside]
+        around = [c for c in chunks if abs(c["chunk_index"] - index) == 1]
+        assert [n["chunk_id"] for n in hit["neighbors"]] == [c["chunk_id"] for c in around]
+        assert [n["text"] for n in hit["neighbors"]] == [c["content"] for c in around]
     plain = (await corpus("hybrid_search", query="free plan", artifact_uid=uid))["results"]
     assert all(hit["neighbors"] == [] for hit in plain)
 
@@ -252,9 +252,9 @@ def matching(**wanted: Any) -> set[str]:
 async def test_filters(
     corpus: ToolClient, tool: str, filters: dict[str, str], expected: set[str]
 ) -> None:
-    found = await source_ids(corpus, tool, "beta pricing sign-in", limit=50, **filters)
+    ids = await source_ids(corpus, tool, "beta pricing sign-in", limit=50, **filters)
 
-    assert set(found) == expected
+    assert set(ids) == expected
 
 
 async def test_type_is_another_name_for_artifact_type(corpus: ToolClient) -> None:
@@ -268,7 +268,7 @@ async def test_type_is_another_name_for_artifact_type(corpus: ToolClient) -> Non
 # --- memories --------------------------------------------------------------------------------
 
 
-async def test_memories_are_found_beside_documents(tools: ToolClient) -> None:
+async def test_memories_are_found_together_with_documents(tools: ToolClient) -> None:
     memory = await tools(
         "memory_store", content="Otters are fond of eels", type="fact", confidence=1
     )

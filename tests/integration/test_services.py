@@ -29,8 +29,8 @@ from stack.layout import Layout
 from stack.orphans import MARKER
 from stack.postgres import EmbeddedPostgres, identity
 from stack.stack_state import StackState
+from tests.patience import PATIENCE
 
-PATIENCE = 60.0
 # What a command does: join, say so, stay until its input ends.
 COMMAND = """
 import sys
@@ -64,7 +64,7 @@ def alone(data_dir: Path) -> Settings:
 
 def processes_of(data_dir: Path) -> list[psutil.Process]:
     """Every process that belongs to the data dir: its supervisor, children, grandchildren."""
-    found = []
+    processes = []
     for process in psutil.process_iter():
         try:
             if process.status() == psutil.STATUS_ZOMBIE:
@@ -76,8 +76,8 @@ def processes_of(data_dir: Path) -> list[psutil.Process]:
         if environment.get(MARKER) == str(data_dir) or (
             supervises and environment.get("DATA_DIR") == str(data_dir)
         ):
-            found.append(process)
-    return found
+            processes.append(process)
+    return processes
 
 
 def eventually(question: Callable[[], Any]) -> Any:
@@ -89,9 +89,9 @@ def eventually(question: Callable[[], Any]) -> Any:
 
 
 def running(data_dir: Path) -> StackState:
-    found = stack_state.running(Layout(data_dir))
-    assert found is not None
-    return found
+    stack = stack_state.running(Layout(data_dir))
+    assert stack is not None
+    return stack
 
 
 def postmaster(data_dir: Path) -> int:
@@ -320,11 +320,11 @@ class TestManyCommands:
     def test_eight_at_the_same_moment_start_them_once(
         self, alone: Settings, data_dir: Path
     ) -> None:
-        everybody_in = threading.Barrier(8)
+        all_joined = threading.Barrier(8)
 
         def one() -> tuple[int, bool]:
             with connected(alone) as resolved:
-                everybody_in.wait(PATIENCE)
+                all_joined.wait(PATIENCE)
                 return postmaster(data_dir), answers(resolved)
 
         with ThreadPoolExecutor(8) as pool:
@@ -375,7 +375,7 @@ class TestKilled:
             for process in [psutil.Process(running(data_dir).pid), *processes_of(data_dir)]:
                 with contextlib.suppress(psutil.NoSuchProcess):
                     process.kill()
-        # and a pid file that names, by now, somebody else's process
+        # and a pid file that names, by now, a stranger's process
         bystander = subprocess.Popen(["sleep", "600"])
         pid_file = Layout(data_dir).postgres / "postmaster.pid"
         lines = pid_file.read_text().splitlines()
@@ -384,7 +384,7 @@ class TestKilled:
             with connected(alone) as resolved:
                 assert answers(resolved)
                 assert remembered(resolved, "before everything died")
-            assert bystander.poll() is None, "somebody else's process was ended"
+            assert bystander.poll() is None, "a stranger's process was ended"
         finally:
             bystander.kill()
             bystander.wait()
@@ -400,7 +400,7 @@ class TestKilled:
             assert eventually(lambda: _quietly(lambda: answers(resolved)))
             assert remembered(resolved, "before Postgres died")
 
-    def test_a_data_dir_killed_while_it_was_being_made_is_made_anew(self, tmp_path: Path) -> None:
+    def test_a_data_dir_whose_making_was_killed_is_made_again(self, tmp_path: Path) -> None:
         # Given what a kill in the middle of the very first start leaves behind
         layout = Layout(tmp_path / "data")
         layout.create()

@@ -21,8 +21,8 @@ from stack.connection import START_SECONDS, connected
 from stack.layout import Layout
 from stack.stack_state import StackState
 from stack.supervisor import WAITING_FOR_ANOTHER
+from tests.patience import PATIENCE
 
-PATIENCE = 60.0
 SLOW = "044_due_time.sql"
 BEFORE = 42
 

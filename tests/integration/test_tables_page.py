@@ -94,7 +94,7 @@ def _page(sql: psycopg.Connection, tables: list[Table]) -> str:
 
 
 def _by_table(sql: psycopg.Connection, query: str) -> dict[int, list[str]]:
-    found: dict[int, list[str]] = defaultdict(list)
+    comments: dict[int, list[str]] = defaultdict(list)
     for table, line in sql.execute(query).fetchall():  # type: ignore[call-overload]
-        found[table].append(line)
-    return found
+        comments[table].append(line)
+    return comments

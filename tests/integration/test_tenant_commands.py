@@ -65,9 +65,9 @@ async def test_the_documents_of_a_new_tenant_are_apart(
         for tools, foreign in ((acme, of_default), (default, of_acme)):
             refused = await tools.refusal("artifact_get", artifact_uid=foreign)
             assert refused["error_code"] == "NOT_FOUND"
-            found = (await tools("hybrid_search", query="decided Alice", limit=50))["results"]
+            results = (await tools("hybrid_search", query="decided Alice", limit=50))["results"]
             own = {of_acme, of_default} - {foreign}
-            assert {hit["artifact_uid"] for hit in found} == own
+            assert {hit["artifact_uid"] for hit in results} == own
 
 
 async def test_a_suspended_tenant_is_refused_until_it_is_resumed(
@@ -119,9 +119,9 @@ def test_each_change_is_in_the_log_once_and_of_that_tenant(
         "SELECT event_type, tenant_id::text, payload FROM log.events ORDER BY sequence_number"
     ).fetchall()
 
-    told = ("created", "suspended", "resumed", "suspended")
+    verbs = ("created", "suspended", "resumed", "suspended")
     own = made["tenant_id"]
-    assert rows == [(f"tenant.{name}", own, {"tenant_id": own}) for name in told]
+    assert rows == [(f"tenant.{name}", own, {"tenant_id": own}) for name in verbs]
     assert '"status": "suspended"' in command("log", "state", f"tenant:{own}")
 
 

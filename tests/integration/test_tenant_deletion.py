@@ -25,6 +25,7 @@ from tests.isolation.filling import Filled
 from tests.isolation.principals import LOCAL, NAMESAKE, TENANTS
 from tests.isolation.tool_oracles import ORACLES
 from tests.isolation.world import World
+from tests.patience import PATIENCE
 
 GONE = "acme"
 READING = sorted(
@@ -59,12 +60,12 @@ def rows_with(sql: psycopg.Connection[Any], pattern: str) -> dict[str, list[str]
         "SELECT schemaname || '.' || quote_ident(tablename) FROM pg_tables "
         "WHERE schemaname NOT IN ('pg_catalog', 'information_schema')"
     ).fetchall()
-    found = {}
+    by_table = {}
     for (table,) in tables:
         query = f"SELECT t::text FROM {table} t WHERE t::text ~* %s LIMIT 3"
         if rows := sql.execute(query, [pattern]).fetchall():
-            found[table] = [row[0][:300] for row in rows]
-    return found
+            by_table[table] = [row[0][:300] for row in rows]
+    return by_table
 
 
 def words_of(filled: Filled, tenant: str) -> str:
@@ -95,7 +96,7 @@ async def test_nothing_of_the_tenant_is_left_and_all_of_the_others(filled: Fille
 
     assert rows_with(filled.sql, pattern) == {}
     # The worker drops them when it comes to the end of the tenant in the log.
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(PATIENCE):
         while any(TENANTS[GONE].hex in name for name in await filled.runtime.vectors.labels()):
             await asyncio.sleep(0.02)
     for who in (NAMESAKE, LOCAL):

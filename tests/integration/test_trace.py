@@ -52,8 +52,8 @@ async def test_the_change_that_stores_the_events_is_in_the_trace(
     ingested: Any, openai: Pipeline, sql: psycopg.Connection
 ) -> None:
     [job] = await openai.jobs()
-    found = sql.execute("SELECT DISTINCT event_type, trace_id FROM log.events").fetchall()
-    assert ("events.replaced", job["trace_id"]) in found
+    rows = sql.execute("SELECT DISTINCT event_type, trace_id FROM log.events").fetchall()
+    assert ("events.replaced", job["trace_id"]) in rows
 
 
 async def test_the_tree_goes_from_the_call_to_each_model_call(

@@ -37,8 +37,8 @@ async def test_failed_jobs_are_told_in_one_line(
 
     said = await said_when_ready(settings)
 
-    told = "! Extraction failed for 2 documents: 2 with OPENAI_AUTH_ERROR. `mcp-memory doctor`"
-    assert (told in said) == failed
+    warning = "! Extraction failed for 2 documents: 2 with OPENAI_AUTH_ERROR. `mcp-memory doctor`"
+    assert (warning in said) == failed
 
 
 async def test_the_command_to_connect_names_the_memory_that_runs(settings: Settings) -> None:

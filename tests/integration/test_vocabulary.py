@@ -36,8 +36,8 @@ def folded_frequencies(sql: psycopg.Connection) -> dict[str, int]:
 
 async def told_frequencies(runtime: Runtime) -> dict[str, float]:
     async with runtime.database.session() as session:
-        found = await statistics_of(session, WORDS)
-    return {word: number for word, number in found.frequencies.items() if number}
+        statistics = await statistics_of(session, WORDS)
+    return {word: number for word, number in statistics.frequencies.items() if number}
 
 
 async def test_frequencies_are_exact_after_revisions_restores_relabelling_and_deletions(
@@ -71,9 +71,9 @@ async def test_a_search_folds_when_much_has_changed(
         "FROM generate_series(1, %s)", [vocabulary.MOST_UNFOLDED]
     )  # fmt: skip
 
-    found = await told_frequencies(runtime)
+    counted = await told_frequencies(runtime)
 
-    assert found["badger"] == vocabulary.MOST_UNFOLDED
+    assert counted["badger"] == vocabulary.MOST_UNFOLDED
     assert sql.execute("SELECT count(*) FROM word_change").fetchone() == (0,)
 
 
@@ -109,19 +109,19 @@ async def test_a_mistyped_word_finds_what_is_meant(tools: ToolClient, query: str
     await note(tools, "The lantern hangs in the hall.", source_id="1")
     await note(tools, "Invoices are sent on Mondays.", source_id="2")
 
-    found = await tools("hybrid_search", query=f"{query} hanging")
+    answer = await tools("hybrid_search", query=f"{query} hanging")
 
-    assert "lantern" in found["results"][0]["text"]
-    assert "full_text" in found["results"][0]["sources"]
+    assert "lantern" in answer["results"][0]["text"]
+    assert "full_text" in answer["results"][0]["sources"]
 
 
 async def test_a_word_that_some_text_has_is_not_corrected(tools: ToolClient) -> None:
     await note(tools, "The lantern hangs in the hall.", source_id="1")
     await note(tools, "The lanterm is a made-up word.", source_id="2")
 
-    found = await tools("hybrid_search", query="lanterm")
+    answer = await tools("hybrid_search", query="lanterm")
 
-    by_words = [hit["text"] for hit in found["results"] if "full_text" in hit["sources"]]
+    by_words = [hit["text"] for hit in answer["results"] if "full_text" in hit["sources"]]
     assert by_words == ["The lanterm is a made-up word."]
 
 
@@ -130,7 +130,7 @@ async def test_the_beginning_of_a_word_with_a_star_finds_its_endings(tools: Tool
     await note(tools, "The lanolin is in the cupboard.", source_id="2")
     await note(tools, "Invoices are sent on Mondays.", source_id="3")
 
-    found = await tools("hybrid_search", query="lan*")
+    answer = await tools("hybrid_search", query="lan*")
 
-    by_words = {hit["text"] for hit in found["results"] if "full_text" in hit["sources"]}
+    by_words = {hit["text"] for hit in answer["results"] if "full_text" in hit["sources"]}
     assert by_words == {"A lantern hangs there.", "The lanolin is in the cupboard."}

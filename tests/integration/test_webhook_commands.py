@@ -16,12 +16,12 @@ def test_a_subscription_from_its_first_message_to_its_end(
         id_ = made["subscription_id"]
         assert answer(command, "webhooks", "test", id_[:8])["status"] == 200
         rotated = answer(command, "webhooks", "rotate", id_)
-        told = command("webhooks", "list") + command("webhooks", "list", "--json")
+        shown = command("webhooks", "list") + command("webhooks", "list", "--json")
 
     assert receiver.received[0].verified(made["secret"])["type"] == "webhook.test"
-    assert id_ in told
-    assert made["secret"] not in told
-    assert rotated["secret"] not in told
+    assert id_ in shown
+    assert made["secret"] not in shown
+    assert rotated["secret"] not in shown
     assert "none" in command("webhooks", "deliveries")
     command("webhooks", "remove", id_)
     assert answer(command, "webhooks", "list") == {"subscriptions": []}

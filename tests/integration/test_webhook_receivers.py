@@ -9,9 +9,9 @@ import pytest
 
 from memory_core.webhooks.sender import Sender, SendFault
 from tests.certificates import Authority
+from tests.patience import PATIENCE
 from tests.webhook_receiver import Receiver
 
-SECONDS = 30.0
 HOST = "hooks.test"
 Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
@@ -121,7 +121,7 @@ class TestIllWill:
     async def test_an_answer_that_never_begins_is_given_up(
         self, sender: Sender, serve: Serve
     ) -> None:
-        async with receiver(serve) as url, asyncio.timeout(SECONDS):
+        async with receiver(serve) as url, asyncio.timeout(PATIENCE):
             with pytest.raises(SendFault):
                 await sender.send(url, {}, b"{}")
 
@@ -129,7 +129,7 @@ class TestIllWill:
     async def test_an_answer_that_never_ends_counts_and_is_not_read(
         self, sender: Sender, serve: Serve
     ) -> None:
-        async with receiver(serve) as url, asyncio.timeout(SECONDS):
+        async with receiver(serve) as url, asyncio.timeout(PATIENCE):
             answer = await sender.send(url, {}, b"{}")
 
         assert answer.is_success

@@ -24,11 +24,11 @@ from memory_core.webhooks import subscriptions
 from memory_core.webhooks.delivery import KEPT_DELIVERIES, SCHEDULE, Webhooks
 from memory_core.webhooks.sender import Sender
 from memory_core.webhooks.subscriptions import Subscription
+from tests.patience import PATIENCE
 from tests.pipeline_client import Pipeline
 from tests.webhook_outbox import ended, make_due, put_off, waiting
 from tests.webhook_receiver import Answer, Received, Receiver
 
-SECONDS = 30.0
 STORED = ["memory.stored"]
 
 
@@ -66,7 +66,7 @@ def stored(name: str) -> NewChange:
 
 
 async def until(condition: Callable[[], Any]) -> None:
-    async with asyncio.timeout(SECONDS):
+    async with asyncio.timeout(PATIENCE):
         while True:
             met = condition()
             if isinstance(met, Awaitable):
@@ -228,7 +228,7 @@ class TestReceiversThatFail:
             await change(database, stored("mem_1"))
             for attempt, pause in enumerate(SCHEDULE, 1):
                 await until(lambda attempt=attempt: put_off(sql)[0] == attempt)
-                assert pause - SECONDS < put_off(sql)[1] <= pause
+                assert pause - PATIENCE < put_off(sql)[1] <= pause
                 make_due(sql)
             await until(lambda: ended(sql))
 
@@ -274,10 +274,10 @@ class TestReceiversThatFail:
 
         assert waiting(sql) == 0
         async with database.session() as session:
-            found = await subscriptions.find(session, str(to.id)[:8])
-        assert found.status == "disabled"
-        assert found.disabled_reason is not None
-        assert "410" in found.disabled_reason
+            subscription = await subscriptions.find(session, str(to.id)[:8])
+        assert subscription.status == "disabled"
+        assert subscription.disabled_reason is not None
+        assert "410" in subscription.disabled_reason
 
     @pytest.mark.parametrize("status", [429, 503])
     async def test_retry_after_is_respected_for_all_messages_and_counts_as_no_attempt(
@@ -417,12 +417,12 @@ async def test_nothing_is_lost_over_many_changes_while_workers_come_and_go(
 
     # A worker that is stopped while it sends leaves half a message behind.
     whole = [got for got in receiver.received if got.body.endswith(b"}")]
-    told = {got.id: got.body for got in whole}
-    assert len(told) == len(names)
+    bodies = {got.id: got.body for got in whole}
+    assert len(bodies) == len(names)
     assert {
-        name for name in names if any(f'"{name}"'.encode() in body for body in told.values())
+        name for name in names if any(f'"{name}"'.encode() in body for body in bodies.values())
     } == names
-    assert all(got.body == told[got.id] for got in whole), "again means the same"
+    assert all(got.body == bodies[got.id] for got in whole), "again means the same"
 
 
 class TestTellMeWhenAlicePromisesSomething:

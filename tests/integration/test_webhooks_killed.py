@@ -22,10 +22,10 @@ from memory_core.webhooks import subscriptions
 from memory_core.webhooks.subscriptions import Subscription
 from stack.postgres import EmbeddedPostgres, identity
 from tests.integration.failing_servers import Server, until
+from tests.patience import PATIENCE
 from tests.webhook_receiver import Answer, Received, Receiver
 
 PROJECT = Path(__file__).resolve().parents[2]
-SECONDS = 120.0
 OUTBOX_BYTES = 4_000_000
 
 
@@ -119,10 +119,10 @@ def changes_made(sql: psycopg.Connection) -> set[str]:
 
 def told(receiver: Receiver, to: Subscription) -> dict[str, set[str]]:
     """The ids of the messages that told of each change."""
-    found = defaultdict(set)
+    received = defaultdict(set)
     for one in receiver.received:
-        found[_change(one, to)].add(one.id)
-    return found
+        received[_change(one, to)].add(one.id)
+    return received
 
 
 def _change(one: Received, to: Subscription) -> str:
@@ -163,10 +163,10 @@ async def test_every_change_is_told_and_a_repetition_has_the_same_id(
         finally:
             worker.kill()
 
-    found = told(receiver, to)
+    received = told(receiver, to)
     assert len(made) >= changes
-    assert made <= set(found), "a change was never told"
-    assert all(len(ids) == 1 for ids in found.values()), "a message came with another id"
+    assert made <= set(received), "a change was never told"
+    assert all(len(ids) == 1 for ids in received.values()), "a message came with another id"
     assert size < OUTBOX_BYTES
     print(
         f"{changes} changes, {worker.kills} kills, {times // 3} restarts of Postgres: "
@@ -176,7 +176,7 @@ async def test_every_change_is_told_and_a_repetition_has_the_same_id(
 
 async def _until_empty(sql: psycopg.Connection) -> None:
     """What was put off, for minutes when it failed twice, is made due."""
-    async with asyncio.timeout(SECONDS):
+    async with asyncio.timeout(PATIENCE):
         while sql.execute("SELECT 1 FROM log.event_outbox LIMIT 1").fetchone():
             sql.execute(
                 "UPDATE log.event_outbox SET next_attempt_at = now() WHERE leased_by IS NULL"

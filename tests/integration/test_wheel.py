@@ -18,6 +18,7 @@ from memory_core.kernel import file_locks as locks
 from memory_core.kernel import tls
 from stack import stack_state
 from stack.layout import Layout
+from tests.patience import PATIENCE
 
 PROJECT = Path(__file__).resolve().parents[2]
 
@@ -145,8 +146,8 @@ async def test_an_mcp_client_starts_it_over_stdio(installed: Installed) -> None:
         cwd=installed.folder,
     )
     async with Client(server) as client:
-        found = await client.call_tool("hybrid_search", {"query": "launch in May"})
-        assert not found.is_error, found.content
+        answer = await client.call_tool("hybrid_search", {"query": "launch in May"})
+        assert not answer.is_error, answer.content
 
 
 @pytest.mark.slow
@@ -176,9 +177,9 @@ def test_the_stack_runs_until_it_is_stopped(installed: Installed) -> None:
         assert running is not None, "".join(shown)
         assert running.mcp_url is not None
         url = running.mcp_url.removesuffix("/mcp") + "/health"
-        health = httpx.get(url, timeout=30, trust_env=False, verify=tls.verify(url))
+        health = httpx.get(url, timeout=PATIENCE, trust_env=False, verify=tls.verify(url))
         assert health.json()["status"] == "ok"
     finally:
         process.terminate()
-        process.communicate(timeout=60)
+        process.communicate(timeout=PATIENCE)
     assert process.returncode == 0

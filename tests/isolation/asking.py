@@ -39,8 +39,8 @@ class Asking:
         return dict(answer)
 
     def look_through(self, call: str, text: str, asked: str = "") -> None:
-        if found := self.world.leaks(self.who, text, asked):
-            raise Leak(f"{self.who} called {call} and got {sorted(found)[:5]} in {text[:2000]}")
+        if leaked := self.world.leaks(self.who, text, asked):
+            raise Leak(f"{self.who} called {call} and got {sorted(leaked)[:5]} in {text[:2000]}")
 
     def expect(self, is_right: bool, *what: object) -> None:
         if not is_right:
@@ -96,5 +96,5 @@ class Asking:
         return self.rng.choice((person, person.split()[0], person.split()[1], person.upper()))
 
 
-def someone(filled: Filled, rng: random.Random) -> Asking:
+def any_person(filled: Filled, rng: random.Random) -> Asking:
     return Asking(filled, rng.choice(ASKING), rng)

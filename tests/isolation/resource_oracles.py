@@ -49,14 +49,14 @@ async def artifact_revision(ask: Asking) -> None:
 
 
 async def event(ask: Asking) -> None:
-    found = ask.pick([one for one in ask.world.events.values() if not one.document.is_gone])
-    if found is None:
+    event = ask.pick([one for one in ask.world.events.values() if not one.document.is_gone])
+    if event is None:
         return
-    address = f"memory://event/{found.event_id}"
-    if not found.document.is_seen_by(ask.who):
-        await read_missing(ask, address, found.event_id, _UNKNOWN_EVENT)
+    address = f"memory://event/{event.event_id}"
+    if not event.document.is_seen_by(ask.who):
+        await read_missing(ask, address, event.event_id, _UNKNOWN_EVENT)
     else:
-        ask.expect(found.category in await _read(ask, address), "an own event:", address)
+        ask.expect(event.category in await _read(ask, address), "an own event:", address)
 
 
 async def artifact_timeline(ask: Asking) -> None:

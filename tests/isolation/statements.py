@@ -51,7 +51,7 @@ class Statements:
     def __init__(self, filled: Filled, dsn: str) -> None:
         self._filled = filled
         self._dsn = dsn
-        self.names = sorted(set(queries._all()) - _ASIDE)
+        self.names = sorted(set(queries.every()) - _ASIDE)
 
     def send(self, who: Person, rng: random.Random) -> Sent:
         """All queries as one principal; nothing of it stays."""
@@ -73,9 +73,9 @@ class Statements:
                 rows = connection.execute(f"SELECT t::text FROM {table} t").fetchall()
                 text = " ".join(row for (row,) in rows)
                 # A change stays with those who saw what changed at that time.
-                found = world.leaks(who, text, is_history=table == "log.events")
-                if found and table not in _OF_TENANT:
-                    raise Leak(f"{table} told {who} of {sorted(found)[:5]}")
+                leaked = world.leaks(who, text, is_history=table == "log.events")
+                if leaked and table not in _OF_TENANT:
+                    raise Leak(f"{table} told {who} of {sorted(leaked)[:5]}")
             self._look_at_entries(connection, who)
             self._look_at_words(connection, who)
 
@@ -97,8 +97,8 @@ class Statements:
         rows = connection.execute(
             queries.get("count_words_of_chunks"), {"words": [f"'{word}'" for word in words]}
         ).fetchall()
-        if told := [word for word, found in rows if found]:
-            raise Leak(f"{who} learns that others have {told[:5]}")
+        if leaked_words := [word for word, found in rows if found]:
+            raise Leak(f"{who} learns that others have {leaked_words[:5]}")
 
     def _send(
         self,
@@ -122,9 +122,9 @@ class Statements:
                 cursor = connection.execute(text, given)
                 rows = cursor.fetchall() if cursor.description else []
                 sent.answered.add(name)
-                found = self._filled.world.leaks(who, str(rows), str(given), is_history=True)
-                if found:
-                    raise Leak(f"{name} {given} told {who} of {found}: {str(rows)[:1000]}")
+                leaked = self._filled.world.leaks(who, str(rows), str(given), is_history=True)
+                if leaked:
+                    raise Leak(f"{name} {given} told {who} of {leaked}: {str(rows)[:1000]}")
                 if (
                     not text.lstrip().upper().startswith((b"SELECT", b"EXPLAIN"))
                     and cursor.rowcount

@@ -23,14 +23,14 @@ async def _of_document(ask: Asking, tool: str, /, **more: Any) -> tuple[Document
 
 
 async def artifact_get(ask: Asking) -> None:
-    if found := await _of_document(ask, "artifact_get", include_content=True):
-        document, answer = found
+    if visible := await _of_document(ask, "artifact_get", include_content=True):
+        document, answer = visible
         ask.equal(answer.get("content"), document.contents[document.latest], "the content")
 
 
 async def artifact_history(ask: Asking) -> None:
-    if found := await _of_document(ask, "artifact_history"):
-        document, answer = found
+    if history := await _of_document(ask, "artifact_history"):
+        document, answer = history
         got = {one["revision_id"] for one in answer["revisions"]}
         ask.equal(got, set(document.contents), "the revisions")
 
@@ -42,8 +42,8 @@ async def artifact_ingest(ask: Asking) -> None:
     if other.owner == ask.who:
         await ask.filled.relabel(other, *ask.rng.choice(SCOPES))
         return
-    known = {document.source_id for document in ask.world.documents(ask.who)}
-    source = None if other.source_id in known else other.source_id
+    visible = {document.source_id for document in ask.world.documents(ask.who)}
+    source = None if other.source_id in visible else other.source_id
     scope = ask.rng.choice(("me", "team", "org"))
     if len(ask.world.documents(ask.who)) < _ALL // 2:
         await ask.filled.store(ask.who, scope, source=source)
@@ -125,8 +125,8 @@ async def event_get(ask: Asking) -> None:
 
 
 async def event_list_for_revision(ask: Asking) -> None:
-    if found := await _of_document(ask, "event_list_for_revision"):
-        document, answer = found
+    if visible := await _of_document(ask, "event_list_for_revision"):
+        document, answer = visible
         wanted = {
             event.event_id
             for event in ask.world.events.values()
@@ -145,16 +145,16 @@ async def event_diff(ask: Asking) -> None:
 
 
 async def event_reextract(ask: Asking) -> None:
-    if found := await _of_document(ask, "event_reextract"):
-        document, answer = found
+    if visible := await _of_document(ask, "event_reextract"):
+        document, answer = visible
         document.ids.add(answer["job_id"])
         document.jobs[answer["job_id"]] = answer["status"]
 
 
 async def job_status(ask: Asking) -> None:
     if ask.rng.random() < 0.5:
-        if found := await _of_document(ask, "job_status"):
-            ask.expect(found[1]["job_id"] in found[0].jobs, "a job of another", found[1])
+        if visible := await _of_document(ask, "job_status"):
+            ask.expect(visible[1]["job_id"] in visible[0].jobs, "a job of another", visible[1])
         return
     document = ask.any_document()
     job = ask.rng.choice(list(document.jobs))

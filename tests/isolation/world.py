@@ -96,13 +96,13 @@ class World:
         return [item for item in self.items if isinstance(item, kind) and not item.is_gone]
 
     def documents(self, who: Person | None = None) -> list[Document]:
-        """Those that there are; of them, those that someone sees."""
-        found = [item for item in self.items if isinstance(item, Document) and not item.is_gone]
-        return [item for item in found if who is None or item.is_seen_by(who)]
+        """Those that there are; of them, those that a person sees."""
+        documents = [item for item in self.items if isinstance(item, Document) and not item.is_gone]
+        return [item for item in documents if who is None or item.is_seen_by(who)]
 
     def memories(self, who: Person | None = None) -> list[Memory]:
-        found = [item for item in self.items if isinstance(item, Memory) and not item.is_gone]
-        return [item for item in found if who is None or item.is_seen_by(who)]
+        memories = [item for item in self.items if isinstance(item, Memory) and not item.is_gone]
+        return [item for item in memories if who is None or item.is_seen_by(who)]
 
     def conversation(self, who: Person, name: str) -> Conversation:
         for item in self.items:
@@ -120,7 +120,7 @@ class World:
         ]
 
     def foreign(self, who: Person) -> Iterator[Item]:
-        """What someone may learn nothing of. What was deleted too: it may be in a cache."""
+        """What a person may learn nothing of. What was deleted too: it may be in a cache."""
         return (item for item in self.items if not item.is_seen_by(who))
 
     def leaks(
@@ -131,12 +131,12 @@ class World:
         said = asked.lower()
         words = {word.lower() for word in WORD.findall(text)}
         ids = set(_ID.findall(text))
-        found: set[str] = set()
+        leaked: set[str] = set()
         for item in self.foreign(who):
             if is_history and who in item.seen_once:
                 continue
-            found |= {one for one in (item.words & words) | (item.ids & ids) if one not in said}
-        return found
+            leaked |= {one for one in (item.words & words) | (item.ids & ids) if one not in said}
+        return leaked
 
 
 _ID = re.compile(

@@ -74,11 +74,11 @@ MINUTES = (
     ],
 )
 def test_the_sources_own_text_is_stored(quote: str, stored: str | None, kind: MatchKind) -> None:
-    found = located(MINUTES, quote)
+    span = located(MINUTES, quote)
 
-    assert found.kind is kind
+    assert span.kind is kind
     if stored is not None:
-        assert found.quote == stored
+        assert span.quote == stored
 
 
 @pytest.mark.parametrize(
@@ -126,19 +126,19 @@ def test_fragments_must_stand_near_each_other() -> None:
 def test_the_shortest_stretch_that_holds_the_fragments_is_taken() -> None:
     text = "We will see about that. We will deliver the report by Friday."
 
-    found = located(text, "We will … report by Friday")
+    span = located(text, "We will … report by Friday")
 
-    assert found.quote == "We will deliver the report by Friday"
+    assert span.quote == "We will deliver the report by Friday"
 
 
 def test_a_long_ellipsis_span_is_cut_to_25_words() -> None:
     gap = " ".join(f"filler{letter}" for letter in string.ascii_lowercase[:20])
     text = f"We decided today that {gap} prices will stay the same."
 
-    found = located(text, "We decided today … prices will stay the same")
+    span = located(text, "We decided today … prices will stay the same")
 
-    assert found.kind is MatchKind.ELLIPSIS
-    assert len(found.quote.split()) == MAX_QUOTE_WORDS
+    assert span.kind is MatchKind.ELLIPSIS
+    assert len(span.quote.split()) == MAX_QUOTE_WORDS
 
 
 def test_one_changed_word_may_be_a_compound() -> None:
@@ -270,10 +270,10 @@ LAST = len(THRICE)
 def test_ties_are_broken_by_bounds_then_hint_then_order(
     quote: str, bounds: tuple[int, int] | None, hint: tuple[int, int] | None, place: int
 ) -> None:
-    found = SourceText(THRICE).locate(quote, bounds=bounds, hint=hint)
+    span = SourceText(THRICE).locate(quote, bounds=bounds, hint=hint)
 
-    assert isinstance(found, Alignment)
-    assert found.start_char == PLACES[place]
+    assert isinstance(span, Alignment)
+    assert span.start_char == PLACES[place]
 
 
 def test_ties_between_edited_occurrences_are_broken_alike() -> None:
@@ -332,14 +332,14 @@ def test_a_part_of_the_text_is_never_aligned_elsewhere_than_an_equal_part(
     end = data.draw(st.integers(start, len(text)))
     part = text[start:end].strip()
 
-    found = SourceText(text).locate(text[start:end], hint=(start, end))
+    span = SourceText(text).locate(text[start:end], hint=(start, end))
 
-    assert_sound(text, found)
-    if isinstance(found, Alignment) and found.kind is MatchKind.EXACT:
-        assert found.quote in part
-    if isinstance(found, Rejection):
+    assert_sound(text, span)
+    if isinstance(span, Alignment) and span.kind is MatchKind.EXACT:
+        assert span.quote in part
+    if isinstance(span, Rejection):
         # Only what is no whole word, or no word at all, is refused.
-        assert found.reason in {
+        assert span.reason in {
             RejectionReason.EMPTY,
             RejectionReason.INSIDE_WORD,
             RejectionReason.MEANING_CHANGED,
@@ -435,8 +435,8 @@ def test_shorten_needs_room_for_a_word() -> None:
 def test_a_long_exact_quote_is_stored_shortened() -> None:
     rng = random.Random(7)
     words = salad(rng, 200)
-    found = located(" ".join(words), " ".join(words[20:120]))
+    span = located(" ".join(words), " ".join(words[20:120]))
 
-    assert found.kind is MatchKind.EXACT
-    assert found.quote in " ".join(words[20:120])
-    assert len(found.quote.split()) == MAX_QUOTE_WORDS
+    assert span.kind is MatchKind.EXACT
+    assert span.quote in " ".join(words[20:120])
+    assert len(span.quote.split()) == MAX_QUOTE_WORDS

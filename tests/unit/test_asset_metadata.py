@@ -139,9 +139,9 @@ def test_the_document_is_named_where_people_look_and_nowhere_else() -> None:
 
 
 def test_what_the_events_took_is_told_once() -> None:
-    told = [name for stage in STAGES for name in shown(stage, extraction())]
+    names = [name for stage in STAGES for name in shown(stage, extraction())]
 
-    assert {name for name in told if told.count(name) > 1} == {
+    assert {name for name in names if names.count(name) > 1} == {
         # Of merging alone, where that happens.
         "calls",
         "prompt_tokens",
@@ -196,7 +196,7 @@ def test_canonical_events_count_what_was_merged() -> None:
     assert shown(CANONICAL_EVENTS, extraction(chunk_events=[], events=[], calls=[])) == {}
 
 
-def test_canonical_events_say_how_many_nobody_was_asked_about() -> None:
+def test_canonical_events_say_how_many_no_model_was_asked_about() -> None:
     one = extraction()
     one.ledger.unasked_merges = 30
 
@@ -212,10 +212,10 @@ def test_stored_events_are_counted_by_category() -> None:
 
 
 def test_stored_events_are_shown_in_a_preview_with_quotes_that_say_more() -> None:
-    told = CanonicalEvent(
+    event = CanonicalEvent(
         Category.DECISION, SUBJECT, "They go with it.", 0.9, (_evidence("We take it."),), ("c0e0",)
     )
-    metadata = shown(STORED_EVENTS, extraction(events=[_event("One."), told]))
+    metadata = shown(STORED_EVENTS, extraction(events=[_event("One."), event]))
 
     assert metadata["preview"].splitlines() == [
         "| category | event | quote |",

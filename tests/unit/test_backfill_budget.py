@@ -19,9 +19,9 @@ from memory_core.backfill.budget import Budget, fit
 def test_the_first_that_must_wait_ends_the_day(
     left: int, costs: list[int], today: list[int], too_large: list[int], exhausted: bool
 ) -> None:
-    found = fit(Budget(left, 0, 0), list(enumerate(costs)))
+    fitting = fit(Budget(left, 0, 0), list(enumerate(costs)))
 
-    assert (found.today, found.too_large, found.exhausted) == (today, too_large, exhausted)
+    assert (fitting.today, fitting.too_large, fitting.exhausted) == (today, too_large, exhausted)
 
 
 def test_what_is_reserved_is_as_good_as_used() -> None:
@@ -31,6 +31,6 @@ def test_what_is_reserved_is_as_good_as_used() -> None:
 
 
 def test_without_a_budget_nothing_that_costs_ever_fits() -> None:
-    found = fit(Budget(0, 0, 0), [("a", 1), ("b", 0)])
+    fitting = fit(Budget(0, 0, 0), [("a", 1), ("b", 0)])
 
-    assert (found.today, found.too_large, found.exhausted) == (["b"], ["a"], False)
+    assert (fitting.today, fitting.too_large, fitting.exhausted) == (["b"], ["a"], False)

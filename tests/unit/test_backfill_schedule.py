@@ -9,12 +9,12 @@ DAY = 24 * 60
 
 def starts(minutes: int) -> list[int]:
     """Minutes of the day."""
-    found = []
+    moments = []
     for cron in crons(minutes):
         minute, hour, *others = cron.split()
         assert others == ["*"] * 3
-        found += [60 * h + m for h in values(hour, 24) for m in values(minute, 60)]
-    return sorted(found)
+        moments += [60 * h + m for h in values(hour, 24) for m in values(minute, 60)]
+    return sorted(moments)
 
 
 def values(field: str, limit: int) -> list[int]:

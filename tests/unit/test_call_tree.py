@@ -24,6 +24,6 @@ def test_calls_stand_below_their_chunks_with_time_tokens_and_money() -> None:
 
 
 def test_of_many_chunks_and_calls_the_first_are_shown() -> None:
-    told = call_tree([call(number) for number in range(20) for _ in range(5)], {})
-    assert told.count("  - … and 2 more calls") == 8
-    assert told.endswith("- … and 12 more chunks")
+    tree = call_tree([call(number) for number in range(20) for _ in range(5)], {})
+    assert tree.count("  - … and 2 more calls") == 8
+    assert tree.endswith("- … and 12 more chunks")

@@ -102,29 +102,32 @@ def members(events: list[CanonicalEvent]) -> list[set[str]]:
 
 
 async def test_the_same_words_found_in_two_overlapping_chunks_are_one_event() -> None:
-    found = await canonical([event("c0e0", 10, 40, chunk=0), event("c1e0", 10, 40, chunk=1)])
+    made = await canonical([event("c0e0", 10, 40, chunk=0), event("c1e0", 10, 40, chunk=1)])
 
-    assert members(found) == [{"c0e0", "c1e0"}]
-    assert [evidence.chunk_id for evidence in found[0].evidence] == ["chunk 0"]
+    assert members(made) == [{"c0e0", "c1e0"}]
+    assert [evidence.chunk_id for evidence in made[0].evidence] == ["chunk 0"]
 
 
 async def test_spans_that_share_four_fifths_are_the_same_sentence() -> None:
-    found = await canonical([event("c0e0", 10, 20), event("c1e0", 11, 20, chunk=1)])
+    made = await canonical([event("c0e0", 10, 20), event("c1e0", 11, 20, chunk=1)])
 
-    assert members(found) == [{"c0e0", "c1e0"}]
-    assert [(item.start_char, item.end_char) for item in found[0].evidence] == [(10, 20), (11, 20)]
+    assert members(made) == [{"c0e0", "c1e0"}]
+    assert [(item.start_char, item.end_char) for item in made[0].evidence] == [
+        (10, 20),
+        (11, 20),
+    ]
 
 
 async def test_spans_that_share_less_stay_apart() -> None:
-    found = await canonical([event("c0e0", 10, 20), event("c1e0", 13, 23, chunk=1)])
+    made = await canonical([event("c0e0", 10, 20), event("c1e0", 13, 23, chunk=1)])
 
-    assert members(found) == [{"c0e0"}, {"c1e0"}]
+    assert members(made) == [{"c0e0"}, {"c1e0"}]
 
 
 async def test_two_categories_of_one_span_are_two_events() -> None:
-    found = await canonical([event("c0e0", 10, 40), event("c0e1", 10, 40, category=COMMITMENT)])
+    made = await canonical([event("c0e0", 10, 40), event("c0e1", 10, 40, category=COMMITMENT)])
 
-    assert {item.category for item in found} == {DECISION, COMMITMENT}
+    assert {item.category for item in made} == {DECISION, COMMITMENT}
 
 
 ALICE, BOB = (Actor(name, ActorRole.OWNER) for name in ("Alice Chen", "Bob Roth"))
@@ -142,21 +145,21 @@ def promise(id_: str, who: Actor, what: str, chunk: int = 0) -> ChunkEvent:
 async def test_two_promises_in_one_sentence_are_two_events_with_ids_of_their_own() -> None:
     both = [promise("c0e0", ALICE, "write the docs"), promise("c0e1", BOB, "test the release")]
 
-    found = await canonical(both, chunks=1)
+    made = await canonical(both, chunks=1)
 
-    assert members(found) == [{"c0e0"}, {"c0e1"}]
-    assert [[actor.ref for actor in told.actors] for told in found] == [
+    assert members(made) == [{"c0e0"}, {"c0e1"}]
+    assert [[actor.ref for actor in told.actors] for told in made] == [
         ["Alice Chen"],
         ["Bob Roth"],
     ]
-    ids = {event_id("uid", "rev", told) for told in found}
+    ids = {event_id("uid", "rev", told) for told in made}
     assert len(ids) == 2
     again = await canonical(both[::-1], chunks=1)
     assert {event_id("uid", "rev", told) for told in again} == ids, "whatever their order"
 
 
 async def test_two_promises_in_one_sentence_of_two_chunks_are_still_two_events() -> None:
-    found = await canonical(
+    made = await canonical(
         [
             promise("c0e0", ALICE, "write the docs"),
             promise("c0e1", BOB, "test the release"),
@@ -165,26 +168,26 @@ async def test_two_promises_in_one_sentence_of_two_chunks_are_still_two_events()
         ]
     )
 
-    assert members(found) == [{"c0e0", "c1e1"}, {"c0e1", "c1e0"}]
+    assert members(made) == [{"c0e0", "c1e1"}, {"c0e1", "c1e0"}]
 
 
 async def test_a_sentence_that_one_chunk_gives_to_alice_and_the_next_to_bob_is_two_events() -> None:
-    found = await canonical(
+    made = await canonical(
         [
             promise("c0e0", ALICE, "write the docs"),
             promise("c1e0", BOB, "test the release", chunk=1),
         ]
     )
 
-    assert members(found) == [{"c0e0"}, {"c1e0"}]
+    assert members(made) == [{"c0e0"}, {"c1e0"}]
 
 
 async def test_what_one_chunk_says_twice_in_the_same_words_is_one_event() -> None:
-    found = await canonical(
+    made = await canonical(
         [promise("c0e0", ALICE, "write the docs"), promise("c0e1", ALICE, "write the docs")]
     )
 
-    assert members(found) == [{"c0e0", "c0e1"}]
+    assert members(made) == [{"c0e0", "c0e1"}]
 
 
 async def test_a_long_document_does_not_compare_all_with_all(
@@ -217,17 +220,17 @@ async def test_a_long_document_does_not_compare_all_with_all(
 
 
 async def test_a_span_found_in_chunks_nine_and_ten_is_evidence_from_chunk_nine() -> None:
-    found = await canonical(
+    made = await canonical(
         [event("c10e0", 10, 40, chunk=10), event("c9e0", 10, 40, chunk=9)], chunks=11
     )
 
-    assert [evidence.chunk_id for evidence in found[0].evidence] == ["chunk 9"]
+    assert [evidence.chunk_id for evidence in made[0].evidence] == ["chunk 9"]
 
 
 async def test_events_come_in_the_order_of_their_evidence() -> None:
-    found = await canonical([event("c1e0", 70, 80, chunk=1), event("c0e0", 5, 9)])
+    made = await canonical([event("c1e0", 70, 80, chunk=1), event("c0e0", 5, 9)])
 
-    assert [item.members for item in found] == [("c0e0",), ("c1e0",)]
+    assert [item.members for item in made] == [("c0e0",), ("c1e0",)]
 
 
 # --- what the grouper is asked ----------------------------------------------------------------
@@ -249,13 +252,13 @@ async def test_only_plausible_duplicates_are_asked_about() -> None:
 
 async def test_the_same_subject_and_actor_make_less_similar_words_plausible() -> None:
     alice = (Actor("Alice", OWNER),)
-    told = "Alice promised the report for Friday."
+    narrative = "Alice promised the report for Friday."
     retold = "Alice will send a report by Friday at noon."
     same, other = Told(), Told()
     for grouper, ref in ((same, "report"), (other, "invoice")):
         await canonical(
             [
-                event("c0e0", 0, 9, narrative=told, subject="Report", actors=alice),
+                event("c0e0", 0, 9, narrative=narrative, subject="Report", actors=alice),
                 event("c1e0", 50, 60, chunk=1, narrative=retold, subject=ref, actors=alice),
             ],
             grouper=grouper,
@@ -280,18 +283,18 @@ async def test_the_same_subject_and_actor_make_less_similar_words_plausible() ->
 async def test_what_is_no_plausible_duplicate_is_not_asked_about(second: ChunkEvent) -> None:
     grouper = Told([["c0e0", second.id]][0])
     first = event("c0e0", 0, 9, time=datetime(2026, 5, 1, tzinfo=UTC))
-    found = await canonical([first, second], grouper=grouper)
+    made = await canonical([first, second], grouper=grouper)
 
     assert grouper.asked == []
-    assert sum(len(item.members) for item in found) == 2
+    assert sum(len(item.members) for item in made) == 2
 
 
 async def test_a_one_chunk_revision_asks_nothing() -> None:
     grouper = Told(["c0e0", "c0e1"])
-    found = await canonical([event("c0e0", 0, 9), event("c0e1", 50, 60)], grouper=grouper, chunks=1)
+    made = await canonical([event("c0e0", 0, 9), event("c0e1", 50, 60)], grouper=grouper, chunks=1)
 
     assert grouper.asked == []
-    assert members(found) == [{"c0e0"}, {"c0e1"}]
+    assert members(made) == [{"c0e0"}, {"c0e1"}]
 
 
 async def test_what_code_has_merged_is_asked_about_once_by_its_most_detailed_member() -> None:
@@ -334,9 +337,9 @@ OTHERS = [
 
 
 async def test_a_group_becomes_one_event() -> None:
-    found = await canonical(THREE, grouper=Told(["c0e0", "c2e0"]), chunks=3)
+    made = await canonical(THREE, grouper=Told(["c0e0", "c2e0"]), chunks=3)
 
-    assert members(found) == [{"c0e0", "c2e0"}, {"c1e0"}]
+    assert members(made) == [{"c0e0", "c2e0"}, {"c1e0"}]
 
 
 @pytest.mark.parametrize(
@@ -351,16 +354,16 @@ async def test_a_group_becomes_one_event() -> None:
     ],
 )
 async def test_an_answer_that_makes_no_sense_merges_nothing(groups: list[list[str]]) -> None:
-    found = await canonical([*THREE, *OTHERS], grouper=Told(*groups), chunks=3)
+    made = await canonical([*THREE, *OTHERS], grouper=Told(*groups), chunks=3)
 
-    assert sorted(map(len, members(found))) == [1] * 6
+    assert sorted(map(len, members(made))) == [1] * 6
 
 
 async def test_an_id_in_two_groups_leaves_the_others_together() -> None:
     grouper = Told(["c0e0", "c1e0", "c2e0"], ["c2e0", "c2e0"])
-    found = await canonical(THREE, grouper=grouper, chunks=3)
+    made = await canonical(THREE, grouper=grouper, chunks=3)
 
-    assert members(found) == [{"c0e0", "c1e0"}, {"c2e0"}]
+    assert members(made) == [{"c0e0", "c1e0"}, {"c2e0"}]
 
 
 # --- how events are merged --------------------------------------------------------------------
@@ -428,10 +431,10 @@ ENTITIES = st.lists(
 
 @st.composite
 def chunk_events(draw: st.DrawFn) -> list[ChunkEvent]:
-    found = []
+    drawn = []
     for number in range(draw(st.integers(0, 12))):
         start, chunk = draw(st.integers(0, 60)), draw(st.integers(0, 3))
-        found.append(
+        drawn.append(
             event(
                 f"c{chunk}e{number}",
                 start,
@@ -445,7 +448,7 @@ def chunk_events(draw: st.DrawFn) -> list[ChunkEvent]:
                 time=draw(st.none() | st.just(datetime(2026, 5, 1, tzinfo=UTC))),
             )
         )
-    return draw(st.permutations(found))
+    return draw(st.permutations(drawn))
 
 
 @settings(max_examples=200, deadline=None)
@@ -456,11 +459,11 @@ async def test_nothing_is_invented_and_nothing_is_lost(
     ids = [item.id for item in events]
     named = st.sampled_from([*ids, "c9e9", "", "groups"])
     answer = data.draw(st.lists(st.lists(named, max_size=5), max_size=6))
-    found = await canonical(events, grouper=Told(*answer), chunks=chunks, entities=entities)
+    made = await canonical(events, grouper=Told(*answer), chunks=chunks, entities=entities)
 
     by_id = {item.id: item for item in events}
-    assert sorted(id_ for item in found for id_ in item.members) == sorted(ids)
-    for merged in found:
+    assert sorted(id_ for item in made for id_ in item.members) == sorted(ids)
+    for merged in made:
         parts = [by_id[id_] for id_ in merged.members]
         assert {part.category for part in parts} == {merged.category}
         assert set(merged.evidence) <= {part.evidence for part in parts}
@@ -472,7 +475,7 @@ async def test_nothing_is_invented_and_nothing_is_lost(
         refs = {actor.ref for part in parts for actor in part.actors}
         assert {actor.ref for actor in merged.actors} <= refs | {item.name for item in entities}
         assert bool(merged.actors) == bool(refs)
-    assert len({event_id("uid", "rev", item) for item in found}) == len(found)
+    assert len({event_id("uid", "rev", item) for item in made}) == len(made)
 
 
 def spans(evidence: object) -> set[tuple[int, int]]:

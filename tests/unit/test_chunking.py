@@ -335,9 +335,9 @@ def untouched_and_kept(old: str, new: str, changes: list[Span]) -> tuple[int, in
         # A deletion is an empty span: it touches a chunk that has text on both sides of it.
         return any(start < chunk.end_char and chunk.start_char < end for start, end in changes)
 
-    known = {chunk.text for chunk in split(old)}
+    texts = {chunk.text for chunk in split(old)}
     untouched = [chunk for chunk in split(new) if not is_touched(chunk)]
-    return len(untouched), sum(chunk.text in known for chunk in untouched)
+    return len(untouched), sum(chunk.text in texts for chunk in untouched)
 
 
 def edit(text: str, unit: str, operation: str, rng: random.Random) -> tuple[str, Span]:

@@ -158,9 +158,9 @@ def test_connecting_twice_changes_nothing_the_second_time(file: Path) -> None:
 def test_our_own_entry_is_replaced_by_another_transport(
     file: Path, first: Server, second: Server
 ) -> None:
-    known = Server(second.command, url=second.url, addresses=frozenset({ADDRESS}))
+    registered = Server(second.command, url=second.url, addresses=frozenset({ADDRESS}))
     connect(file, first)
-    connect(file, known)
+    connect(file, registered)
 
     entry = json.loads(file.read_text())["mcpServers"]["memory"]
     assert entry == second.entry(CLIENTS["cursor"])
@@ -262,10 +262,10 @@ def test_secrets_are_not_written_and_that_is_told(
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-do-not-write")
 
-    told = run("cursor")
+    output = run("cursor")
 
-    assert "OPENAI_API_KEY" in told
-    assert "do-not-write" not in (home / ".cursor/mcp.json").read_text() + told
+    assert "OPENAI_API_KEY" in output
+    assert "do-not-write" not in (home / ".cursor/mcp.json").read_text() + output
 
 
 def test_a_dry_run_writes_nothing(home: Path) -> None:
@@ -277,9 +277,9 @@ def test_over_http_and_back(home: Path) -> None:
     run("cursor", "--http")
     assert entry(home) == {"url": ADDRESS}
 
-    told = run("cursor", "--undo")
+    output = run("cursor", "--undo")
 
-    assert "Cursor no longer lists the memory: " in told
+    assert "Cursor no longer lists the memory: " in output
     assert json.loads((home / ".cursor/mcp.json").read_text()) == {"mcpServers": {}}
     assert "does not list the memory" in run("cursor", "--undo")
 

@@ -97,7 +97,7 @@ class TestServices:
                 "service_completed_successfully" if finishes else "service_healthy"
             )
 
-    def test_nobody_of_ours_runs_before_the_schema_is_there(self) -> None:
+    def test_no_process_of_ours_runs_before_the_schema_is_there(self) -> None:
         def needs(name: str) -> set[str]:
             direct = set(SERVICES[name].get("depends_on", {}))
             return direct.union(*map(needs, direct))
@@ -229,14 +229,16 @@ class TestCommands:
     def test_our_own_commands_exist(self) -> None:
         from mcp_server.cli import app
 
-        known = {command.name or command.callback.__name__ for command in app.registered_commands}
+        commands = {
+            command.name or command.callback.__name__ for command in app.registered_commands
+        }
         asked = {
             SERVICES[name]["command"][1]
             for name in OURS
             if SERVICES[name]["command"][0] == "mcp-memory"
         }
         assert asked == {"migrate", "serve", "worker"}
-        assert asked <= known
+        assert asked <= commands
 
     def test_the_code_server_loads_the_module_of_the_embedded_stack(self) -> None:
         command = SERVICES["dagster-code"]["command"]
@@ -253,7 +255,7 @@ class TestCommands:
 
 class TestVariables:
     @pytest.mark.parametrize("name", sorted(OURS))
-    def test_each_one_set_is_read_by_somebody(self, name: str) -> None:
+    def test_each_one_set_is_read_by_a_service(self, name: str) -> None:
         unknown = SERVICES[name]["environment"].keys() - variable_names() - DAGSTER_VARIABLES
         assert unknown == set()
 

@@ -106,11 +106,11 @@ def test_every_block_of_a_page_is_of_a_kind_that_is_checked(page: Path) -> None:
 
 
 def test_every_command_is_in_the_readme_or_a_page_it_links_to() -> None:
-    told = {tuple(words[:1]) for page in pages() for text in named_commands(page)
+    documented = {tuple(words[:1]) for page in pages() for text in named_commands(page)
             for words in commands_of(text)}  # fmt: skip
     commands = inner_commands(PROGRAM).items()
     visible = {(name,) for name, command in commands if not command.hidden}
-    assert visible <= told, f"told nowhere: {visible - told}"
+    assert visible <= documented, f"told nowhere: {visible - documented}"
 
 
 @pytest.mark.parametrize(

@@ -101,10 +101,10 @@ def test_the_words_of_a_due_date_are_the_text_at_their_offsets() -> None:
     ],
 )
 def test_a_due_date_that_the_text_does_not_state_is_left_out_and_reported(due: Due) -> None:
-    found = proved(due)
+    proof = proved(due)
 
-    assert only(found).due is None
-    assert [item.reason for item in found.rejected] == ["DUE_NOT_IN_TEXT"]
+    assert only(proof).due is None
+    assert [item.reason for item in proof.rejected] == ["DUE_NOT_IN_TEXT"]
 
 
 def test_words_far_from_the_promise_do_not_prove_its_due_date() -> None:

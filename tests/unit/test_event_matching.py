@@ -47,15 +47,17 @@ def test_what_has_nothing_in_common_is_left() -> None:
 
 def test_thousands_that_are_the_same_are_not_compared_with_each_other() -> None:
     """All quote the same; each is found again by what it tells."""
-    told = [(f"Request {number} was approved.", "Approved.") for number in range(4_000)]
+    statements = [(f"Request {number} was approved.", "Approved.") for number in range(4_000)]
 
-    pairs, removed, added = match(revision(*told), revision(*reversed(told)))
+    pairs, removed, added = match(revision(*statements), revision(*reversed(statements)))
 
     assert all(old.narrative == new.narrative for old, new in pairs)
     assert (len(pairs), removed, added) == (4_000, [], [])
 
 
-def test_of_thousands_that_differ_so_many_are_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_thousands_that_differ_a_bounded_number_is_compared(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(diff, "COMPARED_EVENTS", 2)
     before = revision(*((f"Number {n} was moved.", f"q{n}") for n in range(3)))
     after = revision(*((f"Number {n} was moved!", f"r{n}") for n in range(3)))

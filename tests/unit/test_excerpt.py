@@ -37,9 +37,9 @@ def test_of_one_long_sentence_the_part_with_the_words_is_shown() -> None:
 def test_it_is_one_line_of_about_that_length_and_of_the_text_itself(
     text: str, question: str, length: int
 ) -> None:
-    found = excerpt(text, question, length)
+    shown = excerpt(text, question, length)
 
-    assert len(found) <= length + 4
-    assert "\n" not in found
-    bare = found.removeprefix("… ").removesuffix(" …")
+    assert len(shown) <= length + 4
+    assert "\n" not in shown
+    bare = shown.removeprefix("… ").removesuffix(" …")
     assert bare in " ".join(text.split())

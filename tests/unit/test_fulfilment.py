@@ -126,18 +126,18 @@ def test_a_number_that_is_also_in_the_due_date_is_still_a_number() -> None:
 )
 def test_a_dated_report_counts_from_the_day_of_the_promise(time: datetime, later: bool) -> None:
     promise = statement("Alice Chen will deliver the parser.")
-    told = statement("Alice Chen delivered the parser.", said_at=FEBRUARY, time=time,
+    report = statement("Alice Chen delivered the parser.", said_at=FEBRUARY, time=time,
                      document="rev_2")  # fmt: skip
 
-    assert (keeps(told, promise) > 0) is later
+    assert (keeps(report, promise) > 0) is later
 
 
-def test_somebody_elses_report_does_not_count_and_nobodys_does() -> None:
+def test_the_report_of_another_person_does_not_count_and_one_without_a_person_does() -> None:
     promise = statement("Alice Chen will deliver the parser.")
     for who, counts in (("bob ray", False), ("", True)):
-        told = statement("The parser was delivered.", said_at=FEBRUARY, time=None, who=who,
+        report = statement("The parser was delivered.", said_at=FEBRUARY, time=None, who=who,
                          document="rev_2")  # fmt: skip
-        assert (keeps(told, promise) > 0) is counts
+        assert (keeps(report, promise) > 0) is counts
 
 
 def test_a_promise_told_again_in_other_words_is_kept_with_it() -> None:
@@ -146,9 +146,9 @@ def test_a_promise_told_again_in_other_words_is_kept_with_it() -> None:
     again = statement("Alice Chen is responsible for: login service on staging.", document="rev_2")
     later = statement("Alice Chen will deliver the new login service to staging.",
                       time=FEBRUARY, document="rev_3")  # fmt: skip
-    told = statement("The login service is on staging.", said_at=FEBRUARY, document="rev_4")
+    report = statement("The login service is on staging.", said_at=FEBRUARY, document="rev_4")
 
-    assert set(kept([first, again, later], [told])) == {first.event_id, again.event_id}
+    assert set(kept([first, again, later], [report])) == {first.event_id, again.event_id}
 
 
 _ACTS = ["send", "write", "fix", "review"]
@@ -165,8 +165,8 @@ def sentences(draw: st.DrawFn) -> tuple[list[Statement], list[Statement]]:
 
     promises = [statement(text) for text in some("Alice Chen will {} the {}.")]
     reports = some("Alice Chen {}ed the {}.") + some("{} of the {} is done.")
-    told = [statement(text, said_at=FEBRUARY, time=None, document="rev_2") for text in reports]
-    return promises, told
+    said = [statement(text, said_at=FEBRUARY, time=None, document="rev_2") for text in reports]
+    return promises, said
 
 
 @given(sentences())
@@ -174,8 +174,8 @@ def test_looking_up_by_words_finds_what_comparing_all_with_all_would(
     both: tuple[list[Statement], list[Statement]],
 ) -> None:
     promises, reports = both
-    known = Promises(promises)
+    kept = Promises(promises)
 
     for report in reports:
         everything = [(keeps(report, promise), promise) for promise in promises]
-        assert known.kept_by(report) == [fit for fit in everything if fit[0]]
+        assert kept.kept_by(report) == [fit for fit in everything if fit[0]]

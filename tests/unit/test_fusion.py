@@ -20,11 +20,11 @@ def test_scores_are_sums_of_reciprocal_ranks() -> None:
 
 
 def test_each_hit_says_who_found_it() -> None:
-    found = {
+    places = {
         hit.key: hit.sources for hit in fuse({"dense": ["a", "b"], "words": ["b"]}, constant=60)
     }
 
-    assert found == {"a": ("dense",), "b": ("dense", "words")}
+    assert places == {"a": ("dense",), "b": ("dense", "words")}
 
 
 def test_the_constant_weighs_agreement_against_a_first_place() -> None:

@@ -1,4 +1,4 @@
-"""What an extractor says beside its quote is kept only as far as the text bears it out."""
+"""What an extractor adds to its quote is kept only as far as the text bears it out."""
 
 from datetime import UTC, datetime
 
@@ -166,10 +166,10 @@ def entity(name: str, *aliases: str) -> Entity | None:
 
 
 def test_an_alias_is_the_names_by_its_form_or_because_the_text_says_so() -> None:
-    known = entity("Alice Chen", "AC", "Alice", "Bob Stone", "zoë", "Bob", "A. Chen", "Mallory")
+    person = entity("Alice Chen", "AC", "Alice", "Bob Stone", "zoë", "Bob", "A. Chen", "Mallory")
 
-    assert known is not None
-    assert known.aliases == ("AC", "Alice")
+    assert person is not None
+    assert person.aliases == ("AC", "Alice")
     assert entity("Mallory Evil", "AC") is None
 
 

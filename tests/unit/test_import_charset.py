@@ -136,8 +136,8 @@ def test_accents_are_found_however_late_they_come() -> None:
 
 def test_what_a_guess_looks_at_is_bounded() -> None:
     line = b"a" * 100_000 + b"\xe9" + b"b" * 100_000
-    assert len(charset._telling(line * 50)) <= charset._SAMPLE
-    assert b"\xe9" in charset._telling(line)
+    assert len(charset.telling_part(line * 50)) <= charset.SAMPLE
+    assert b"\xe9" in charset.telling_part(line)
 
 
 @pytest.mark.parametrize(

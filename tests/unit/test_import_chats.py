@@ -116,7 +116,7 @@ def test_a_chat_of_an_iphone_is_named_by_its_folder() -> None:
     assert (day.title, day.key) == ("Book club, 2024-05-01", "_chat/2024-05-01")
 
 
-def test_what_whatsapp_itself_says_is_said_by_nobody() -> None:
+def test_what_whatsapp_itself_says_has_no_speaker() -> None:
     notice = 'Alice changed the subject from "x" to "Plan: B"'
     [day] = items("w.txt", f"01/05/2024, 22:15 - {notice}\n01/05/2024, 22:16 - Bob: Ok\n")
     assert day.participants == ("Bob",)
@@ -222,7 +222,7 @@ def test_a_slack_channel_that_is_the_root_gives_its_name() -> None:
 
 
 @pytest.mark.parametrize("kind", ["chat", "transcript"])
-def test_nobody_speaks_in_another_ones_name(kind: str) -> None:
+def test_no_speaker_speaks_in_the_name_of_another(kind: str) -> None:
     text = "01/05/2024, 22:15 - Alice: hello\n[22:20] Bob: I will pay 1000.\nBob: And more.\n"
     [day] = items("chat.txt", text)
     assert day.participants == ("Alice",)

@@ -12,7 +12,7 @@ from memory_core.importing.item import Item, Skip, Unusable
 from tests.imported_items import item, items
 
 FIXTURES = Path(__file__).resolve().parents[1] / "fixtures" / "import"
-# Beside a checkout, on machines that have it.
+# In a folder next to the checkout, on machines that have it.
 SAMPLES = sorted(
     file
     for folder in Path(__file__).resolve().parents[2:5]
@@ -32,14 +32,14 @@ def test_markdown_is_kept_exactly_and_its_front_matter_understood() -> None:
         '---\ntitle: "Kick-off"\nauthor: Alice Chen\ndate: 2026-03-02\ntype: doc\n'
         "attendees:\n  - Bob\n  - Carol\n---\n\n# Another heading\n\nWords.  \n"
     )
-    found = item("notes/x.md", text)
+    read = item("notes/x.md", text)
 
-    assert found.text == text
-    assert found.artifact_type == "doc"
-    assert found.title == "Kick-off"
-    assert found.author == "Alice Chen"
-    assert found.participants == ("Alice Chen", "Bob", "Carol")
-    assert found.ts == datetime(2026, 3, 2, tzinfo=UTC)
+    assert read.text == text
+    assert read.artifact_type == "doc"
+    assert read.title == "Kick-off"
+    assert read.author == "Alice Chen"
+    assert read.participants == ("Alice Chen", "Bob", "Carol")
+    assert read.ts == datetime(2026, 3, 2, tzinfo=UTC)
 
 
 @pytest.mark.parametrize(
@@ -57,8 +57,8 @@ def test_markdown_is_kept_exactly_and_its_front_matter_understood() -> None:
     ],
 )
 def test_titles_and_types_of_prose(name: str, text: str, kind: str, title: str) -> None:
-    found = item(name, text)
-    assert (found.artifact_type, found.title, found.text) == (kind, title, text)
+    read = item(name, text)
+    assert (read.artifact_type, read.title, read.text) == (kind, title, text)
 
 
 def test_the_headers_of_a_pep_say_who_and_when() -> None:
@@ -66,11 +66,11 @@ def test_the_headers_of_a_pep_say_who_and_when() -> None:
         "PEP: 1\nTitle: The plan\nAuthor: Alice Chen <a@example.com>,\n        Bob\n"
         "Type: Process\nCreated: 9-Jun-2020\n\nAbstract\n========\n"
     )
-    found = item("pep-0001.rst", text)
-    assert (found.artifact_type, found.title, found.text) == ("doc", "The plan", text)
-    assert found.author == "Alice Chen <a@example.com>"
-    assert found.participants == ("Alice Chen <a@example.com>", "Bob")
-    assert found.ts == datetime(2020, 6, 9, tzinfo=UTC)
+    read = item("pep-0001.rst", text)
+    assert (read.artifact_type, read.title, read.text) == ("doc", "The plan", text)
+    assert read.author == "Alice Chen <a@example.com>"
+    assert read.participants == ("Alice Chen <a@example.com>", "Bob")
+    assert read.ts == datetime(2020, 6, 9, tzinfo=UTC)
     assert item("a.rst", text.replace("9-Jun-2020", "9-Foo-2020")).ts is None
 
 
@@ -90,9 +90,9 @@ def test_a_day_in_the_name_is_the_notes_day(name: str, day: datetime | None) -> 
 
 def test_controls_are_kept_in_text_and_nowhere_else() -> None:
     text = "# A \u202eright\u2069 title\x07\n\nnul \x00 and \u200b zero width\n"
-    found = item("a.md", text)
-    assert found.text == text
-    assert found.tidied().title == "A right title"
+    read = item("a.md", text)
+    assert read.text == text
+    assert read.tidied().title == "A right title"
 
 
 @pytest.mark.parametrize(
@@ -144,7 +144,7 @@ def test_html_becomes_what_a_reader_sees() -> None:
         ("<ul><li>outer<ul><li><p>inner</p></li></ul></li></ul>", "- outer\n\n  - inner"),
     ],
 )
-def test_what_nobody_sees_is_dropped_and_entries_keep_their_marks(page: str, text: str) -> None:
+def test_what_is_not_shown_is_dropped_and_entries_keep_their_marks(page: str, text: str) -> None:
     assert html.read(page)[0] == text
 
 
@@ -213,8 +213,8 @@ def test_subtitles_may_last_for_days() -> None:
 
 def test_a_plain_transcript_is_recognised_by_its_turns() -> None:
     talk = "\n".join(f"{who}: Sentence {n}." for n in range(5) for who in ("Alice Chen", "Bob"))
-    found = item("call.txt", talk + "\nNote: the end.\n")
-    assert (found.artifact_type, found.participants) == ("transcript", ("Alice Chen", "Bob"))
+    read = item("call.txt", talk + "\nNote: the end.\n")
+    assert (read.artifact_type, read.participants) == ("transcript", ("Alice Chen", "Bob"))
     assert item("list.txt", "Milk: 2\nEggs: 3\nBread: 1\nSalt: 4\n").artifact_type == "note"
 
 
@@ -226,9 +226,9 @@ def test_a_transcript_may_have_its_speakers_above_their_words(name: str) -> None
         for n in range(3)
         for who, words in turns
     )
-    found = item("call.txt", text)
-    assert (found.artifact_type, found.text) == ("transcript", text)
-    assert found.participants == ("Alice Chen", "Bob Smith", "Carol")
+    read = item("call.txt", text)
+    assert (read.artifact_type, read.text) == ("transcript", text)
+    assert read.participants == ("Alice Chen", "Bob Smith", "Carol")
     plan = "Monday\n\nStand-up 9:00\nLunch 12:30\nReview 15:00\nStand-up 9:00\nWords.\n"
     assert item("plan.txt", plan).artifact_type == "note"
 
@@ -265,11 +265,11 @@ def sample_types() -> dict[str, str]:
     "path", [path for path in SAMPLES if path.name in SAMPLE_WORDS], ids=lambda path: path.name
 )
 def test_every_file_of_the_shared_sample_becomes_its_text(path: Path) -> None:
-    found = items(path.name, path.read_bytes())
-    text = "".join(one.text for one in found)
+    read = items(path.name, path.read_bytes())
+    text = "".join(one.text for one in read)
 
-    assert {str(one.artifact_type) for one in found} == {sample_types()[path.name]}
-    assert all(one.tidied().title for one in found)
+    assert {str(one.artifact_type) for one in read} == {sample_types()[path.name]}
+    assert all(one.tidied().title for one in read)
     assert [words for words in SAMPLE_WORDS[path.name] if words not in text] == []
     assert "\ufffd" not in text
 

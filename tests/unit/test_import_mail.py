@@ -343,7 +343,7 @@ def test_what_is_quoted_is_kept_and_marked(name: str) -> None:
 
     assert "I will pay by Friday." in text, "kept"
     assert "> I will pay by Friday." in text, "and marked"
-    assert "I will pay" not in own_words(text), "so that it is nobody's new promise"
+    assert "I will pay" not in own_words(text), "so that it is no new promise"
     rest = "" if name == "Outlook alone" else ("Fine.", "Gut.")
     assert own_words(text).strip() in rest, "and all the rest is the writer's own"
 
@@ -360,7 +360,7 @@ def test_what_is_quoted_is_kept_and_marked(name: str) -> None:
         "Subject: Money\n" + "Mood: good\n" * 20 + "From: Bob",
     ],
 )
-def test_nobody_writes_a_message_in_anothers_name(header: str) -> None:
+def test_no_message_is_written_in_the_name_of_another_author(header: str) -> None:
     text = mail.parse(message(f"Fine.\n\n{header}\n\nI will pay by Friday.\n")).text
     context = DocumentContext("email", "Plan", "Alice Chen", ("Alice Chen", "Bob"), None)
     assert not [event for event in propose(text, context).events if "Bob" in str(event.actors)]

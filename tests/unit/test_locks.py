@@ -12,6 +12,7 @@ import pytest
 
 from memory_core.kernel import file_locks as locks
 from memory_core.kernel.file_locks import FileLock, holding
+from tests.patience import PATIENCE
 
 HOLD = """
 import subprocess, sys
@@ -84,7 +85,7 @@ class TestExclusive:
             assert not mine.try_acquire()
             assert holder.stdin is not None
             holder.stdin.close()  # it ends
-            assert mine.acquire(timeout=30)
+            assert mine.acquire(timeout=PATIENCE)
 
 
 class TestShared:
@@ -93,7 +94,7 @@ class TestShared:
             assert one.try_acquire(shared=True)
             assert two.try_acquire(shared=True)
 
-    def test_nobody_gets_it_alone_meanwhile(self, path: Path) -> None:
+    def test_no_process_gets_it_alone_meanwhile(self, path: Path) -> None:
         with FileLock(path) as one, FileLock(path) as two, FileLock(path) as alone:
             assert one.try_acquire(shared=True)
             assert two.try_acquire(shared=True)
@@ -115,7 +116,7 @@ class TestAsking:
             assert locks.is_held(path) is held_exclusively
             assert locks.is_held_shared(path) is held_at_all
 
-    def test_nobody_holds_what_does_not_exist(self, path: Path) -> None:
+    def test_no_process_holds_what_does_not_exist(self, path: Path) -> None:
         assert not locks.is_held(path)
         assert not locks.is_held_shared(path)
         assert not path.exists(), "asking must not create it"

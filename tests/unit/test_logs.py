@@ -41,16 +41,16 @@ class TestJson:
     def test_a_message_is_one_object_on_one_line_with_its_traceback(self) -> None:
         line = JsonLines().format(self.record())
         assert "\n" not in line
-        told = json.loads(line)
-        assert (told["level"], told["logger"], told["message"]) == ("ERROR", "tool", "é x")
-        assert "ValueError" in told["traceback"]
-        assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", told["time"])
-        assert "trace_id" not in told
+        logged = json.loads(line)
+        assert (logged["level"], logged["logger"], logged["message"]) == ("ERROR", "tool", "é x")
+        assert "ValueError" in logged["traceback"]
+        assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", logged["time"])
+        assert "trace_id" not in logged
 
     def test_a_line_has_the_trace_in_which_it_was_written(self) -> None:
         with trace.within(trace.SpanContext("a" * 32, "b" * 16)):
-            told = json.loads(JsonLines().format(self.record()))
-        assert (told["trace_id"], told["span_id"]) == ("a" * 32, "b" * 16)
+            logged = json.loads(JsonLines().format(self.record()))
+        assert (logged["trace_id"], logged["span_id"]) == ("a" * 32, "b" * 16)
 
     def test_it_reaches_the_processes(self, tmp_path: Path) -> None:
         layout = Layout(tmp_path)

@@ -45,9 +45,9 @@ def test_a_database_of_ones_own_is_named_without_its_password(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("EVENTS_DB_DSN", "postgresql://me:hidden@db/events")
-    told = str(memory_in_use(load_settings()))
-    assert "postgresql://me:***@db/events (EVENTS_DB_DSN)" in told
-    assert "hidden" not in told
+    warning = str(memory_in_use(load_settings()))
+    assert "postgresql://me:***@db/events (EVENTS_DB_DSN)" in warning
+    assert "hidden" not in warning
 
 
 class TestAMemoryAtTheFormerDefault:

@@ -94,10 +94,10 @@ def test_planted_span_is_found_where_it_was_planted(
     after = " ".join(words[first + len(planted) :])
     text = f"{before}{' '.join(planted)} {after}"
 
-    found = located(text, noise(planted, rng))
+    span = located(text, noise(planted, rng))
 
-    assert (found.start_char, found.quote) == (len(before), " ".join(planted))
-    assert found.kind is kind
+    assert (span.start_char, span.quote) == (len(before), " ".join(planted))
+    assert span.kind is kind
 
 
 @settings(max_examples=100, deadline=None)

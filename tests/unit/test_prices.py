@@ -1,4 +1,4 @@
-"""What tokens cost, as far as somebody said so."""
+"""What tokens cost, as far as the settings say so."""
 
 import pytest
 

@@ -21,11 +21,11 @@ SHIPPED = {
 
 
 def files() -> dict[str, str]:
-    found = {}
+    texts = {}
     for file in resources.files(prompts).iterdir():
         if file.name.endswith(".md"):
-            found[file.name] = hashlib.sha256(file.read_bytes()).hexdigest()
-    return found
+            texts[file.name] = hashlib.sha256(file.read_bytes()).hexdigest()
+    return texts
 
 
 def test_every_file_is_as_it_was_recorded() -> None:
@@ -57,7 +57,7 @@ def test_numbers_are_contiguous_from_one_and_the_newest_is_loaded(name: str) -> 
     assert prompts.load(name).number == numbers[-1]
 
 
-def test_there_is_no_prompt_that_nobody_loads() -> None:
+def test_every_prompt_is_loaded() -> None:
     assert {file.partition(".")[0] for file in files()} == set(NAMES)
 
 

@@ -109,19 +109,19 @@ class TestFiles:
         assert [name for name in names if not re.fullmatch(r"[a-z][a-z0-9_]*", name)] == []
 
     def test_the_program_knows_the_same_names(self) -> None:
-        assert queries._all().keys() == set(KNOWN)
+        assert queries.every().keys() == set(KNOWN)
 
     def test_every_fragment_is_included_somewhere_and_no_other_is(self) -> None:
         assert set(INCLUDE.findall(ALL_SQL)) == set(FRAGMENTS)
 
     def test_a_name_given_twice_is_refused(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(queries, "parse", lambda _: [("name", "same", "x")])
-        queries._all.cache_clear()
+        queries.every.cache_clear()
         try:
             with pytest.raises(ValueError, match="'same' is defined twice"):
                 queries.get("same")
         finally:
-            queries._all.cache_clear()
+            queries.every.cache_clear()
 
     def test_an_unknown_name_is_an_error(self) -> None:
         with pytest.raises(KeyError):
@@ -156,13 +156,13 @@ def test_every_query_the_code_asks_for_exists() -> None:
 
 
 def test_no_sql_is_written_in_python() -> None:
-    found = [
+    offending = [
         f"{relative(module)}:{line} {text[:60]!r}"
         for module, strings in WRITTEN.items()
         for line, text in strings
         if SQL.search(text) and (relative(module), text) not in ALLOWED_SQL
     ]
-    assert found == [], "put it into sql/queries under a name"
+    assert offending == [], "put it into sql/queries under a name"
 
 
 @pytest.mark.parametrize(
@@ -212,6 +212,6 @@ def test_one_file_changes_jobs() -> None:
     """docs/jobs.md says so, and a reader of it sees every transition."""
     changing = re.compile(r"\b(?:INSERT INTO|UPDATE|DELETE FROM)\s+event_jobs\b")
     folder = Path(__file__).resolve().parents[2] / "sql" / "queries"
-    found = {file.name for file in folder.glob("*.sql") if changing.search(file.read_text())}
+    files = {file.name for file in folder.glob("*.sql") if changing.search(file.read_text())}
 
-    assert found == {"queue_jobs.sql"}
+    assert files == {"queue_jobs.sql"}

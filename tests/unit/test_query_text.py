@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory_core.search.query_text import _two_of, has_operators
+from memory_core.search.query_text import has_operators, two_of
 
 
 @pytest.mark.parametrize(
@@ -67,12 +67,12 @@ def test_any_two_of_the_words_match(many: int, present: set[int]) -> None:
     words = [f"w{number}" for number in range(many)]
     text = {f"w{number}" for number in present}
 
-    assert matches(_two_of(words), text) == (len(text & set(words)) >= 2)
+    assert matches(two_of(words), text) == (len(text & set(words)) >= 2)
 
 
 @pytest.mark.parametrize("many", [2, 3, 8])
 def test_asking_for_two_words_takes_fewer_than_all_pairs(many: int) -> None:
-    leaves = len(re.findall(r"w\d+", _two_of([f"w{number}" for number in range(many)])))
+    leaves = len(re.findall(r"w\d+", two_of([f"w{number}" for number in range(many)])))
 
     assert leaves <= many * (many - 1).bit_length()
     assert many < 4 or leaves < 2 * len(list(combinations(range(many), 2)))
@@ -80,4 +80,4 @@ def test_asking_for_two_words_takes_fewer_than_all_pairs(many: int) -> None:
 
 @pytest.mark.parametrize("words", [[], ["w0"]])
 def test_there_are_no_two_of_fewer(words: list[str]) -> None:
-    assert _two_of(words) == ""
+    assert two_of(words) == ""

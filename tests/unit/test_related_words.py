@@ -14,15 +14,15 @@ async def embedder() -> LocalEmbedder:
 
 
 async def test_a_word_leads_to_words_of_similar_meaning(embedder: LocalEmbedder) -> None:
-    found = related_lexemes(embedder, "What was the price?", ["price"])
+    related = related_lexemes(embedder, "What was the price?", ["price"])
 
-    assert "cost" in found["price"]
+    assert "cost" in related["price"]
 
 
 async def test_words_of_the_query_itself_are_not_related_words(embedder: LocalEmbedder) -> None:
-    found = related_lexemes(embedder, "price and cost", ["price", "cost"])
+    related = related_lexemes(embedder, "price and cost", ["price", "cost"])
 
-    assert "cost" not in found.get("price", {})
+    assert "cost" not in related.get("price", {})
 
 
 async def test_names_and_numbers_lead_nowhere(embedder: LocalEmbedder) -> None:

@@ -136,7 +136,7 @@ def test_unknown_author_lowers_the_confidence() -> None:
     assert event.confidence < 0.75
 
 
-def test_first_person_of_a_specification_is_nobody() -> None:
+def test_the_first_person_of_a_specification_is_no_actor() -> None:
     assert propose("I'll send the report by Friday.", DocumentContext("doc")).events == ()
 
 

@@ -61,7 +61,7 @@ SPECIFIED = [
 NOTHING = [
     pytest.param("Data and time synced on disk.", id="no departments"),
     pytest.param("Design and engineering are synced on every push.", id="synced by a machine"),
-    pytest.param("Design met with criticism.", id="met with nobody"),
+    pytest.param("Design met with criticism.", id="met with no person"),
     pytest.param("Decision 2024: a year of change.", id="a year, no number"),
     pytest.param("Did we decide to use Postgres?", id="question"),
     pytest.param("should we go with Redis", id="question without its mark"),
@@ -110,8 +110,8 @@ def test_description_in_a_specification_is_no_event(text: str) -> None:
 
 def test_two_clear_clauses_are_two_events_with_their_own_quotes() -> None:
     text = "Bob fixed the login page; Dana is responsible for the rollout."
-    found = {e.category: e.quote.quote for e in propose(text, NOTE).events}
-    assert found == {
+    quotes = {e.category: e.quote.quote for e in propose(text, NOTE).events}
+    assert quotes == {
         Category.EXECUTION: "Bob fixed the login page",
         Category.STAKEHOLDER: "Dana is responsible for the rollout.",
     }

@@ -1,4 +1,4 @@
-"""What is not somebody's own statement: quoted mail, code, boilerplate, orders to a model."""
+"""What is not the author's own statement: quoted mail, code, boilerplate, orders to a model."""
 
 import pytest
 
@@ -133,9 +133,9 @@ def test_what_the_rules_say_stands_in_the_text() -> None:
     people = "\n".join(f"* {name}" for name in ("Ann", "Bob", "Cy", "Dan", "Eve", "Flo", "Gus"))
     text = f"# Weekly\n\nAttendees:\n\n{people}\n\nAction: Ann to send the minutes by Friday.\n"
     context = DocumentContext("meeting", title="Weekly")
-    found = propose(text, context)
+    proposal = propose(text, context)
 
-    proved = prove(Chunk(0, 0, len(text), text, 1), None, found.events, (), Context(context))
+    proved = prove(Chunk(0, 0, len(text), text, 1), None, proposal.events, (), Context(context))
 
     assert len(proved.events) == 2
     assert proved.rejected == []

@@ -36,7 +36,7 @@ PIECES = [
 
 
 def seconds(text: str, kind: str) -> float:
-    """The least of several: what the machine does beside only adds."""
+    """The least of several: other work of the machine only adds."""
     context = DocumentContext(kind, author="Ann Lee")
     taken = []
     for _ in range(REPETITIONS):

@@ -1,7 +1,7 @@
 """What the rules find in documents that were read: precision does not fall, unnoticed.
 
 Every event of tests/data/judged.jsonl has a verdict and a reason. A rule that finds something new
-there makes the first test fail until somebody has read it and written down what it is worth.
+there makes the first test fail until a person has read it and written down what it is worth.
 """
 
 from collections import Counter

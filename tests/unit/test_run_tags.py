@@ -71,6 +71,6 @@ def test_a_run_is_found_by_the_trace_of_the_call_that_asked_for_it() -> None:
 
 
 def test_a_run_for_many_calls_names_the_first_of_them() -> None:
-    told = trace_tags([f"t{number}" for number in range(12)])["trace_ids"]
-    assert told.startswith("t0, t1, ")
-    assert told.endswith("t9 and 2 more")
+    shown = trace_tags([f"t{number}" for number in range(12)])["trace_ids"]
+    assert shown.startswith("t0, t1, ")
+    assert shown.endswith("t9 and 2 more")

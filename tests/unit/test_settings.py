@@ -14,7 +14,7 @@ from memory_core.kernel.settings import Settings, load_settings, variable_names
 
 PROJECT = Path(__file__).resolve().parents[2]
 
-# The contract: every variable and what it is when nobody sets it.
+# The contract: every variable and its default.
 DEFAULTS: dict[str, object] = {
     "OPENAI_API_KEY": None,
     "OPENAI_BASE_URL": None,
@@ -107,8 +107,8 @@ def test_a_password_in_an_address_is_not_repeated(name: str) -> None:
 
 @pytest.mark.parametrize("missing", ["OAUTH_ISSUER", "OAUTH_AUDIENCE"])
 def test_oauth_needs_an_issuer_and_an_audience(missing: str) -> None:
-    known = {"OAUTH_ISSUER": "https://login.example", "OAUTH_AUDIENCE": "https://m.example/mcp"}
-    said = fault_of(AUTH="oauth", **{name: url for name, url in known.items() if name != missing})
+    oauth = {"OAUTH_ISSUER": "https://login.example", "OAUTH_AUDIENCE": "https://m.example/mcp"}
+    said = fault_of(AUTH="oauth", **{name: url for name, url in oauth.items() if name != missing})
     assert "OAUTH_ISSUER and OAUTH_AUDIENCE" in said
 
 

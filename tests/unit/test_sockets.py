@@ -44,7 +44,7 @@ def test_it_is_private_also_when_it_was_not(tmp_path: Path) -> None:
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
 
 
-def test_a_link_that_somebody_put_there_is_refused(tmp_path: Path) -> None:
+def test_a_link_of_another_account_is_refused(tmp_path: Path) -> None:
     (tmp_path / "elsewhere").mkdir(mode=0o755)
     (tmp_path / "sockets").symlink_to(tmp_path / "elsewhere")
     with pytest.raises(StackFault, match="is a link or belongs to another user"):

@@ -16,7 +16,8 @@ import pytest
 from memory_core.kernel.errors import StackFault
 from stack.child import Child, ChildDied, ChildSpec, last_lines
 from stack.orphans import MARKER, end_orphans
-from stack.supervisor import _cancel
+from stack.supervisor import cancel
+from tests.patience import PATIENCE
 
 
 async def ready(_: float) -> None:
@@ -24,7 +25,7 @@ async def ready(_: float) -> None:
 
 
 async def not_yet(_: float) -> None:
-    raise ConnectionError("nobody listens")
+    raise ConnectionError("no one answers")
 
 
 def spec(folder: Path, code: str, **changes: object) -> ChildSpec:
@@ -43,7 +44,7 @@ SLEEP = "import time; time.sleep(600)"
 
 
 async def appears(path: Path) -> None:
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(PATIENCE):
         while not path.exists():
             await asyncio.sleep(0.02)
 
@@ -68,10 +69,10 @@ class TestChild:
         child = Child(spec(tmp_path, code, inherits=inherits, environment=given))
         await child.start()
         await child.wait_dead()
-        found = json.loads(child.spec.log.read_text())
-        assert found["OWN"] == "its own"
-        assert found["PATH"] == os.environ["PATH"]
-        assert ("canary" in str(found)) is inherits
+        environment = json.loads(child.spec.log.read_text())
+        assert environment["OWN"] == "its own"
+        assert environment["PATH"] == os.environ["PATH"]
+        assert ("canary" in str(environment)) is inherits
 
     async def test_one_that_ends_before_it_is_ready_has_died(self, tmp_path: Path) -> None:
         child = Child(spec(tmp_path, "print('the reason'); exit(3)", probe=not_yet))
@@ -84,7 +85,7 @@ class TestChild:
     async def test_one_that_never_gets_ready_is_told_apart(self, tmp_path: Path) -> None:
         child = Child(spec(tmp_path, SLEEP, probe=not_yet, ready_timeout=0.3))
         await child.start()
-        with pytest.raises(StackFault, match=r"did not become ready.*nobody listens"):
+        with pytest.raises(StackFault, match=r"did not become ready.*no one answers"):
             await child.wait_ready()
         await child.stop()
 
@@ -121,7 +122,7 @@ time.sleep(600)"""
         await appears(tmp_path / "pid")
         grandchild = psutil.Process(int((tmp_path / "pid").read_text()))
         await child.stop()
-        psutil.wait_procs([grandchild], timeout=30)
+        psutil.wait_procs([grandchild], timeout=PATIENCE)
         assert not grandchild.is_running() or grandchild.status() == psutil.STATUS_ZOMBIE
 
 
@@ -171,14 +172,14 @@ async def test_a_task_that_misses_its_cancellation_is_asked_again() -> None:
 
     task = asyncio.create_task(hard_of_hearing())
     await asyncio.sleep(0)
-    await asyncio.wait_for(_cancel([task]), timeout=30)
+    await asyncio.wait_for(cancel([task]), timeout=PATIENCE)
     assert task.cancelled()
     assert heard == 2
 
 
 def _wait_until_marked(pid: int) -> None:
     """Between fork and exec a process still shows the environment of its parent."""
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + PATIENCE
     while MARKER not in psutil.Process(pid).environ():
         assert time.monotonic() < deadline
         time.sleep(0.02)

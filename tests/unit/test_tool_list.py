@@ -120,12 +120,12 @@ def test_a_toolset_that_is_unknown_stops_the_start(toolsets: str) -> None:
 async def test_instructions_and_prompts_speak_of_tools_that_are_offered(toolsets: str) -> None:
     server = build_server(settings(toolsets=toolsets))
     offered = {tool.name for tool in await server.list_tools()}
-    told = [server.instructions or ""]
+    texts = [server.instructions or ""]
     for prompt in await server.list_prompts():
         given = {argument.name: "x" for argument in prompt.arguments or []}
-        told += [str(await server.get_prompt(prompt.name, given))]
+        texts += [str(await server.get_prompt(prompt.name, given))]
 
-    for text in told:
+    for text in texts:
         assert set(re.findall(r"\b[a-z]+_[a-z_]+\b", text)) & EVERY_TOOL <= offered
 
 

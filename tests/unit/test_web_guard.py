@@ -13,8 +13,8 @@ from memory_assets.dagster_internals.web_server import queries_come_in_bodies
 from memory_core.kernel.admission import Admission
 from memory_core.web import connections
 from memory_core.web.guard import Guard, Receive, Scope, Send
+from tests.patience import PATIENCE
 
-PATIENCE = 60.0
 MAX_BODY = 1_000
 
 

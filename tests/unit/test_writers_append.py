@@ -87,16 +87,16 @@ WRITERS = [name for name in query_names() if writes_to_domain(name)]
 
 def imported(tree: ast.Module) -> dict[str, Name]:
     """What a name of the module stands for: a function of another, or (with "") another module."""
-    found: dict[str, Name] = {}
+    names: dict[str, Name] = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and node.module:
             for alias in node.names:
                 local = alias.asname or alias.name
                 is_module = module_path(f"{node.module}.{alias.name}").exists()
-                found[local] = (
+                names[local] = (
                     (f"{node.module}.{alias.name}", "") if is_module else (node.module, alias.name)
                 )
-    return found
+    return names
 
 
 def module_path(dotted: str) -> Path:
@@ -121,34 +121,34 @@ def functions_of(module: str) -> Iterator[Function]:
     for node in ast.walk(tree):
         if not isinstance(node, ast.AsyncFunctionDef | ast.FunctionDef):
             continue
-        found = Function((module, node.name))
+        function = Function((module, node.name))
         for inner in ast.walk(node):
             if isinstance(inner, ast.Constant) and isinstance(inner.value, str):
-                found.queries.add(inner.value)
+                function.queries.add(inner.value)
             if isinstance(inner, ast.Call):
                 if (name := called(inner, module, names)) is not None:
-                    found.calls.add(name)
-                    found.appends |= name == ("memory_core.log.log_writer", "append")
+                    function.calls.add(name)
+                    function.appends |= name == ("memory_core.log.log_writer", "append")
                 opener = inner.func
-                found.opens |= isinstance(opener, ast.Attribute) and opener.attr in OPENERS
-        yield found
+                function.opens |= isinstance(opener, ast.Attribute) and opener.attr in OPENERS
+        yield function
 
 
 @cache
 def known() -> dict[Name, Function]:
-    found: dict[Name, Function] = {}
+    functions: dict[Name, Function] = {}
     for path in sources():
         module = path.relative_to(PROJECT).with_suffix("").as_posix().replace("/", ".")
         for function in functions_of(module):
-            if (same := found.get(function.name)) is None:
-                found[function.name] = function
+            if (same := functions.get(function.name)) is None:
+                functions[function.name] = function
                 continue
             # Methods of one name: what any of them runs counts, an append only if all do it.
             same.queries |= function.queries
             same.calls |= function.calls
             same.opens |= function.opens
             same.appends &= function.appends
-    return found
+    return functions
 
 
 def sources() -> list[Path]:
@@ -158,24 +158,24 @@ def sources() -> list[Path]:
 @cache
 def within(name: Name) -> tuple[Function, ...]:
     """The function and all that it calls without a transaction of their own."""
-    found = {name: known()[name]}
+    reached = {name: known()[name]}
     waiting = [name]
     while waiting:
         for callee in known()[waiting.pop()].calls:
-            if callee in known() and callee not in found and not known()[callee].opens:
-                found[callee] = known()[callee]
+            if callee in known() and callee not in reached and not known()[callee].opens:
+                reached[callee] = known()[callee]
                 waiting.append(callee)
-    return tuple(found.values())
+    return tuple(reached.values())
 
 
 def test_every_table_is_the_memory_or_something_else_for_a_reason() -> None:
     made: set[str] = set()
     for file in sorted((PROJECT / "sql" / "migrations").glob("*.sql")):
-        found = TABLE.findall(file.read_text(encoding="utf-8"))
-        made |= {name for schema, name in found if schema not in ("log", "audit")}
+        tables = TABLE.findall(file.read_text(encoding="utf-8"))
+        made |= {name for schema, name in tables if schema not in ("log", "audit")}
 
-    known = DOMAIN | set().union(*OTHERS.values())
-    assert made - known == set(), "is a write to it a change? DOMAIN or OTHERS"
+    listed = DOMAIN | set().union(*OTHERS.values())
+    assert made - listed == set(), "is a write to it a change? DOMAIN or OTHERS"
     assert made >= DOMAIN
 
 
@@ -202,14 +202,14 @@ def texts(path: Path) -> Iterator[str]:
 
 
 def test_no_module_writes_to_the_memory_by_statements_of_its_own() -> None:
-    found = [
+    unlisted = [
         (path, text)
         for path in sources()
         for text in texts(path)
         if DOMAIN & set(WRITE.findall(text))
     ]
 
-    assert found == [], "it belongs into sql/queries, where this test sees who runs it"
+    assert unlisted == [], "it belongs into sql/queries, where this test sees who runs it"
 
 
 def test_queries_are_named_where_they_are_run() -> None:

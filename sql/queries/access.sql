@@ -1,4 +1,4 @@
--- Who may ask: keys and tenants. Read before a principal is known, on connections of their own.
+-- Keys and tenants. Read before a principal is known, on separate connections.
 
 -- fragment: key_columns
 k.prefix, k.tenant_id, t.name AS tenant, k.user_id AS "user", k.groups, k.scopes,
@@ -42,7 +42,7 @@ RETURNING
 ;
 
 -- name: key_to_verify
--- Whether it holds is decided by the server's clock, the same for every process.
+-- Whether the key is valid is decided by the server's clock, the same for every process.
 SELECT k.hash, k.tenant_id, k.user_id, k.groups, k.scopes, k.last_used_at,
        k.revoked_at IS NULL AND t.status = 'active' AND k.user_id <> 'system'
            AND (k.expires_at IS NULL OR k.expires_at > now()) AS holds
@@ -51,7 +51,7 @@ JOIN tenant t USING (tenant_id)
 WHERE k.prefix = %(prefix)s;
 
 -- name: note_use_of_key
--- At most once a minute for each key.
+-- At most once a minute per key.
 UPDATE access_key SET last_used_at = now()
 WHERE prefix = %(prefix)s
   AND (last_used_at IS NULL OR last_used_at < now() - interval '1 minute');
@@ -68,7 +68,7 @@ t.tenant_id, t.name, t.status, t.created_at,
    AND (k.expires_at IS NULL OR k.expires_at > now())) AS keys
 
 -- name: add_tenant
--- No row when the name is taken.
+-- No row if the name is taken.
 INSERT INTO tenant (name) VALUES (%(name)s)
 ON CONFLICT (name) DO NOTHING
 RETURNING tenant_id, name, status, created_at, 0::bigint AS keys;
@@ -86,7 +86,7 @@ FROM tenant t
 WHERE t.tenant_id = %(tenant_id)s;
 
 -- name: set_tenant_status
--- Nothing is touched when it has that status already.
+-- Changes nothing if it already has that status.
 UPDATE tenant SET status = %(status)s
 WHERE tenant_id = %(tenant_id)s AND status <> %(status)s;
 
@@ -94,12 +94,12 @@ WHERE tenant_id = %(tenant_id)s AND status <> %(status)s;
 SELECT audience_id, tenant_id, members FROM audience WHERE audience_id = ANY (%(ids)s::int[]);
 
 -- name: database_seconds
--- The one clock by which all servers count.
+-- The clock that all servers count by.
 SELECT extract(epoch FROM clock_timestamp())::float8 AS seconds;
 
 -- name: add_calls
--- What a server has let in since it last told, of all its users at once. In one order, so that two
--- servers never wait for each other.
+-- The calls that a server has admitted since its last report, of all its users. Always in one
+-- order, so that two servers never wait for each other.
 INSERT INTO rate_window AS w (tenant_id, user_id, slot, calls)
 SELECT * FROM unnest(%(tenants)s::uuid[], %(users)s::text[], %(slots)s::bigint[], %(calls)s::bigint[])
     AS told (tenant_id, user_id, slot, calls)

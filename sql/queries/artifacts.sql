@@ -1,17 +1,17 @@
 -- Documents and their revisions: storing and reading them.
 
 -- name: lock_artifacts
--- One writer per artifact at a time, until the end of the transaction. Covers artifacts that do
--- not exist yet, which a row lock cannot. Always in the same order, so that no two transactions wait
--- for each other.
+-- One writer per artifact at a time, until the end of the transaction. The lock also covers
+-- artifacts that do not exist yet, which a row lock cannot. Always in the same order, so that no
+-- two transactions wait for each other.
 SELECT pg_advisory_xact_lock(key)
 FROM (SELECT DISTINCT hashtextextended(uid, 0) AS key FROM unnest(%(uids)s::text[]) AS u (uid)
       ORDER BY key) AS keys;
 
 -- name: lock_to_ingest
--- The same. Until the end of the transaction, plans are kept: its statements, and those inside its
--- triggers, go the same way for every document, and to plan each of them costs a quarter of the time.
--- Whether the principal is not the only user of its tenant.
+-- The same, for ingest. Cached plans are used until the end of the transaction: its statements, and
+-- those inside its triggers, are the same for every document, and planning each of them would cost
+-- a quarter of the time. Returns whether the tenant has other users than the principal.
 SELECT coalesce(bool_and(pg_advisory_xact_lock(key) IS NOT NULL), true)
        AND set_config('plan_cache_mode', 'force_generic_plan', true) <> ''
        AND (SELECT has_other_users()) AS is_shared
@@ -22,8 +22,8 @@ FROM (SELECT DISTINCT hashtextextended(uid, 0) AS key FROM unnest(%(uids)s::text
 SELECT has_other_users() AS is_shared;
 
 -- name: find_revisions
--- Revisions by their content, with their labels, their jobs and the ids of their chunks. Of an
--- artifact without that content: whether it has another.
+-- Revisions by their content, with their labels, their jobs and the ids of their chunks. For an
+-- artifact without that content: whether it has another revision.
 SELECT r.artifact_type, r.source_ts, r.source_url, r.title, r.author, r.participants,
        r.sensitivity, r.visibility_scope, r.visible_to, r.retention_policy, r.expires_at,
        r.artifact_uid, r.revision_id, r.artifact_id, r.is_latest, r.is_chunked, r.chunk_count,
@@ -50,7 +50,7 @@ FROM unnest(%(uids)s::text[], %(revisions)s::text[]) AS wanted (uid, revision)
 WHERE r.artifact_uid = wanted.uid AND r.revision_id = wanted.revision;
 
 -- name: find_artifact_sources
--- Of those that the principal does not see: that the id is taken.
+-- For a document that the principal does not see: only that the id is taken.
 SELECT artifact_uid, source_system, source_id, is_own FROM sources_of_artifacts(%(uids)s::text[]);
 
 -- name: relabel_revisions
@@ -92,7 +92,7 @@ USING unnest(%(uids)s::text[], %(revisions)s::text[]) AS n (uid, revision)
 WHERE c.artifact_uid = n.uid AND c.revision_id = n.revision;
 
 -- name: insert_revisions
--- clock_timestamp: two revisions that waited for each other's lock keep their order.
+-- clock_timestamp() keeps the order of two revisions that waited for each other's lock.
 INSERT INTO artifact_revision (
     artifact_uid, revision_id, artifact_id, artifact_type, source_system, source_id, source_ts,
     source_url, title, author, participants, content_hash, token_count, is_chunked, chunk_count,
@@ -126,7 +126,7 @@ FROM unnest(%(uids)s::text[], %(revisions)s::text[], %(contents)s::text[],
             %(nul_positions)s::json[]) AS n (uid, revision, content, nul_positions);
 
 -- name: insert_chunks
--- All chunks of all revisions in one statement. The title comes with the opening alone.
+-- All chunks of all revisions in one statement. Only the first chunk has the title.
 INSERT INTO revision_chunk (
     artifact_uid, revision_id, chunk_index, chunk_id, start_char, end_char, token_count,
     content_hash, text, words
@@ -157,7 +157,7 @@ WHERE r.artifact_uid = %(uid)s
            ELSE r.revision_id = %(revision)s END;
 
 -- name: revision_as_of
--- The one that was the latest at a moment.
+-- The revision that was the latest at a moment.
 SELECT revision_id FROM revision_period
 WHERE artifact_uid = %(uid)s AND since <= %(as_of)s AND (until IS NULL OR until > %(as_of)s)
 ORDER BY since DESC LIMIT 1;
@@ -176,7 +176,7 @@ WHERE artifact_uid = %(uid)s AND revision_id = %(revision)s
 ORDER BY chunk_index;
 
 -- name: list_revisions
--- The history of one artifact, oldest first: now, or as it was at a moment.
+-- The revisions of one artifact, oldest first: now, or at a past moment.
 SELECT r.revision_id, r.artifact_id, coalesce(p.is_latest, r.is_latest) AS is_latest,
        r.ingested_at, r.latest_since, r.source_ts, r.title, r.token_count, r.chunk_count,
        j.status AS job_status,
@@ -198,7 +198,7 @@ WHERE r.artifact_uid = %(uid)s
 ORDER BY r.ingested_at, r.revision_id;
 
 -- name: list_documents
--- Documents as they are now, those first that changed last; with how many there are.
+-- Documents as they are now, last changed first, with the number of all.
 SELECT r.artifact_uid, r.revision_id, r.title, r.artifact_type, r.source_system, r.source_id,
        r.source_ts, r.latest_since, r.token_count, j.status AS job_status,
        (SELECT count(*) FROM artifact_revision o
@@ -221,7 +221,7 @@ LEFT JOIN event_jobs j ON j.artifact_uid = r.artifact_uid AND j.revision_id = r.
 ORDER BY r.latest_since DESC, r.artifact_uid;
 
 -- name: lock_idempotency_key
--- Requests with the same key take turns.
+-- Serialises requests with the same key.
 SELECT pg_advisory_xact_lock(hashtextextended(current_tenant()::text || %(key)s, 18));
 
 -- name: first_answer

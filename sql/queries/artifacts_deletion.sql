@@ -1,4 +1,4 @@
--- What a deleted document leaves in the tables of every package.
+-- Deletes what a document left in the tables of every package.
 
 -- name: sees_latest_revision
 SELECT EXISTS (SELECT 1 FROM artifact_revision WHERE artifact_uid = %(uid)s AND is_latest) AS seen;
@@ -11,13 +11,13 @@ JOIN index_generation g USING (generation) WHERE g.state = 'serving' AND owner =
 DELETE FROM embedding_cache WHERE owner = ANY (%(owners)s::text[]);
 
 -- name: forget_dead_letters
--- What is said of a failure may repeat a text: of an artifact or memory that goes, it goes too.
+-- The text of an error may repeat a document: it is deleted with the artifact or memory.
 UPDATE log.dead_letter_queue
 SET error_message = 'what it is about was deleted', error_stacktrace = NULL
 WHERE %(owner)s IN (event_data->'payload'->>'artifact_uid', event_data->'payload'->>'memory_id');
 
 -- name: delete_unshared_cache
--- Cached answers for passages that no other artifact holds. Before the chunks are deleted.
+-- Cached answers for passages that no other artifact has. Run it before the chunks are deleted.
 DELETE FROM extraction_cache k
 USING (SELECT DISTINCT content_hash FROM revision_chunk WHERE artifact_uid = %(uid)s) mine
 WHERE k.tenant_id = current_tenant() AND passage_of(k.chunk_hash) = mine.content_hash
@@ -36,15 +36,15 @@ WHERE e.artifact_uid = %(uid)s ORDER BY a.name_key;
 DELETE FROM semantic_event WHERE artifact_uid = %(uid)s;
 
 -- name: forget_names
--- Of these, those that no event bears any more.
+-- Those of these names that no event has any more.
 DELETE FROM actor_name n
 WHERE n.tenant_id = current_tenant() AND n.name_key = ANY (%(names)s::text[])
   AND NOT EXISTS (SELECT 1 FROM event_actor a
                   WHERE a.name_key = n.name_key AND a.tenant_id = n.tenant_id);
 
 -- name: forget_in_audit
--- Of the calls that stored or named a document: hashes of texts go, ids and lengths stay. While its
--- jobs are there: calls that stored it are known by them.
+-- In the calls that stored or named a document, hashes of texts are deleted; ids and lengths stay.
+-- Run it while its jobs exist: the calls that stored it are found by them.
 UPDATE tool_calls c
 SET parameters = (SELECT jsonb_object_agg(p.key, CASE WHEN jsonb_typeof(p.value) = 'object'
                                                       THEN p.value - 'sha256' ELSE p.value END)

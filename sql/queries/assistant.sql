@@ -1,7 +1,7 @@
 -- Memories and conversations.
 
 -- name: store_memory
--- xmax is zero on a row that was inserted just now.
+-- xmax is zero in a row that this statement inserted.
 INSERT INTO memory (memory_id, type, content, content_hash, confidence, conversation_id)
 VALUES (%(id)s, %(type)s, %(content)s, %(content_hash)s, %(confidence)s, %(conversation_id)s)
 ON CONFLICT (tenant_id, owner, type, content_hash) DO UPDATE
@@ -32,7 +32,7 @@ SELECT role, content FROM history_turn
 WHERE conversation_id = %(conversation_id)s AND turn_index = %(turn_index)s;
 
 -- name: last_turns
--- The last turns, newest first; the caller turns them round.
+-- The last turns, newest first; the caller reverses them.
 SELECT turn_index, role, content, created_at FROM history_turn
 WHERE conversation_id = %(conversation_id)s
 ORDER BY turn_index DESC LIMIT %(limit)s;

@@ -1,8 +1,8 @@
--- What a newer prompt renews, what that costs, and trials of it.
+-- What a newer prompt renews, its cost, and trials.
 
 -- fragment: outdated
--- Revisions (r) whose events (x) a deployment of these versions may renew: something of them is
--- older and nothing newer. Another model or extractor counts only when that is asked for.
+-- Revisions (r) whose events (x) a deployment of these versions may renew: at least one version is
+-- older, and none is newer. Another model or extractor counts only if that is requested.
       (x.extractor <> %(extractor)s
        OR (x.extract_number <= %(extract)s AND x.merge_number <= %(merge)s))
   AND ((x.extractor = %(extractor)s
@@ -20,7 +20,7 @@
                     AND e.category = %(category)s))
 
 -- fragment: not_asked_for
--- A backfill asks for a revision once, whatever became of it.
+-- A backfill requests a revision once, whatever the result.
       NOT EXISTS (SELECT 1 FROM backfill_item i
                   WHERE i.backfill_id = %(backfill_id)s AND i.artifact_uid = r.artifact_uid
                     AND i.revision_id = r.revision_id)
@@ -44,7 +44,7 @@ WHERE
 ORDER BY r.is_latest DESC, r.ingested_at DESC, r.artifact_uid, r.revision_id;
 
 -- name: count_remaining
--- What a backfill has not asked for yet, also what another run is working on just now.
+-- Revisions that a backfill has not requested yet, including those that another run is working on.
 SELECT count(*) AS revisions
 FROM extraction x
 JOIN artifact_revision r USING (artifact_uid, revision_id)
@@ -55,7 +55,8 @@ WHERE
 ;
 
 -- name: next_revisions
--- What a backfill asks for next. A job that is in flight is left alone: it may well end newer.
+-- The revisions that a backfill requests next. A job in flight is left alone: its result may be
+-- newer.
 SELECT r.artifact_uid, r.revision_id, r.is_latest, r.chunk_count, j.job_id, x.extractor, x.model,
        x.extract_version, x.merge_version
 FROM extraction x
@@ -80,8 +81,8 @@ WHERE backfill_id IS NOT NULL
   AND called_at < date_trunc('day', coalesce(%(now)s, now()), 'UTC') + interval '1 day';
 
 -- name: tokens_reserved
--- By estimate, for what any backfill has asked for and is not done: a run may still work on what a
--- cancelled one began.
+-- The estimate for requested and unfinished revisions of all backfills: a run may still work on
+-- those of a cancelled backfill.
 SELECT coalesce(sum(i.estimated_tokens), 0)::bigint AS tokens
 FROM event_jobs j
 JOIN backfill_item i ON i.backfill_id = j.backfill_id AND i.artifact_uid = j.artifact_uid
@@ -89,8 +90,9 @@ JOIN backfill_item i ON i.backfill_id = j.backfill_id AND i.artifact_uid = j.art
 WHERE j.backfill_id IS NOT NULL AND j.status IN ('PENDING', 'PROCESSING');
 
 -- fragment: item_states
--- What became of what a backfill asked for. Done is what has its versions, whichever run made it; what
--- another request asked for since and an older deployment made is overtaken.
+-- The states of the revisions that a backfill requested. A revision is done if it has the
+-- backfill's versions, whichever run made it. It is overtaken if another request came later and an
+-- older deployment made its events.
 SELECT i.backfill_id, coalesce(x.finished_at, j.updated_at) AS ended_at,
        CASE WHEN x.job_id = i.job_id AND x.generation >= i.generation
                  AND x.extractor = b.extractor
@@ -135,13 +137,13 @@ SELECT
 FROM backfill WHERE status IN ('RUNNING', 'PAUSED');
 
 -- name: lock_open_backfill
--- Ticks and commands take turns.
+-- Serialises ticks and commands.
 SELECT
 -- include: backfill_columns
 FROM backfill WHERE status IN ('RUNNING', 'PAUSED') FOR UPDATE;
 
 -- name: try_open_backfill
--- None when another tick is at work.
+-- No row if another tick holds the lock.
 SELECT
 -- include: backfill_columns
 FROM backfill WHERE status IN ('RUNNING', 'PAUSED') FOR UPDATE SKIP LOCKED;
@@ -157,7 +159,7 @@ SELECT
 FROM backfill WHERE backfill_id = %(backfill_id)s;
 
 -- name: start_backfill
--- Nothing when one is open.
+-- No row if a backfill is open.
 INSERT INTO backfill (filter, other_models, extractor, model, extract_version, merge_version,
                       requested_by, estimate)
 VALUES (%(filter)s, %(other_models)s, %(extractor)s, %(model)s, %(extract_version)s,
@@ -185,12 +187,12 @@ SELECT EXISTS (SELECT 1 FROM backfill WHERE status = 'RUNNING') AS running,
        EXISTS (SELECT 1 FROM event_jobs j JOIN backfill b USING (backfill_id)
                WHERE b.status IN ('PAUSED', 'CANCELLED')
                  AND
-               -- include: held_by_nobody
+               -- include: without_live_run
               ) AS withdrawing;
 
 -- name: never_backfilled
--- Whether there is something outdated that no backfill to these versions was ever asked for, and
--- none of them was cancelled: what a person stopped does not start by itself.
+-- Whether there are outdated revisions that no backfill to these versions ever requested. False
+-- after a person cancelled such a backfill, which must not start by itself.
 SELECT NOT EXISTS (SELECT 1 FROM backfill
                    WHERE status = 'CANCELLED' AND extractor = %(extractor)s
                      AND extract_version = %(extract_version)s
@@ -208,14 +210,14 @@ SELECT NOT EXISTS (SELECT 1 FROM backfill
 ) AS due;
 
 -- name: version_counts
--- Which versions the events of all revisions were made with.
+-- Which versions made the events of all revisions.
 SELECT extractor, model, extract_version, merge_version, count(*) AS revisions
 FROM extraction
 GROUP BY extractor, model, extract_version, merge_version
 ORDER BY revisions DESC, extractor, model, extract_version, merge_version;
 
 -- name: chunks_to_price
--- The chunks of these revisions in their order, each with the context it is asked with.
+-- The chunks of these revisions in their order, each with the context of its question.
 SELECT w.position, c.content_hash, c.token_count, f.artifact_type, f.title, f.author,
        f.participants, f.source_ts
 FROM unnest(%(uids)s::text[], %(revisions)s::text[])
@@ -231,7 +233,7 @@ CROSS JOIN LATERAL (
 ORDER BY w.position, c.chunk_index;
 
 -- name: known_answers
--- Which of these questions were answered already, by number.
+-- Which of these questions have a cached answer, by number.
 SELECT k.number
 FROM unnest(%(chunk_hashes)s::text[], %(context_hashes)s::text[], %(prompt_versions)s::text[],
             %(models)s::text[])
@@ -245,20 +247,20 @@ SELECT count(*) AS calls, coalesce(sum(completion_tokens), 0)::bigint AS complet
        coalesce(sum(counted_tokens) FILTER (WHERE prompt_tokens > 0), 0)::bigint AS counted_tokens
 
 -- name: call_rates_of_jobs
--- What extraction calls of a model cost for these jobs.
+-- The cost of a model's extraction calls for these jobs.
 -- include: rates
 FROM model_call
 WHERE kind = 'extract' AND model = %(model)s AND outcome = 'ok'
   AND job_id = ANY(%(job_ids)s::uuid[]);
 
 -- name: recent_call_rates
--- What the model's extraction calls among the latest jobs cost.
+-- The cost of the model's extraction calls among the latest jobs.
 -- include: rates
 FROM (SELECT * FROM model_call ORDER BY call_id DESC LIMIT 20000) AS recent
 WHERE kind = 'extract' AND model = %(model)s AND outcome = 'ok';
 
 -- name: merge_calls_of_jobs
--- What the last merge questions about these revisions cost.
+-- The cost of the last merge questions about these revisions.
 SELECT c.job_id, count(*) AS calls, sum(c.prompt_tokens)::bigint AS prompt_tokens,
        sum(c.completion_tokens)::bigint AS completion_tokens
 FROM model_call c
@@ -286,7 +288,7 @@ INSERT INTO prompt_trial_revision (
 SELECT %(trial_id)s, %(uid)s, %(revision)s, %(position)s, %(extract_version)s, %(merge_version)s,
        %(events)s, %(comparison)s, %(rejected_before)s, %(rejected)s, %(calls)s, %(cache_hits)s,
        %(prompt_tokens)s, %(completion_tokens)s, %(error)s
--- A document that was deleted meanwhile leaves no trace here either.
+-- A document that was deleted meanwhile leaves no row here.
 WHERE EXISTS (SELECT 1 FROM artifact_revision
               WHERE artifact_uid = %(uid)s AND revision_id = %(revision)s);
 

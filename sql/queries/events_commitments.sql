@@ -1,8 +1,9 @@
 -- Promises, and reports that keep them.
 
 -- name: list_promises
--- Those that come first, and how many there are. What a status says of the due date is decided
--- here; `today` is the start of the day, since what is due on a day is not late before it is over.
+-- The first promises, and the number of all. The part of a status that depends on the due date is
+-- decided here. `today` is the start of the day, since a promise that is due on a day is not late
+-- before its end.
 SELECT m.event_id, count(*) OVER () AS total
 FROM (
     SELECT s.event_id, s.due_time, s.created_at FROM visible_event s
@@ -29,16 +30,16 @@ ORDER BY m.due_time ASC NULLS LAST, m.created_at, m.event_id
 LIMIT %(limit)s;
 
 -- fragment: doers
--- Of an event (alias m): who promises or does it, rather than whom it is for. Where no role says
--- so, everybody named.
+-- Of an event (alias m): who promises or does it, not whom it is for. If no role says so, all
+-- actors.
        FROM (SELECT d.name_key, d.role IN ('owner', 'contributor') AS does,
                     bool_or(d.role IN ('owner', 'contributor')) OVER () AS some_do
              FROM event_actor d WHERE d.event_id = m.event_id) a
        WHERE (a.does OR NOT a.some_do)
 
 -- name: statements_by_id
--- Promises and reports with all that they are compared by. Their words are not parsed again: those
--- of the narrative have the weight A in the stored ones, those of the quotes C.
+-- Promises and reports with everything that is compared. Their words are not parsed again: in the
+-- stored vector, words of the narrative have weight A and those of the quotes weight C.
 SELECT m.event_id, m.artifact_uid, m.revision_id, m.category, m.event_time, m.due_time,
        m.due_quote, m.due_start_char, m.due_end_char, m.narrative, m.subject_json, m.actors_json,
        m.confidence, r.title, m.quotes,
@@ -58,7 +59,7 @@ SELECT m.event_id, m.artifact_uid, m.revision_id, m.category, m.event_time, m.du
                    SELECT n.lexeme FROM event_actor d
                    CROSS JOIN LATERAL unnest(to_tsvector('english', d.ref)) AS n
                    WHERE d.event_id = m.event_id)
-               -- When it is due is not what is promised: "by Wednesday".
+               -- The words of the due date are not part of the promised thing: "by Wednesday".
                AND w.lexeme <> ALL (tsvector_to_array(to_tsvector('english',
                                                                   coalesce(m.due_quote, ''))))
              ) AS own_words,
@@ -68,7 +69,8 @@ JOIN artifact_revision r USING (artifact_uid, revision_id)
 WHERE m.event_id = ANY(%(ids)s);
 
 -- name: possible_reports
--- For each promise: reports by one who promised it, or without an actor, with the words looked for.
+-- For each promise: reports by a person who promised it, or without an actor, that contain the
+-- query's words.
 SELECT DISTINCT s.event_id
 FROM unnest(%(ids)s::uuid[], %(words)s::text[]) AS m (event_id, words)
 CROSS JOIN LATERAL (SELECT ARRAY(SELECT 'actor:' || a.name_key
@@ -84,7 +86,7 @@ CROSS JOIN LATERAL (
 ) AS s;
 
 -- name: rival_promises
--- For each report: promises with the words looked for, one of which it may fit better.
+-- For each report: promises that contain the query's words, one of which it may fit better.
 SELECT DISTINCT s.event_id
 FROM unnest(%(words)s::text[]) AS m (words)
 CROSS JOIN LATERAL (

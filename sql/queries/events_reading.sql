@@ -12,8 +12,8 @@ LEFT JOIN extraction x USING (artifact_uid, revision_id)
 WHERE e.event_id = %(event_id)s;
 
 -- name: events_extracted_later
--- Of these events, those that the last replacement before a moment does not name. Where the log has
--- none, the extraction that made them tells: it may be older than the log.
+-- Those of these events that the last replacement before a moment does not name. If the log has
+-- none, the time of their extraction decides: it may be older than the log.
 WITH asked AS (
     SELECT * FROM unnest(%(ids)s::uuid[], %(uids)s::text[], %(aggregates)s::uuid[],
                          %(revisions)s::text[]) AS a (event_id, artifact_uid, aggregate_id, revision_id)
@@ -70,8 +70,8 @@ FROM unnest(%(uids)s::text[], %(revisions)s::text[]) AS wanted (artifact_uid, re
 CROSS JOIN LATERAL broken_evidence(wanted.artifact_uid, wanted.revision_id);
 
 -- name: find_broken_evidence
--- Over the whole database: quotes that are not the text at their offsets, are too long, or whose
--- text is gone.
+-- Over the whole database: quotes that differ from the text at their offsets, are too long, or
+-- whose text is gone.
 SELECT count(*) OVER () AS total, event_id, artifact_uid, revision_id, start_char, end_char
 FROM (
     SELECT v.*

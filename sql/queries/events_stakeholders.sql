@@ -1,7 +1,7 @@
 -- Who took part in events.
 
 -- name: stakeholders
--- Who took part in the same events, most involved first, by the names that events go by.
+-- Who took part in the same events, most involved first, under the names that events use.
 WITH considered AS MATERIALIZED (
     SELECT s.event_id, s.event_time, s.due_time, s.confidence
     FROM visible_event s
@@ -10,7 +10,8 @@ WITH considered AS MATERIALIZED (
     ORDER BY s.event_time DESC NULLS LAST, s.created_at DESC, s.event_id
     LIMIT %(considered)s
 ), involved AS (
-    -- An entry has the due date of a promise in place of its time; who promised took part before.
+    -- An entry has the due date of a promise in place of its time, but the person took part when
+    -- promising.
     SELECT a.name_key, a.ref, a.role, c.event_id, c.event_time, c.confidence,
            CASE WHEN c.due_time IS NULL THEN c.event_time
                 ELSE (SELECT e.event_time FROM semantic_event e WHERE e.event_id = c.event_id)

@@ -1,7 +1,7 @@
--- Answers of the model, what they cost, and how many calls are made at once.
+-- Answers of the model, their cost, and the limit on concurrent calls.
 
 -- name: get_answers
--- By the number of the key they answer, from 1.
+-- By the number of the key that they answer, from 1.
 SELECT k.number, c.answer, c.created_at
 FROM unnest(%(chunk_hashes)s::text[], %(context_hashes)s::text[], %(prompt_versions)s::text[],
             %(models)s::text[], %(tenant_ids)s::uuid[])
@@ -30,7 +30,7 @@ LEFT JOIN event_jobs j ON j.job_id = c.job_id
 ;
 
 -- name: keep_answers
--- What was paid for, and what was paid for it: both or neither.
+-- The answer and its cost are stored together or not at all.
 WITH kept AS (
     INSERT INTO extraction_cache (
         chunk_hash, context_hash, prompt_version, model, tenant_id, answer
@@ -45,8 +45,8 @@ WITH kept AS (
 ;
 
 -- name: take_call_slot
--- The first slot that no run holds. A session gets a lock that it has already once more: its own
--- are left out before any is tried.
+-- The first slot that no run holds. A session can take its own advisory lock again, so its own
+-- slots are excluded before any is tried.
 WITH free AS MATERIALIZED (
     SELECT slot FROM generate_series(1, %(most)s) AS slot WHERE slot <> ALL (%(taken)s::int[])
 )

@@ -1,7 +1,8 @@
--- What an import compares its files with, and what it notes of them.
+-- What an import compares its files with, and what it records about them.
 
 -- name: latest_hashes
--- For importing: is a document as it was, and where was it met? One whose text is lost is not.
+-- For imports: whether a document is unchanged, and where it was seen. A document without its text
+-- counts as changed.
 SELECT r.artifact_uid,
        CASE WHEN EXISTS (SELECT 1 FROM revision_text t WHERE t.artifact_uid = r.artifact_uid
                                                          AND t.revision_id = r.revision_id)
@@ -10,7 +11,7 @@ SELECT r.artifact_uid,
        coalesce(a.addresses, '{}') AS addresses
 FROM artifact_revision r
 LEFT JOIN (
-    -- Together: hardly any document lies at a second place.
+    -- An array, because hardly any document has a second address.
     SELECT artifact_uid, array_agg(address ORDER BY address) AS addresses FROM import_address
     WHERE artifact_uid = ANY (%(uids)s::text[]) GROUP BY artifact_uid
 ) a USING (artifact_uid)
@@ -24,7 +25,7 @@ WHERE EXISTS (SELECT 1 FROM artifact_revision r WHERE r.artifact_uid = n.uid)
 ON CONFLICT DO NOTHING;
 
 -- name: revision_hashes
--- For importing history: every revision that is stored with its text, and which one is the latest.
+-- For git history: every revision that is stored with its text, and which one is the latest.
 SELECT r.artifact_uid, r.source_id, r.content_hash, r.is_latest
 FROM artifact_revision r JOIN revision_text t USING (artifact_uid, revision_id)
 WHERE r.artifact_uid = ANY (%(uids)s::text[]);
@@ -34,13 +35,13 @@ SELECT EXISTS (SELECT 1 FROM artifact_revision
                WHERE is_latest AND starts_with(source_url, %(prefix)s)) AS found;
 
 -- name: sample_imported
--- Some documents of a root, always the same ones: uids are hashes, so their order is like chance.
+-- A sample of a root's documents, always the same ones: uids are hashes, so their order is random.
 SELECT source_url FROM artifact_revision
 WHERE is_latest AND starts_with(source_url, %(prefix)s)
 ORDER BY artifact_uid LIMIT %(limit)s;
 
 -- name: list_imported
--- What was imported and met below an address. `--prune` compares it with what is there.
+-- Documents that were imported from below an address. `--prune` compares them with the disk.
 SELECT r.artifact_uid, r.source_id, r.source_url,
        ARRAY(SELECT a.address FROM import_address a
              WHERE a.artifact_uid = r.artifact_uid) AS addresses
@@ -55,7 +56,7 @@ ORDER BY r.source_url;
 SELECT EXISTS (SELECT 1 FROM memory WHERE memory_id = %(id)s) AS is_there;
 
 -- name: date_memory
--- When it was first said, if that was earlier.
+-- Set the date of the first mention, if it is earlier.
 UPDATE memory SET created_at = least(created_at, %(at)s) WHERE memory_id = %(id)s;
 
 -- name: date_turn

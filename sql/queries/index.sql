@@ -1,20 +1,20 @@
--- The index in Chroma: what should stand there, what does, and its generations.
+-- The index in Chroma: expected entries, stored entries, and generations.
 
 -- name: lock_index
 -- One writer of Chroma at a time, until the end of the transaction.
 SELECT pg_advisory_xact_lock(hashtext('mcp-memory'), hashtext('index'));
 
 -- fragment: text_of_event
--- A narrative often leaves unsaid what its whole document is about.
+-- With the title: a narrative often does not repeat what its document is about.
 e.narrative || CASE WHEN e.document_title <> '' THEN E'\n' || e.document_title ELSE '' END
 
 -- fragment: hash_of_memory
--- With what searches filter by: another confidence is another entry.
+-- It includes the fields that searches filter by, so another confidence is another entry.
 concat_ws('/', hash_of_text(m.content), m.type, m.confidence)
 
 -- fragment: expected_entries
--- Everything that should stand in Chroma for the owners: latest revisions whose text is there, their
--- chunks and events, and memories.
+-- All entries that Chroma should have for the owners: latest revisions with a text, their chunks
+-- and events, and memories.
     SELECT r.tenant_id, 'artifacts' AS collection, r.artifact_id AS id, r.artifact_uid AS owner,
            (SELECT CASE WHEN count(*) = 1 THEN min(c.content_hash)
                         ELSE hash_of_text(string_agg(c.content_hash, '' ORDER BY c.chunk_index)) END
@@ -40,8 +40,8 @@ concat_ws('/', hash_of_text(m.content), m.type, m.confidence)
     FROM memory m WHERE m.memory_id = ANY (%(owners)s::text[])
 
 -- name: index_difference
--- Entries of these owners that do not stand in Chroma as they should: with the hash that they should
--- have, or NULL when they should not be there.
+-- Entries of these owners that differ from the expected ones: with the expected hash, or NULL if
+-- the entry should not exist.
 SELECT tenant_id, collection, id, coalesce(w.owner, s.owner) AS owner, w.hash,
        s.owner IS NOT NULL AS stands
 FROM (
@@ -54,8 +54,9 @@ FULL JOIN (
 WHERE w.hash IS NULL OR s.hash IS NULL OR w.hash <> s.hash;
 
 -- name: texts_to_embed
--- The texts behind entries: chunks, events and memories, and of documents all chunks, whose vectors make
--- up theirs, in their order. What is gone since is left out: a later change says so.
+-- The texts of entries: of chunks, events and memories, and for a document all its chunks, whose
+-- vectors make up its own, in their order. Texts that are gone meanwhile are left out: a later
+-- change handles them.
 WITH wanted AS (
     SELECT c.artifact_uid, c.revision_id, c.chunk_index FROM revision_chunk c
     WHERE c.chunk_id = ANY (%(chunks)s::text[])
@@ -89,7 +90,7 @@ SELECT m.tenant_id, m.memory_id, m.memory_id,
 FROM memory m WHERE m.memory_id = ANY (%(memories)s::text[]);
 
 -- name: announce_entries
--- Before Chroma is written: whatever happens then, these may stand there.
+-- Before Chroma is written: from now on these entries may exist there.
 INSERT INTO index_entry (generation, tenant_id, collection, id, owner, hash)
 SELECT %(generation)s, e.tenant_id, e.collection, e.id, e.owner, NULL
 FROM unnest(%(tenants)s::uuid[], %(collections)s::text[], %(ids)s::text[], %(owners)s::text[])
@@ -101,7 +102,7 @@ DO UPDATE SET hash = NULL, owner = excluded.owner;
 SELECT EXISTS (SELECT 1 FROM index_entry WHERE hash IS NULL) AS exist;
 
 -- name: confirm_entries
--- After Chroma was written: the hash with which each stands there; those without one do not.
+-- After Chroma was written: the hash of each written entry; entries without a hash do not exist.
 WITH done AS (
     SELECT * FROM unnest(%(tenants)s::uuid[], %(collections)s::text[], %(ids)s::text[],
                          %(hashes)s::text[]) AS d (tenant_id, collection, id, hash)
@@ -128,13 +129,13 @@ INSERT INTO index_collections (generation, tenant_id) VALUES (%(generation)s, %(
 ON CONFLICT DO NOTHING;
 
 -- name: forget_index_of_tenant
--- Its collections are gone from every generation.
+-- The tenant's collections are gone from every generation.
 WITH collections AS (DELETE FROM index_collections WHERE tenant_id = %(tenant_id)s),
      cached AS (DELETE FROM embedding_cache WHERE tenant_id = %(tenant_id)s)
 DELETE FROM index_entry WHERE tenant_id = %(tenant_id)s;
 
 -- name: doubt_entries
--- What was found in Chroma otherwise than it is told here: it is written again, or deleted.
+-- Entries of Chroma that differ from `index_entry`: they are written again, or deleted.
 INSERT INTO index_entry (generation, tenant_id, collection, id, owner, hash)
 SELECT %(generation)s, e.tenant_id, e.collection, e.id, %(owner)s, NULL
 FROM unnest(%(tenants)s::uuid[], %(collections)s::text[], %(ids)s::text[])
@@ -143,7 +144,7 @@ ON CONFLICT (generation, tenant_id, collection, id) DO UPDATE SET hash = NULL
 RETURNING owner;
 
 -- name: owners_of_index
--- A page of all that have entries: artifacts and memories in the order of their ids.
+-- A page of all owners of entries: artifacts and memories in the order of their ids.
 SELECT owner FROM (
     (SELECT artifact_uid AS owner FROM artifact_revision
      WHERE is_latest AND artifact_uid > %(after)s ORDER BY artifact_uid LIMIT %(limit)s)
@@ -153,7 +154,7 @@ SELECT owner FROM (
 ORDER BY owner LIMIT %(limit)s;
 
 -- name: owners_with_entries
--- The same, of those that have entries now.
+-- The same, for owners that have entries now.
 SELECT DISTINCT owner FROM index_entry
 WHERE generation = %(generation)s AND owner > %(after)s ORDER BY owner LIMIT %(limit)s;
 
@@ -181,7 +182,8 @@ WHERE generation = %(generation)s AND tenant_id = %(tenant_id)s AND collection =
 SELECT * FROM index_generation WHERE state = 'serving';
 
 -- name: serving_collections
--- The same for a search: whether its tenant has collections, and whether all in them may be shown.
+-- The same for a search: whether its tenant has collections, and whether the principal may see all
+-- their entries.
 SELECT g.*, sees_whole_tenant() AS sees_all,
        EXISTS (SELECT 1 FROM index_collections c
                WHERE c.generation = g.generation AND c.tenant_id = current_tenant()) AS is_made
@@ -198,7 +200,7 @@ UNION ALL
 SELECT m.memory_id FROM memory m WHERE m.memory_id = ANY (%(ids)s::text[]);
 
 -- name: all_visible_entries
--- All that the principal may see of a collection, as far as a limit.
+-- All entries of a collection that the principal may see, up to a limit.
 (SELECT r.artifact_id AS id
  FROM visible_chunk s JOIN artifact_revision r USING (artifact_uid, revision_id)
  WHERE %(collection)s = 'artifacts' AND s.chunk_index = 0 LIMIT %(limit)s)
@@ -213,11 +215,11 @@ UNION ALL
 (SELECT m.memory_id FROM visible_memory m WHERE %(collection)s = 'memory' LIMIT %(limit)s);
 
 -- name: live_generations
--- Those that are kept up to date, the one that serves first.
+-- The generations that are kept up to date, the serving one first.
 SELECT * FROM index_generation WHERE state IN ('serving', 'filling') ORDER BY state DESC;
 
 -- name: begin_generation
--- The first one serves at once: there is none beside it.
+-- The first generation serves at once, because there is no other.
 INSERT INTO index_generation (state, provider, model, dimension, adopts)
 VALUES (CASE WHEN EXISTS (SELECT 1 FROM index_generation WHERE state <> 'retired')
              THEN 'filling' ELSE 'serving' END,
@@ -241,7 +243,7 @@ ORDER BY generation DESC LIMIT 1;
 UPDATE index_generation SET filled_after = %(after)s WHERE generation = %(generation)s;
 
 -- name: retire_others
--- Before another takes their place, unless that was given up meanwhile.
+-- Retire the other generations before this one serves, unless it was abandoned meanwhile.
 UPDATE index_generation SET state = 'retired'
 WHERE state IN ('serving', 'lost') AND generation <> %(generation)s
   AND EXISTS (SELECT 1 FROM index_generation
@@ -255,7 +257,7 @@ WHERE generation = %(generation)s AND state IN ('serving', 'filling');
 SELECT * FROM index_generation WHERE state = 'retired';
 
 -- name: forget_generation
--- Its entries follow.
+-- Its entries follow by their foreign key.
 DELETE FROM index_generation WHERE generation = %(generation)s AND state = 'retired';
 
 -- name: progress_of_filling

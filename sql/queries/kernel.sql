@@ -1,10 +1,10 @@
 -- Connections, migrations, and ids by their first characters.
 
 -- name: tune_connection
--- For as long as it lives. Which filters apply differs from call to call, so each needs a plan of
--- its own; the matches of a common word must fit into memory one by one; and starting workers
--- takes longer than most searches. Times are UTC in and out, whatever the server's own zone is:
--- days are told by it.
+-- Settings of a connection. Filters differ from call to call, so each call needs its own plan. The
+-- matches of a common word must fit into memory. Starting parallel workers takes longer than most
+-- searches. Times are UTC in and out, because days are computed from them, whatever the server's
+-- time zone is.
 SELECT set_config('TimeZone', 'UTC', false),
        set_config('plan_cache_mode', 'force_custom_plan', false),
        set_config('work_mem', '64MB', false), set_config('jit', 'off', false),
@@ -16,7 +16,7 @@ SELECT set_config('role', %(role)s, false), set_config('memory.tenant', %(tenant
        set_config('memory.user', %(user)s, false), set_config('memory.marks', %(marks)s, false);
 
 -- name: lock_migrations
--- Held for the session: two processes that start at once migrate one after the other.
+-- Held by the session: two processes that start at once migrate one after the other.
 SELECT pg_advisory_lock(%(key)s);
 
 -- name: unlock_migrations
@@ -41,7 +41,7 @@ INSERT INTO schema_migration (number, name, checksum)
 VALUES (%(number)s, %(name)s, %(checksum)s);
 
 -- name: artifacts_by_prefix
--- Documents whose id begins with what a person typed.
+-- Documents whose id begins with the given text.
 SELECT artifact_uid AS id, title AS name FROM artifact_revision
 WHERE is_latest AND artifact_uid BETWEEN %(low)s AND %(high)s
 ORDER BY artifact_uid LIMIT %(limit)s;
@@ -59,13 +59,13 @@ WHERE artifact_uid = %(uid)s AND starts_with(revision_id, %(prefix)s)
 ORDER BY ingested_at, revision_id;
 
 -- name: events_by_prefix
--- Events whose id begins with what a person typed.
+-- Events whose id begins with the given text.
 SELECT event_id::text AS id, left(narrative, 60) AS name FROM semantic_event
 WHERE event_id BETWEEN %(low)s AND %(high)s
 ORDER BY event_id LIMIT %(limit)s;
 
 -- name: jobs_by_prefix
--- Jobs whose id begins with what a person typed.
+-- Jobs whose id begins with the given text.
 SELECT job_id::text AS id, status AS name FROM event_jobs
 WHERE job_id BETWEEN %(low)s AND %(high)s AND tenant_id = current_tenant()
 ORDER BY job_id LIMIT %(limit)s;

@@ -12,7 +12,7 @@ aggregate_id, event_type, version, timestamp, payload, tenant_id, actor_id, trac
 metadata, created_at, audience_id
 
 -- name: read_changes
--- Only below the horizon: nothing can come in before what is read.
+-- Only below the horizon, so that no change can appear before those that are read.
 SELECT
 -- include: change_columns
 FROM log.events
@@ -65,14 +65,14 @@ SELECT
 FROM log.projection_checkpoints ORDER BY projection_name;
 
 -- name: try_leadership
--- Held by the connection: it ends with its process, however that ends.
+-- The connection holds it: the lock ends with its process, however that ends.
 SELECT pg_try_advisory_lock(hashtext('mcp-memory projection'), hashtext(%(name)s)) AS mine;
 
 -- name: end_leadership
 SELECT pg_advisory_unlock(hashtext('mcp-memory projection'), hashtext(%(name)s));
 
 -- name: lead_projection
--- A projection that is new here starts at the end of the log, and is rebuilt from Postgres.
+-- A new projection starts at the end of the log, and is rebuilt from Postgres.
 INSERT INTO log.projection_checkpoints AS c (
     projection_name, transaction_id, sequence_number, leader, heartbeat_at
 )
@@ -83,8 +83,8 @@ RETURNING
 ;
 
 -- name: begin_batch
--- Counted before the work. Not waited for on disk: that only a crash of Postgres itself could lose
--- the count of a try is no harm.
+-- The attempt is counted before the work. The commit does not wait for the disk: only a crash of
+-- Postgres itself could lose the count, which does no harm.
 WITH fast AS MATERIALIZED (SELECT set_config('synchronous_commit', 'off', true))
 UPDATE log.projection_checkpoints
 SET batch_size = %(size)s,
@@ -108,7 +108,7 @@ WHERE projection_name = %(name)s AND leader = %(leader)s
   AND (transaction_id, sequence_number) < (%(transaction_id)s::text::xid8, %(sequence_number)s);
 
 -- name: projection_waits
--- For something that is away: what was begun was no try.
+-- A dependency is away, so the batch does not count as an attempt.
 UPDATE log.projection_checkpoints
 SET attempts = greatest(attempts - CASE WHEN batch_size = 1 THEN 1 ELSE 0 END, 0),
     batch_size = NULL, fault = %(fault)s, fault_code = %(code)s,
@@ -129,7 +129,7 @@ RETURNING
 ;
 
 -- name: set_projection_status
--- A projection that was not rebuilt to its end goes on with that.
+-- A projection whose rebuild did not finish continues with it.
 WITH woken AS MATERIALIZED (SELECT pg_notify('memory_log', ''))
 UPDATE log.projection_checkpoints
 SET status = CASE WHEN %(status)s = 'running' AND rebuilt_at IS NULL THEN 'rebuilding'
@@ -147,7 +147,7 @@ SET status = 'running', rebuilt_at = now(), fault = NULL, fault_code = NULL, fau
 WHERE projection_name = %(name)s AND leader = %(leader)s AND status = 'rebuilding';
 
 -- name: change_waits
--- Is there a change after a position, and is one of them below the horizon?
+-- Whether there is a change after a position, and whether one of them is below the horizon.
 SELECT EXISTS (SELECT 1 FROM log.events
                WHERE (transaction_id, sequence_number)
                    > (%(transaction_id)s::text::xid8, %(sequence_number)s)) AS waits,
@@ -228,7 +228,7 @@ SELECT set_config('application_name',
                   'mcp-memory ' || %(name)s::text || ' ' || %(position)s::text, false);
 
 -- name: positions_are_foreign
--- A change from the future of this cluster, or another cluster's mark.
+-- True if a change has a transaction id beyond this cluster's, or the mark of another cluster.
 SELECT NOT EXISTS (SELECT 1 FROM log.cluster c JOIN pg_control_system() s USING (system_identifier))
     OR coalesce((SELECT transaction_id FROM log.events ORDER BY log.events.transaction_id DESC LIMIT 1)
                 >= pg_snapshot_xmax(pg_current_snapshot()), false) AS foreign_positions;
@@ -247,7 +247,7 @@ FROM generate_series(date_trunc('month', %(first)s::date::timestamp),
 SELECT name FROM log.make_partitions(%(first)s::date, %(months)s::int) AS made (name);
 
 -- name: old_partitions
--- Those that ended more than the given months before, oldest first.
+-- Partitions that ended more than the given months ago, oldest first.
 SELECT c.relname AS name, m.month AT TIME ZONE 'UTC' AS since,
        (m.month + interval '1 month') AT TIME ZONE 'UTC' AS until
 FROM pg_inherits i
@@ -306,7 +306,7 @@ WHERE a.version >= %(every)s
 LIMIT %(limit)s;
 
 -- name: projection_lags
--- Every checkpoint, with what stands after it. Counted to ten thousand: more is "very many".
+-- Every checkpoint, with the changes after it. Counted up to ten thousand.
 SELECT
 -- include: checkpoint_columns
        , lag.changes, extract(epoch FROM clock_timestamp() - lag.oldest)::float8 AS seconds,
@@ -330,7 +330,7 @@ CROSS JOIN LATERAL (
 ORDER BY projection_name;
 
 -- name: webhook_lag
--- Messages that are due and not ended. Those that wait for a receiver that failed are not.
+-- Messages that are due and unfinished, without those that wait for a failed receiver.
 SELECT count(*) FILTER (WHERE due_at <= now()) AS changes,
        extract(epoch FROM now() - min(due_at) FILTER (WHERE due_at <= now()))::float8 AS seconds,
        count(*) FILTER (WHERE due_at > now()) AS put_off,
@@ -344,7 +344,8 @@ FROM (SELECT greatest(o.next_attempt_at, s.not_before) AS due_at
       WHERE s.status = 'active' LIMIT 10000) o;
 
 -- name: follower_lags
--- Processes that follow the log without a checkpoint: their connections have their positions.
+-- Processes that follow the log without a checkpoint: the application names of their connections
+-- contain their positions.
 SELECT f.name, f.transaction_id::text::bigint AS transaction_id, f.sequence_number, lag.changes,
        extract(epoch FROM clock_timestamp() - lag.oldest)::float8 AS seconds, lag.unreadable
 FROM (

@@ -1,4 +1,4 @@
--- What commands show and no tool answers.
+-- Queries of commands that no tool answers.
 
 -- name: latest_events
 -- Events of latest revisions with their first quote, by category and time: the demo's table.
@@ -12,13 +12,13 @@ WHERE r.is_latest
 ORDER BY e.category, e.confidence DESC, e.event_time NULLS LAST, e.narrative;
 
 -- name: extraction_runs
--- The Dagster runs behind the events that are there now.
+-- The Dagster runs that made the stored events.
 SELECT run_id, count(*) AS revisions, sum(events)::bigint AS events
 FROM extraction GROUP BY run_id ORDER BY min(finished_at);
 
 -- name: extraction_progress
--- Documents by what became of their latest revision's job. A job that was given up names its last
--- cause: that is what a person has to mend.
+-- Documents by the state of their latest revision's job. A job without attempts left has its last
+-- cause, which a person has to repair.
 SELECT coalesce(j.status, 'NONE') AS status, c.code, count(*) AS documents,
        min(j.last_error_message) AS message
 FROM artifact_revision r

@@ -10,14 +10,15 @@ SELECT to_regclass('dagster.dynamic_partitions') IS NOT NULL
 SELECT count(*) AS live FROM dagster.dynamic_partitions WHERE partitions_def_name = 'revisions';
 
 -- name: backfill_in_progress
--- Which keys it is still going to ask for, Dagster alone knows.
+-- Only Dagster knows which keys the backfill will still request.
 SELECT EXISTS (SELECT 1 FROM dagster.bulk_actions
                WHERE status IN ('REQUESTED', 'CANCELING', 'FAILING')) AS exists;
 
 -- name: retire_partitions
--- Keys of what is gone, then of superseded revisions, then of the rest, oldest first; those that
--- failed stay to be seen as long as there are others. Not those whose job waits or is at work, and
--- none that an unfinished run names or has in its range: it could not start without its ends.
+-- First keys without a revision, then superseded revisions, then the rest, oldest first. Failed
+-- ones stay visible while there are others to retire. A key with an open job is never retired, nor
+-- one that an unfinished run names or has in its range: the run could not start without the ends of
+-- its range.
 WITH held AS (
     SELECT t.run_id, t.key, t.value FROM dagster.run_tags t
     JOIN dagster.runs u USING (run_id)
@@ -51,9 +52,9 @@ SELECT to_regclass('dagster.runs') IS NOT NULL
    AND to_regclass('dagster.dynamic_partitions') IS NOT NULL AS exists;
 
 -- name: prunable_runs
--- Old and finished, and of no listed partition (nor of an asset without partitions) the last that
--- is known: what a partition looks like is told by its last materialisation, and by the last run
--- that was to make it.
+-- Old, finished runs that are not the last known run of a listed partition (or of an asset without
+-- partitions): the last materialisation of a partition, and the last run that was to make it,
+-- decide how it is shown.
 SELECT u.run_id
 FROM dagster.runs u
 WHERE u.status IN ('SUCCESS', 'FAILURE', 'CANCELED')
@@ -92,8 +93,8 @@ WHERE c.id IN (
     LIMIT %(limit)s);
 
 -- name: neighbours_of_partitions
--- Where these keys stand in Dagster's list, and which place comes right before each: asked of the
--- keys that matter, since the whole list grows with the memory.
+-- The positions of these keys in Dagster's list, each with the key before it. Only for the keys
+-- that matter, since the whole list grows with the memory.
 SELECT p.partition AS partition_key, p.id, r.artifact_uid, r.source_system, r.title,
        (SELECT max(q.id) FROM dagster.dynamic_partitions q
         WHERE q.partitions_def_name = 'revisions' AND q.id < p.id) AS before
@@ -113,8 +114,8 @@ LEFT JOIN event_jobs j ON j.artifact_uid = r.artifact_uid AND j.revision_id = r.
                       AND j.job_type = 'extract_events';
 
 -- name: next_look_at_jobs
--- In how many seconds a job is due: now while one is being worked on, since its run may die; NULL
--- when none is open.
+-- Seconds until a job is due: 0 while one is being worked on, since its run may die; NULL if none
+-- is open.
 SELECT extract(epoch FROM min(at) - now())::float8 AS seconds
 FROM ((SELECT next_run_at AS at FROM event_jobs
        WHERE status = 'PENDING' ORDER BY next_run_at LIMIT 1)
@@ -125,7 +126,7 @@ FROM ((SELECT next_run_at AS at FROM event_jobs
 LISTEN event_jobs;
 
 -- name: trials_after
--- Trials that ended after the last one shown, but not those that show themselves.
+-- Trials that ended after the last one shown, except those that Dagster ran itself.
 SELECT trial_id FROM prompt_trial
 WHERE finished_at IS NOT NULL AND requested_by <> 'ui'
   AND (%(finished_at)s::timestamptz IS NULL

@@ -11,10 +11,10 @@ JOIN revision_text t USING (artifact_uid, revision_id)
 WHERE r.artifact_uid = %(uid)s AND r.revision_id = %(revision)s;
 
 -- name: first_contexts
--- For each chunk of a revision: the context of the revision of this artifact in which the passage
--- first stood. "Next Friday" meant the Friday after it was written, and what was paid for then
--- need not be paid for again. By one sort of the artifact's chunks: a join of them with themselves
--- compares all with all wherever their statistics are out of date.
+-- For each chunk of a revision: the labels of the revision in which the passage first appeared.
+-- "Next Friday" meant the Friday after it was written, and the cached answer of that time can be
+-- reused. It is one sort of the artifact's chunks: a self-join would compare all pairs whenever the
+-- statistics are out of date.
 SELECT x.chunk_index, r.artifact_type, r.title, r.author, r.participants, r.source_ts
 FROM (
     SELECT c.chunk_index, c.revision_id,
@@ -61,7 +61,7 @@ FROM unnest(%(ids)s::uuid[], %(chunk_ids)s::text[], %(starts)s::int[], %(ends)s:
 DELETE FROM revision_entity WHERE artifact_uid = %(uid)s AND revision_id = %(revision)s;
 
 -- name: insert_entities
--- Lists of aliases of different lengths: Postgres has no array of those, JSON has.
+-- Aliases are JSON, because Postgres has no array of lists of different lengths.
 INSERT INTO revision_entity (artifact_uid, revision_id, type, name, aliases)
 SELECT %(uid)s, %(revision)s, e.type, e.name,
        ARRAY(SELECT jsonb_array_elements_text(e.aliases))
@@ -87,13 +87,13 @@ SET job_id = excluded.job_id, generation = excluded.generation, run_id = exclude
     finished_at = now();
 
 -- name: extraction_of
--- What the events of a revision were made with.
+-- The versions that made the events of a revision.
 SELECT extractor, model, extract_version FROM extraction
 WHERE artifact_uid = %(uid)s AND revision_id = %(revision)s;
 
 -- name: spans_that_asked
--- The span of the call that made a job, by its trace: from the change that it made in the same
--- transaction, else from the audit.
+-- The span of the call that made a job, by its trace: from the change in the same transaction, else
+-- from the audit.
 SELECT t.trace_id, coalesce(
     (SELECT e.span_id FROM log.events e
      WHERE e.trace_id = t.trace_id AND e.span_id IS NOT NULL LIMIT 1),

@@ -1,8 +1,8 @@
--- Every statement that changes a job. Reading is in queue_reading.sql. What the database allows, and
--- writes into the ledger, is in the view job_transition; docs/jobs.md draws it.
+-- Every statement that changes a job. Reading is in queue_reading.sql. The view job_transition has
+-- the steps that the database allows and records in the ledger; docs/jobs.md draws it.
 
 -- fragment: as_a_new_request
--- A run in flight loses its lease, since the generation moves on.
+-- A run in flight loses its lease, because the generation changes.
     status = 'PENDING', attempts = 0, generation = j.generation + 1, next_run_at = now(),
     locked_at = NULL, locked_by = NULL, last_error_code = NULL, last_error_message = NULL,
     origin = %(origin)s, requested_by = %(requested_by)s, trace_id = %(trace_id)s,
@@ -11,7 +11,7 @@
 -- fragment: lease_expired
       (j.status = 'PROCESSING' AND j.locked_at < now() - make_interval(secs => %(lease)s))
 
--- fragment: held_by_nobody
+-- fragment: without_live_run
       (j.status = 'PENDING' OR
 -- include: lease_expired
       )
@@ -24,7 +24,7 @@ SELECT n.id, n.uid, n.revision, %(max_attempts)s, %(backoff_policy)s, %(origin)s
 FROM unnest(%(ids)s::uuid[], %(uids)s::text[], %(revisions)s::text[]) AS n (id, uid, revision);
 
 -- name: ensure_jobs
--- A revision without a job (there should be none) gets one when its events are asked for.
+-- A revision without a job (there should be none) gets one when its events are requested.
 INSERT INTO event_jobs (artifact_uid, revision_id, max_attempts, origin, requested_by, trace_id,
                         priority)
 SELECT artifact_uid, revision_id, coalesce(%(max_attempts)s::int, 5), %(origin)s,
@@ -43,7 +43,8 @@ FROM unnest(%(uids)s::text[], %(revisions)s::text[]) AS w (artifact_uid, revisio
 ON CONFLICT (artifact_uid, revision_id, job_type) DO NOTHING;
 
 -- name: request_extraction
--- A new request, whatever became of the last: a run in flight read what is out of date now.
+-- A new request, whatever the result of the last: a run in flight has read labels that are now out
+-- of date.
 INSERT INTO event_jobs AS j (artifact_uid, revision_id, max_attempts, backoff_policy, origin,
                              requested_by, trace_id, priority, idempotency_key)
 SELECT n.uid, n.revision, %(max_attempts)s, %(backoff_policy)s, %(origin)s, %(requested_by)s,
@@ -68,7 +69,7 @@ RETURNING
 ;
 
 -- name: reset_failed_jobs
--- The same for all that failed, or that failed for one reason.
+-- The same for all failed jobs, or for those that failed with one code.
 UPDATE event_jobs j
 SET
 -- include: as_a_new_request
@@ -79,8 +80,8 @@ WHERE j.status = 'FAILED' AND j.job_type = 'extract_events' AND j.tenant_id = cu
 RETURNING j.job_id, j.artifact_uid, j.revision_id, j.status;
 
 -- name: reenqueue_revisions
--- What waits or is at work already will replace the events anyway. Answers are reused: it is not
--- they that are broken.
+-- Only jobs that are not open: an open job will replace the events anyway. Cached answers are
+-- reused, because they are not what is broken.
 UPDATE event_jobs j
 SET
 -- include: as_a_new_request
@@ -90,8 +91,8 @@ WHERE j.artifact_uid = w.artifact_uid AND j.revision_id = w.revision_id
   AND j.job_type = 'extract_events' AND j.status IN ('DONE', 'FAILED', 'CANCELED');
 
 -- name: reopen_jobs
--- A person or a Dagster backfill asked for these again: a new request, whatever became of the last.
--- What a live run works on is left alone.
+-- A person or a Dagster backfill requested these again: a new request, whatever the result of the
+-- last. A job that a live run holds is left alone.
 UPDATE event_jobs j
 SET
 -- include: as_a_new_request
@@ -104,7 +105,7 @@ WHERE r.artifact_uid = j.artifact_uid AND r.revision_id = j.revision_id
   );
 
 -- name: ask_again
--- A backfill's requests, in the order given: an earlier one is due earlier.
+-- A backfill's requests, in the given order: an earlier one is due earlier.
 WITH wanted AS (
     SELECT * FROM unnest(%(job_ids)s::uuid[], %(tokens)s::bigint[]) WITH ORDINALITY
         AS w (job_id, tokens, position)
@@ -118,7 +119,7 @@ WITH wanted AS (
         next_run_at = now() - make_interval(
             secs => (cardinality(%(job_ids)s::uuid[]) - w.position) * 0.001)
     FROM wanted w
-    -- As it was before this statement: the update itself sees no other.
+    -- The state before this statement: the update itself sees no other.
     JOIN event_jobs before ON before.job_id = w.job_id
     WHERE j.job_id = w.job_id AND j.status IN ('DONE', 'FAILED', 'CANCELED')
     RETURNING j.job_id, j.artifact_uid, j.revision_id, j.generation, w.tokens,
@@ -135,8 +136,8 @@ SELECT %(backfill_id)s, artifact_uid, revision_id, job_id, generation, tokens, j
 FROM asked;
 
 -- name: limit_attempts
--- What the settings say now counts also for jobs from before. What a live run works on keeps the
--- limit it was claimed with.
+-- The current setting also applies to older jobs. A job that a live run holds keeps the limit it
+-- was claimed with.
 UPDATE event_jobs j SET max_attempts = %(max_attempts)s
 FROM artifact_revision r
 WHERE r.artifact_uid = j.artifact_uid AND r.revision_id = j.revision_id
@@ -147,8 +148,8 @@ WHERE r.artifact_uid = j.artifact_uid AND r.revision_id = j.revision_id
   );
 
 -- name: end_hopeless_jobs
--- A document that kills its run every time must not be tried for ever; and what was canceled while
--- its run died is not tried again.
+-- A document that kills its run every time must not be tried for ever; and a job that was canceled
+-- while its run died is not tried again.
 UPDATE event_jobs j
 SET status = CASE WHEN j.cancel_requested_at IS NULL THEN 'FAILED' ELSE 'CANCELED' END,
     locked_at = NULL,
@@ -164,11 +165,11 @@ WHERE r.artifact_uid = j.artifact_uid AND r.revision_id = j.revision_id
   AND r.partition_key = ANY(%(keys)s) AND j.job_type = 'extract_events'
   AND (j.attempts >= j.max_attempts OR j.cancel_requested_at IS NOT NULL)
   AND
--- include: held_by_nobody
+-- include: without_live_run
 ;
 
 -- name: claim_jobs
--- Two runs never get the same job: rows another run is claiming are skipped.
+-- Two runs never get the same job: rows that another run is claiming are skipped.
 WITH due AS (
     SELECT j.job_id, r.partition_key, r.token_count,
            CASE WHEN j.status = 'PROCESSING' THEN j.locked_by END AS dead_run_id
@@ -196,8 +197,8 @@ RETURNING j.job_id, j.artifact_uid, j.revision_id, due.partition_key, j.attempts
           j.requested_at, j.backoff_policy, j.trace_id, due.dead_run_id;
 
 -- name: heartbeat_jobs
--- A job whose last transaction is under way is locked: the others do not wait for it. No other run
--- can take it meanwhile, and it counts as held.
+-- A job whose final transaction is running is locked. The others do not wait for it: no other run
+-- can take it meanwhile, so it counts as held.
 WITH free AS (
     SELECT job_id FROM event_jobs
     WHERE locked_by = %(run_id)s AND status = 'PROCESSING' AND job_id = ANY(%(job_ids)s)
@@ -226,7 +227,7 @@ SET status = 'DONE', locked_at = NULL, last_error_code = NULL, last_error_messag
 WHERE job_id = %(job_id)s;
 
 -- name: fail_job
--- A job that was to be canceled is: no further attempt is made.
+-- A job that was to be canceled becomes CANCELED: there is no further attempt.
 UPDATE event_jobs
 SET status = CASE WHEN cancel_requested_at IS NULL THEN %(status)s ELSE 'CANCELED' END,
     locked_at = NULL, next_run_at = now() + make_interval(secs => %(wait)s),
@@ -236,7 +237,7 @@ WHERE job_id = %(job_id)s AND locked_by = %(run_id)s AND generation = %(generati
 RETURNING status;
 
 -- name: release_jobs
--- What a dead run held is due again at once.
+-- The jobs of a dead run are due again at once.
 UPDATE event_jobs
 SET status = CASE WHEN cancel_requested_at IS NULL THEN 'PENDING' ELSE 'CANCELED' END,
     locked_at = NULL, next_run_at = now(),
@@ -252,17 +253,17 @@ WHERE status = 'PROCESSING'
   AND (locked_at IS NULL OR locked_at < now() - make_interval(secs => %(lease)s));
 
 -- name: act_as
--- Who acts, for the ledger, until the end of the transaction.
+-- The acting user, for the ledger, until the end of the transaction.
 SELECT set_config('memory.actor', coalesce(%(who)s, ''), true);
 
 -- name: cancel_job
--- At once what no live run holds; the others at the next safe point of their run.
+-- At once if no live run holds the job; otherwise at the next safe point of its run.
 UPDATE event_jobs j
 SET status = CASE WHEN
--- include: held_by_nobody
+-- include: without_live_run
              THEN 'CANCELED' ELSE j.status END,
     locked_at = CASE WHEN
--- include: held_by_nobody
+-- include: without_live_run
                 THEN NULL ELSE j.locked_at END,
     cancel_requested_at = coalesce(j.cancel_requested_at, now())
 WHERE j.job_id = %(job_id)s AND j.status IN ('PENDING', 'PROCESSING')
@@ -270,14 +271,14 @@ WHERE j.job_id = %(job_id)s AND j.status IN ('PENDING', 'PROCESSING')
 RETURNING j.status;
 
 -- name: cancel_held_job
--- By its own run, when nothing works on it any more.
+-- By its own run, when all work on it has stopped.
 UPDATE event_jobs SET status = 'CANCELED', locked_at = NULL
 WHERE job_id = %(job_id)s AND locked_by = %(run_id)s AND generation = %(generation)s
   AND status = 'PROCESSING' AND cancel_requested_at IS NOT NULL;
 
 -- name: withdraw_waiting
--- What backfills that were stopped still have in the queue goes back to how it stood before. What a
--- live run holds is left to it: it is paid for.
+-- Waiting jobs of stopped backfills return to their earlier state. A job that a live run holds is
+-- left to it, because it is paid for.
 WITH waiting AS (
     SELECT i.backfill_id, i.job_id, i.job_before
     FROM event_jobs j
@@ -286,13 +287,13 @@ WITH waiting AS (
                         AND i.revision_id = j.revision_id AND i.generation = j.generation
     WHERE b.status IN ('PAUSED', 'CANCELLED')
       AND
-    -- include: held_by_nobody
+    -- include: without_live_run
     ORDER BY j.job_id
     FOR UPDATE OF j
 ), put_back AS (
     UPDATE event_jobs j
     SET status = w.job_before ->> 'status', attempts = (w.job_before ->> 'attempts')::int,
-        -- An item from before the ledger has what asked under the old name.
+        -- An item from before the ledger has its origin under the old name.
         origin = coalesce(w.job_before ->> 'origin', w.job_before ->> 'requested_by'),
         requested_by = CASE WHEN w.job_before ? 'origin' THEN w.job_before ->> 'requested_by' END,
         finished_at = (w.job_before ->> 'finished_at')::timestamptz, locked_at = NULL,
@@ -308,7 +309,7 @@ DELETE FROM backfill_item i USING put_back p
 WHERE i.backfill_id = p.backfill_id AND i.job_id = p.job_id;
 
 -- name: forget_failed
--- What failed may be asked for once more.
+-- Failed revisions may be requested once more.
 WITH failed AS (
     SELECT i.job_id, i.generation FROM backfill_item i
     JOIN event_jobs j ON j.job_id = i.job_id AND j.generation = i.generation
@@ -321,6 +322,6 @@ DELETE FROM backfill_item i USING failed f
 WHERE i.backfill_id = %(backfill_id)s AND i.job_id = f.job_id;
 
 -- name: delete_jobs_of_artifact
--- With their history, and the answers that were promised for a key.
+-- With their history, and the stored answers of idempotency keys.
 WITH answers AS (DELETE FROM idempotent_request WHERE artifact_uid = %(uid)s)
 DELETE FROM event_jobs WHERE artifact_uid = %(uid)s;

@@ -1,10 +1,10 @@
--- What the queue says of its jobs. Nothing here changes one.
+-- Queries about jobs. None of them changes a job.
 
 -- fragment: within_reach
--- What may be worked on here. A job of a backfill is for deployments that are new enough, of its
--- model where it names one, and due only while the backfill goes on: what a dead run gives back
--- after a pause is left alone. What a newer prompt made is left to a deployment that has it, unless
--- a person asked this very deployment. Without versions of ours, all jobs are.
+-- Jobs that this deployment may work on. A backfill's job is for deployments that are new enough
+-- (and of its model, if it names one), and is due only while the backfill runs: a job that a dead
+-- run released after a pause is left alone. Events of a newer prompt are left to a deployment that
+-- has it, unless a person asked this deployment. Without versions, all jobs qualify.
       (%(extractor)s::text IS NULL OR (
            (j.needs_extractor IS NULL
             OR (j.needs_extractor = %(extractor)s AND j.needs_extract <= %(extract)s
@@ -28,10 +28,10 @@ WHERE EXISTS (SELECT 1 FROM event_jobs j
     LIMIT %(share)s
 
 -- name: claimable_jobs
--- Due jobs, and jobs whose run has not shown a sign of life for a whole lease, with the run that was
--- asked for this very attempt, if one was. Tenants take turns; within a tenant the earlier turn
--- comes first (see turn_at); of ten places one is a backfill's. Reads only. Each part stops at its
--- share, by an index in that order: the length of the queue does not matter.
+-- Due jobs, and jobs whose run has shown no sign of life for a whole lease, each with the run that
+-- was requested for this attempt, if any. Tenants take turns; within a tenant the earlier turn
+-- comes first (see turn_at); one of ten places is for a backfill. It only reads. Each part stops at
+-- its share, by an index in that order, so the length of the queue does not matter.
 WITH fresh AS (
     SELECT f.*, row_number() OVER (PARTITION BY f.tenant_id ORDER BY f.turn_at, f.job_id) AS round
     FROM unnest(%(tenants)s::uuid[]) AS t (tenant_id)
@@ -78,8 +78,8 @@ LEFT JOIN job_request q ON q.job_id = j.job_id AND q.generation = j.generation
 ORDER BY j.place, j.backfill_id IS NOT NULL;
 
 -- name: fresh_jobs_waiting
--- A user waits for these, and this deployment could do them. One that failed and waits for its next try does
--- not count: it may do so for hours.
+-- Fresh jobs that users wait for and that this deployment can do. A failed job that waits for its
+-- next attempt does not count: it may wait for hours.
 SELECT count(*) AS jobs FROM (
     SELECT 1 FROM event_jobs j
     WHERE j.status = 'PENDING' AND j.next_run_at <= now() AND j.backfill_id IS NULL
@@ -88,8 +88,8 @@ SELECT count(*) AS jobs FROM (
     LIMIT 1000) AS due;
 
 -- name: remember_requests
--- Which run was asked for which attempt. A job that is gone meanwhile is left out, and none goes
--- while this is written.
+-- The run that was requested for each attempt. A job that is gone meanwhile is left out, and none
+-- can be deleted while this is written.
 INSERT INTO job_request (job_id, generation, attempts, run_key)
 SELECT j.job_id, asked.generation, asked.attempts, asked.run_key
 FROM unnest(%(job_ids)s::uuid[], %(generations)s::int[], %(attempts)s::int[], %(run_keys)s::text[])
@@ -105,13 +105,13 @@ SET generation = EXCLUDED.generation, attempts = EXCLUDED.attempts, run_key = EX
 DELETE FROM job_request WHERE job_id = ANY(%(job_ids)s::uuid[]);
 
 -- name: tell_of_waiting_jobs
--- A run has claimed its jobs: others that waited for it to begin may have theirs.
+-- A run has claimed its jobs: jobs that waited for it to begin may get a run now.
 SELECT pg_notify('event_jobs', '')
 WHERE EXISTS (SELECT 1 FROM event_jobs j LEFT JOIN job_request q ON q.job_id = j.job_id
               WHERE j.status = 'PENDING' AND j.next_run_at <= now() AND q.job_id IS NULL);
 
 -- name: silent_runs
--- Of these runs, those that gave no sign of life for a whole lease: no claim, no heartbeat, no end
+-- Those of these runs that gave no sign of life for a whole lease: no claim, no heartbeat, no end
 -- of a job.
 SELECT run_id FROM unnest(%(run_ids)s::text[]) AS run_id
 WHERE NOT EXISTS (
@@ -119,7 +119,7 @@ WHERE NOT EXISTS (
     WHERE j.locked_by = run_id AND j.updated_at >= now() - make_interval(secs => %(lease)s));
 
 -- name: stuck_runs
--- Runs whose heart beats although none of their jobs has got on for so long.
+-- Runs that send heartbeats although none of their jobs has progressed for this long.
 SELECT locked_by AS run_id, count(*) AS jobs,
        extract(epoch FROM now() - max(progress_at))::float8 AS seconds
 FROM event_jobs
@@ -130,13 +130,13 @@ HAVING max(progress_at) < now() - make_interval(secs => %(seconds)s)
 ORDER BY locked_by;
 
 -- name: stored_by_run
--- Revisions whose events are those that this run stored.
+-- Revisions whose stored events are from this run.
 SELECT r.partition_key, e.events
 FROM extraction e JOIN artifact_revision r USING (artifact_uid, revision_id)
 WHERE e.run_id = %(run_id)s;
 
 -- fragment: job_details
--- A job (j), and how the events that its revision has now were made.
+-- A job (j), and how the stored events of its revision were made.
        j.job_id, j.artifact_uid, j.revision_id, j.status, j.attempts, j.max_attempts, j.created_at,
        j.updated_at, j.locked_by, j.locked_at, j.last_error_code, j.last_error_message,
        j.next_run_at, j.origin, j.requested_by, j.priority, j.backoff_policy, j.idempotency_key,

@@ -1,20 +1,20 @@
--- Who is meant by a name.
+-- Which person a name means.
 
 -- name: known_name
--- A name as it is compared, whether a person in an event bears it, and whether some document says
--- that a whole organisation is called so.
+-- A name in its compared form, whether a person in an event has it, and whether some document says
+-- that an organisation has this name.
 SELECT k.key, EXISTS (SELECT 1 FROM event_actor a WHERE a.name_key = k.key) AS is_actor,
        n.type IS NOT NULL AS is_entity, coalesce(n.type = 'org', false) AS is_org
 FROM (SELECT name_key(%(name)s) AS key) k
 CROSS JOIN LATERAL (
-    -- All of them, not just whether there is any: for that, everything would be read in turn.
+    -- All rows, not only whether one exists: for EXISTS, Postgres would choose a sequential scan.
     SELECT min(e.type) AS type  -- 'org' comes before 'person'
     FROM visible_entity e JOIN artifact_revision r USING (artifact_uid, revision_id)
     WHERE name_key(e.name) = k.key AND e.type IN ('person', 'org') AND r.is_latest
 ) n;
 
 -- name: names_by_alias
--- Full names for which documents, as they are now, state this alias, each with one that does.
+-- Full names for which current documents state this alias, each with one such document.
 SELECT name_key(e.name) AS name_key, min(e.artifact_uid) AS said_in
 FROM visible_entity e
 JOIN artifact_revision r USING (artifact_uid, revision_id)
@@ -24,8 +24,8 @@ GROUP BY name_key(e.name)
 ORDER BY name_key(e.name);
 
 -- name: aliases_in_use
--- The aliases that documents, as they are now, state for a name and that events go by, each with
--- one such document.
+-- The aliases that current documents state for a name and that events use, each with one such
+-- document.
 SELECT alias.alias_key AS name_key, min(n.artifact_uid) AS said_in
 FROM visible_entity n
 JOIN artifact_revision r USING (artifact_uid, revision_id)
@@ -37,7 +37,7 @@ ORDER BY alias.alias_key
 LIMIT %(limit)s;
 
 -- name: names_with_word
--- Actors who have these as words of their name.
+-- Actors whose names contain these words.
 SELECT n.name_key
 FROM (
     SELECT name_key FROM name_of_tenant

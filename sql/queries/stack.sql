@@ -1,4 +1,4 @@
--- Whether the processes of the stack are at work.
+-- Whether the processes of the stack are alive.
 
 -- name: daemon_table_exists
 -- Dagster creates its tables at its first start, not our migrations.

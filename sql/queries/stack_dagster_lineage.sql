@@ -1,4 +1,4 @@
--- What Dagster keeps of a document, and forgets when it is deleted.
+-- What Dagster stores about a document, and its deletion.
 
 -- name: lineage_tables_exist
 -- Dagster creates its tables at its first start.
@@ -12,7 +12,7 @@ SELECT partition_key
 FROM artifact_revision WHERE artifact_uid = %(uid)s AND partition_key IS NOT NULL;
 
 -- name: partitions_of_nothing
--- Names of partitions whose revision is deleted: a run that was under way has written them since.
+-- Partition keys of deleted revisions: a run that was under way has written them since.
 SELECT l.partition FROM dagster.event_logs l
 WHERE l.asset_key = ANY(%(assets)s) AND l.dagster_event_type = ANY(%(types)s)
   AND l.partition IS NOT NULL
@@ -28,15 +28,15 @@ WHERE l.id = t.event_id AND l.asset_key = ANY(%(assets)s)
   AND l.dagster_event_type = ANY(%(types)s) AND l.partition = ANY(%(keys)s);
 
 -- name: delete_lineage_events
--- Materialisations carry a preview of the events with their quotes. Dagster itself cannot forget
--- one partition. The type stands between asset and partition in the index.
+-- Materialisations contain a preview of the events with their quotes. Dagster itself cannot delete
+-- one partition. In the index, the type is between asset and partition.
 DELETE FROM dagster.event_logs
 WHERE asset_key = ANY(%(assets)s) AND dagster_event_type = ANY(%(types)s)
   AND partition = ANY(%(keys)s);
 
 -- name: delete_lineage_previews
--- Each asset also keeps a copy of its last materialisation. Letters beyond ASCII are escaped in it:
--- the digits at the end of a key find it.
+-- Each asset also has a copy of its last materialisation. Letters beyond ASCII are escaped in it,
+-- so it is found by the digits at the end of a key.
 UPDATE dagster.asset_keys SET last_materialization = NULL
 WHERE EXISTS (SELECT 1 FROM unnest(%(keys)s::text[]) AS key
               WHERE position(split_part(key, ':', -1) IN last_materialization) > 0);
@@ -45,7 +45,7 @@ WHERE EXISTS (SELECT 1 FROM unnest(%(keys)s::text[]) AS key
 DELETE FROM dagster.dynamic_partitions WHERE partition = ANY(%(keys)s);
 
 -- name: delete_trial_pages
--- Pages of prompt trials that tell of an artifact.
+-- Pages of prompt trials that mention an artifact.
 WITH page AS (
     SELECT id FROM dagster.event_logs
     WHERE asset_key = %(asset)s AND position(%(uid)s IN event) > 0
@@ -61,7 +61,7 @@ DELETE FROM dagster.event_logs l USING page p WHERE l.id = p.id;
 SELECT DISTINCT title FROM artifact_revision WHERE artifact_uid = %(uid)s AND title <> '';
 
 -- name: runs_of_document
--- The runs that worked on it, or name it. Before its entries are deleted.
+-- The runs that worked on it, or name it. Run it before its entries are deleted.
 SELECT run_id FROM dagster.run_tags WHERE key = 'artifact' AND value = %(uid)s
 UNION
 SELECT run_id FROM dagster.run_tags
@@ -104,7 +104,7 @@ UPDATE dagster.bulk_actions SET body = replace_all(body, %(names)s, %(instead)s)
 WHERE body <> replace_all(body, %(names)s, %(instead)s);
 
 -- name: forget_cached_partitions
--- A cache: Dagster makes it again.
+-- A cache, which Dagster fills again.
 UPDATE dagster.asset_keys SET cached_status_data = NULL
 WHERE EXISTS (SELECT 1 FROM unnest(%(names)s::text[]) AS name
               WHERE position(name IN cached_status_data) > 0);

@@ -1,8 +1,8 @@
--- What /metrics shows, the traces, and the audit. What is shown by /metrics reads no more than what
--- waits, or what came since the last look.
+-- Metrics, traces and the audit. Queries of /metrics read only what is waiting, or what came since
+-- the last read.
 
 -- name: jobs_by_status
--- Those that are done are the bulk of the table: estimated from its statistics.
+-- Done jobs are most of the table, so their number is estimated from its statistics.
 WITH counted AS MATERIALIZED (
     SELECT s.status, (SELECT count(*) FROM event_jobs j WHERE j.status = s.status) AS jobs
     FROM (VALUES ('PENDING'), ('PROCESSING'), ('FAILED'), ('CANCELED')) AS s (status)
@@ -14,7 +14,7 @@ SELECT 'DONE', greatest(0, (SELECT reltuples FROM pg_class
                            - (SELECT sum(jobs) FROM counted))::bigint;
 
 -- name: oldest_pending_job
--- How long the request waits that waits longest, without those of backfills.
+-- How long the oldest request has waited, without those of backfills.
 SELECT extract(epoch FROM now() - min(requested_at))::float8 AS seconds FROM event_jobs
 WHERE status = 'PENDING' AND backfill_id IS NULL;
 
@@ -27,13 +27,14 @@ SELECT 'failed', count(*), extract(epoch FROM now() - min(created_at))::float8
 FROM log.event_outbox WHERE status = 'failed';
 
 -- name: telemetry_positions
--- From where counting begins in a process that has just started.
+-- Where counting begins in a process that has just started.
 SELECT coalesce((SELECT max(id) FROM job_event), 0) AS job_event,
        coalesce((SELECT max(call_id) FROM model_call), 0) AS model_call,
        now() AS extraction;
 
 -- name: job_transitions_since
--- Rows become visible in another order than their numbers: the last seconds wait for the next look.
+-- Rows become visible in another order than their numbers, so the last seconds wait for the next
+-- read.
 SELECT coalesce(e.prev_status, 'NONE') AS prev_status, e.next_status,
        coalesce(e.detail ->> 'error', '') AS error, count(*) AS transitions,
        max(e.id) AS position
@@ -70,7 +71,7 @@ SELECT EXISTS (SELECT 1 FROM tool_calls WHERE trace_id = %(trace_id)s)
 
 -- name: traced_jobs
 -- The jobs of a trace, of a document or of an id, oldest first. A job that was requested again
--- belongs to the trace of the last request; its calls say which it belonged to before.
+-- belongs to the trace of the last request; its calls have the earlier one.
 SELECT j.job_id, j.artifact_uid, j.revision_id, j.status, j.requested_by, j.trace_id,
        j.requested_at, j.started_at, j.finished_at, j.last_error_code, r.title
 FROM event_jobs j
@@ -98,7 +99,7 @@ WHERE job_id = ANY (%(job_ids)s::uuid[])
 ORDER BY id;
 
 -- name: traced_model_calls
--- `called_at` is when it was written down: it ended before that.
+-- `called_at` is when the call was recorded, which is after its end.
 SELECT job_id, run_id, attempt, chunk_index, kind, model, outcome, prompt_tokens,
        completion_tokens, latency_ms / 1000 AS seconds, called_at
 FROM model_call
@@ -106,8 +107,8 @@ WHERE job_id = ANY (%(job_ids)s::uuid[])
 ORDER BY call_id;
 
 -- name: record_tool_calls
--- A batch of calls, of any tenants. Not waited for on disk: a crash of Postgres itself may lose the
--- last moments of the audit, as a crash of the caller may.
+-- A batch of calls, of any tenants. The commit does not wait for the disk: a crash of Postgres
+-- itself may lose the last moments of the audit, as a crash of the caller may.
 WITH fast AS MATERIALIZED (SELECT set_config('synchronous_commit', 'off', true))
 INSERT INTO tool_calls (
     task_id, tenant_id, principal, kind, transport, trace_id, span_id, parent_span_id, tool_name,
@@ -134,7 +135,7 @@ FROM generate_series(date_trunc('month', %(first)s::date::timestamp),
 SELECT name FROM audit.make_partitions(%(first)s::date, %(months)s::int) AS made (name);
 
 -- name: old_audit_partitions
--- Those whose last call was made before the given moment, oldest first.
+-- Partitions whose last call was made before the given moment, oldest first.
 SELECT c.relname AS name
 FROM pg_inherits i
 JOIN pg_class c ON c.oid = i.inhrelid

@@ -4,9 +4,9 @@
 SELECT 1 AS alive;
 
 -- name: sweep_cache
--- Answers about passages that no revision has go at once: their document was deleted, some while
--- the question was asked. A merge answer is about events, which are no passage of a revision:
--- whether a run could ask for it again is not known, and after that long it is hardly worth a call.
+-- Answers about passages that no revision has are deleted at once: their document was deleted, some
+-- during the call. A merge answer is about events, not about a passage, so it is unknown whether a
+-- run could use it again; after this time it is hardly worth a call.
 DELETE FROM extraction_cache c
 WHERE c.ctid IN (
     SELECT k.ctid FROM extraction_cache k
@@ -28,7 +28,7 @@ WHERE schemaname IN ('public', 'dagster')
 ORDER BY n_dead_tup DESC;
 
 -- name: sweep_embeddings
--- Those that were not used for the given days and that no entry stands for.
+-- Vectors that were not used for the given days and that no entry needs.
 DELETE FROM embedding_cache k
 WHERE k.used_at < now() - make_interval(days => %(days)s)
   AND NOT EXISTS (SELECT 1 FROM index_entry s
@@ -38,7 +38,7 @@ WHERE k.used_at < now() - make_interval(days => %(days)s)
                     AND split_part(s.hash, '/', 1) = k.text_hash);
 
 -- name: rebuild_passage_statistics
--- One row instead of one for each change. Chunks and changes are seen as of the same moment: what other
+-- One row instead of one per change. Chunks and changes are read at the same moment: what other
 -- transactions add meanwhile is not counted, and their rows stay.
 WITH folded AS (DELETE FROM passage_statistics), counted AS (
     INSERT INTO passage_statistics (tenant_id, passages, characters)
@@ -48,8 +48,8 @@ WITH folded AS (DELETE FROM passage_statistics), counted AS (
 SELECT coalesce(sum(passages), 0)::bigint AS passages FROM counted;
 
 -- name: metrics_of_work
--- What ended well is told by its extraction: a job that a backfill takes back changes as well, and
--- nothing has ended.
+-- An extraction shows that a job ended well. A job's row alone does not: a backfill that takes a
+-- job back changes it as well.
 SELECT e.revisions_per_day, e.events_per_day, e.p95_seconds_to_events,
        coalesce(j.failed::float8 / nullif(e.revisions_per_day + j.failed, 0), 0) AS failure_rate
 FROM (
@@ -78,8 +78,8 @@ SELECT model, sum(prompt_tokens)::bigint AS prompt_tokens,
 FROM model_call WHERE called_at >= now() - interval '1 day' GROUP BY model;
 
 -- name: metrics_of_queue
--- A document waits from its ingest until it has events, also while it is retried. One that has
--- events already waits from the time it is due again; what a backfill asked for is in no hurry.
+-- A document waits from its ingest until it has events, also while it is retried. A document with
+-- events waits from the time it is due again. Requests of a backfill do not count.
 SELECT count(*) FILTER (WHERE status = 'PENDING') AS pending,
        count(*) FILTER (WHERE status = 'FAILED') AS failed,
        coalesce(max(extract(epoch FROM now() - CASE WHEN generation = 1 THEN created_at
@@ -93,9 +93,9 @@ FROM event_jobs;
 SELECT EXISTS (SELECT 1 FROM event_jobs WHERE status = 'DONE') AS is_done;
 
 -- name: retention_candidates
--- Documents whose time is over by the labels of their latest revision, and those kept until their
--- promises are resolved, with these promises. In the order of their uids, after the one given; or
--- one document alone.
+-- Documents that have expired by the labels of their latest revision, and documents that are kept
+-- until their promises are resolved, with these promises. In the order of their uids, after the
+-- given one; or one document alone.
 SELECT r.artifact_uid, r.tenant_id, r.retention_policy AS policy, r.title,
        r.source_system, d.due, p.promises
 FROM artifact_revision r
@@ -123,8 +123,8 @@ ORDER BY r.artifact_uid
 LIMIT %(limit)s;
 
 -- name: reports_owner_sees
--- Of documents with reports: those that the owner of a document sees, its groups aside, or that are
--- for the same audience.
+-- Those of these documents with reports that the owner of a document sees without the help of a
+-- group, or that have the same audience.
 SELECT o.artifact_uid
 FROM artifact_revision r
 JOIN artifact_revision o ON o.artifact_uid = ANY (%(reports)s::text[]) AND o.is_latest

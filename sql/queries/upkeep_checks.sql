@@ -1,4 +1,4 @@
--- What must hold at all times, and what mends it.
+-- Integrity checks, and the statements that repair.
 
 -- name: find_events_without_evidence
 SELECT count(*) OVER () AS total, e.event_id, e.artifact_uid, e.revision_id
@@ -13,7 +13,7 @@ GROUP BY artifact_uid HAVING count(*) FILTER (WHERE is_latest) <> 1
 LIMIT %(limit)s;
 
 -- fragment: rightful_latest
--- Of artifacts without exactly one latest revision, the one that it should be.
+-- The revision that should be the latest, for artifacts without exactly one latest revision.
     SELECT DISTINCT ON (artifact_uid) artifact_uid, revision_id FROM artifact_revision
     WHERE artifact_uid IN (
         SELECT artifact_uid FROM artifact_revision WHERE artifact_uid = ANY (%(uids)s::text[])
@@ -38,8 +38,8 @@ WHERE r.artifact_uid = newest.artifact_uid AND r.revision_id = newest.revision_i
   AND NOT r.is_latest;
 
 -- name: find_events_out_of_step
--- Events that count as those of a latest revision when theirs is none, or the other way round: by
--- themselves, or by the entry that searches go through.
+-- Events that are wrongly marked as those of a latest revision, or wrongly not: in their own row,
+-- or in the entry that searches read.
 SELECT count(*) OVER () AS total, e.event_id, e.artifact_uid, e.revision_id
 FROM semantic_event e
 JOIN artifact_revision r USING (artifact_uid, revision_id)
@@ -48,8 +48,8 @@ WHERE e.is_latest <> r.is_latest OR n.is_latest IS DISTINCT FROM r.is_latest
 LIMIT %(limit)s;
 
 -- name: bring_events_into_step
--- The revisions stay as they are until the end: no transaction makes another one the latest meanwhile. The
--- update makes the entries again.
+-- The revisions are locked until the end, so that no transaction makes another one the latest
+-- meanwhile. The update writes the entries again.
 WITH wrong AS (
     SELECT e.event_id, r.is_latest
     FROM semantic_event e
@@ -63,7 +63,8 @@ FROM wrong WHERE e.event_id = wrong.event_id
 RETURNING e.artifact_uid;
 
 -- name: find_chunks_out_of_step
--- Chunks of latest revisions that no text search goes through, and of others that it does.
+-- Chunks of latest revisions that are missing from text search, and chunks of others that are in
+-- it.
 SELECT count(*) OVER () AS total, c.chunk_id, c.artifact_uid, c.revision_id
 FROM revision_chunk c
 JOIN artifact_revision r USING (artifact_uid, revision_id)
@@ -72,7 +73,7 @@ WHERE (n.chunk_index IS NOT NULL) <> r.is_latest
 LIMIT %(limit)s;
 
 -- name: drop_superseded_chunks
--- The revisions stay as they are until the end, as with events.
+-- The revisions are locked until the end, as with events.
 DELETE FROM chunk_entry n
 USING (SELECT artifact_uid, revision_id FROM artifact_revision WHERE NOT is_latest FOR SHARE) r
 WHERE n.artifact_uid = r.artifact_uid AND n.revision_id = r.revision_id;
@@ -97,12 +98,13 @@ FROM missing
 ON CONFLICT DO NOTHING;
 
 -- fragment: some_words
--- Some words of a text (words), as a query.
+-- A query from some words of a text (words).
 (SELECT string_agg(quote_literal(w.lexeme), ' & ')::tsquery
  FROM (SELECT lexeme FROM unnest(words) WHERE lexeme ~ '^[a-z]+$' LIMIT 5) w)
 
 -- name: find_chunks_not_found
--- Of a sample, those that their own words do not lead to. OFFSET 0 asks the index.
+-- Of a sample, the chunks that the index does not find by their own words. OFFSET 0 makes Postgres
+-- use the index.
 WITH sample AS MATERIALIZED (
     SELECT s.artifact_uid, s.revision_id, s.chunk_index, c.chunk_id, c.words
     FROM (SELECT * FROM chunk_entry ORDER BY random() LIMIT %(sample)s) s
@@ -124,7 +126,7 @@ WHERE a.query IS NOT NULL AND NOT EXISTS (
       AND found.chunk_index = a.chunk_index);
 
 -- name: find_events_not_found
--- The same of events.
+-- The same for events.
 WITH sample AS MATERIALIZED (
     SELECT s.event_id, s.is_latest, e.words
     FROM (SELECT event_id, is_latest FROM event_entry ORDER BY random() LIMIT %(sample)s) s
@@ -148,9 +150,9 @@ WHERE a.query IS NOT NULL AND NOT EXISTS (
     WHERE found.event_id = a.event_id);
 
 -- name: ask_indexes
--- Also where a table is so small that reading all of it is quicker, or so much waits to be sorted in
--- that an index takes long: looking up words row by row is made to seem dear, until the end of the
--- transaction.
+-- Makes Postgres use the index even where a table is so small, or so many index entries are
+-- pending, that a sequential scan looks cheaper: it sets a high cost for scanning words row by row,
+-- until the end of the transaction.
 SELECT set_config('enable_seqscan', 'off', true), set_config('enable_indexscan', 'off', true),
        set_config('cpu_operator_cost', '1', true),
        gin_clean_pending_list('idx_chunk_entry_words'::regclass);
@@ -168,7 +170,7 @@ WHERE status = 'PROCESSING'
 LIMIT %(limit)s;
 
 -- name: find_revisions_without_text
--- Nor are they whole without their chunks.
+-- A revision without its chunks is incomplete as well.
 SELECT count(*) OVER () AS total, r.artifact_uid, r.revision_id, r.source_system, r.source_id
 FROM artifact_revision r
 LEFT JOIN revision_text t USING (artifact_uid, revision_id)

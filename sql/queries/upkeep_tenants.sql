@@ -8,7 +8,7 @@ UPDATE tenant SET status = 'deleting' WHERE tenant_id = %(tenant_id)s AND status
 SELECT prefix FROM access_key WHERE tenant_id = %(tenant_id)s AND revoked_at IS NULL ORDER BY prefix;
 
 -- name: count_rows_of_tenant
--- What a person would miss of a tenant.
+-- The numbers of rows that a person would miss.
 SELECT (SELECT count(DISTINCT artifact_uid) FROM artifact_revision WHERE tenant_id = %(tenant_id)s)
            AS documents,
        (SELECT count(*) FROM artifact_revision WHERE tenant_id = %(tenant_id)s) AS revisions,
@@ -30,7 +30,7 @@ SELECT name FROM table_of_tenants ORDER BY place, name;
 SELECT forget_rows_of_tenant(%(name)s, %(tenant_id)s, %(limit)s) AS gone;
 
 -- name: let_names_go
--- For this transaction: the log gives up who asked for the changes of a tenant.
+-- For this transaction, the log allows deleting who made the changes of a tenant.
 SELECT set_config('memory.forgets_tenant', %(tenant_id)s::text, true) AS tenant;
 
 -- name: forget_actors_of_tenant

@@ -43,7 +43,7 @@ RETURNING
 ;
 
 -- name: list_deliveries
--- What still waits first, then what has ended, newest first.
+-- Waiting messages first, then ended ones, newest first.
 (SELECT subscription_id, id AS message_id, event_type, 'waiting' AS outcome,
         retry_count AS attempts, last_error AS error, created_at,
         NULL::timestamptz AS ended_at, next_attempt_at
@@ -58,8 +58,9 @@ UNION ALL
 LIMIT %(limit)s;
 
 -- name: claim_messages
--- Those that are due, a few of each subscription, so that one slow receiver holds up no other. A
--- receiver that fails gets one at a time. What another leader held is free: it leads no longer.
+-- Due messages, a few per subscription, so that one slow receiver delays no other. A failing
+-- receiver gets one message at a time. A message that another leader held is free, because that
+-- leader leads no longer.
 WITH due AS (
     SELECT o.id FROM log.webhook_subscriptions s
     CROSS JOIN LATERAL (
@@ -95,7 +96,7 @@ SELECT o.id, o.event_id, o.event_type, o.aggregate_type, o.aggregate_id,
 FROM claimed o JOIN log.webhook_subscriptions s USING (subscription_id);
 
 -- name: next_message
--- How many seconds until one may be due.
+-- Seconds until a message may be due.
 SELECT extract(epoch FROM min(greatest(o.next_attempt_at, coalesce(s.not_before, '-infinity'),
                                        coalesce(o.leased_until, '-infinity'))) - now())::float8
        AS seconds
@@ -103,13 +104,13 @@ FROM log.event_outbox o JOIN log.webhook_subscriptions s USING (subscription_id)
 WHERE s.status = 'active';
 
 -- name: messages_at_work
--- Whether one is due or under way.
+-- Whether a message is due or being sent.
 SELECT EXISTS (SELECT 1 FROM log.event_outbox o JOIN log.webhook_subscriptions s USING (subscription_id)
                WHERE s.status = 'active' AND coalesce(s.not_before, '-infinity') <= now()
                  AND o.next_attempt_at <= now()) AS at_work;
 
 -- name: end_message
--- Nothing is written for a message that another leader has taken meanwhile.
+-- Writes nothing for a message that another leader has taken meanwhile.
 WITH ended AS (
     DELETE FROM log.event_outbox WHERE id = %(id)s AND leased_by = %(leader)s RETURNING *
 ),
@@ -149,7 +150,7 @@ SET failures = s.failures + 1,
 FROM put_off WHERE s.subscription_id = put_off.subscription_id;
 
 -- name: disable_subscription
--- With all that waits for it.
+-- With all its waiting messages.
 WITH disabled AS (
     UPDATE log.webhook_subscriptions SET status = 'disabled', disabled_reason = %(reason)s
     WHERE subscription_id = %(id)s AND status = 'active'
@@ -170,7 +171,7 @@ SELECT subscription_id, id, event_type, 'failed', retry_count, %(reason)s, creat
 ORDER BY created_at;
 
 -- name: receiver_is_lost
--- It has taken no message since this one was made.
+-- It has accepted no message since this one was made.
 SELECT last_success_at IS NULL OR last_success_at < %(since)s AS is_lost
 FROM log.webhook_subscriptions WHERE subscription_id = %(id)s;
 
@@ -178,7 +179,7 @@ FROM log.webhook_subscriptions WHERE subscription_id = %(id)s;
 DELETE FROM log.webhook_deliveries WHERE ended_at < now() - make_interval(days => %(days)s);
 
 -- name: is_deleted_since
--- Whether what a change is about was deleted after it, or is no longer for the subscriber's eyes.
+-- Whether the subject of a change was deleted after it, or is no longer visible to the subscriber.
 SELECT EXISTS (SELECT 1 FROM log.events
                WHERE aggregate_id = %(aggregate_id)s AND aggregate_type = %(aggregate_type)s
                  AND version > %(version)s AND event_type = ANY (%(deletions)s::text[]))

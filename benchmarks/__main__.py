@@ -1,4 +1,4 @@
-"""Measurements, each beside its floor or its bar.
+"""Measurements, each compared with its floor or its bar.
 
 python -m benchmarks            all of them, in order of their names
 python -m benchmarks ingest     one of them: benchmarks/bench_ingest.py

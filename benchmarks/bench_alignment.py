@@ -2,9 +2,9 @@
 
     python -m benchmarks.bench_alignment
 
-Sentences of 5 to 25 words that stand once in their document are the true quotes. Each is
-spoilt in one way, located again, and counted as right only when the stored span is the true
-one. Quotes that stand in no document, whole or changed in what they say, must be rejected.
+The true quotes are sentences of 5 to 25 words that occur once in their document. Each is distorted
+in one way, located again, and counted as right only if the located span is the true one. Quotes
+that occur in no document, or whose meaning was changed, must be rejected.
 """
 
 import random
@@ -38,7 +38,7 @@ _SYNONYMS = ["begin", "swiftly", "assist", "notable", "gather", "broad", "entire
 
 @dataclass(frozen=True)
 class Quote:
-    """A true quote: where it stands, and in which document."""
+    """A true quote: its document and its position."""
 
     document: int
     start: int
@@ -47,7 +47,8 @@ class Quote:
 
 @dataclass(frozen=True)
 class Noise:
-    """A way to spoil a quote; the spoilt text, and which part of the true one it still is."""
+    """A way to distort a quote; it returns the distorted text, and which part of the true quote it
+    still has."""
 
     name: str
     spoil: Callable[[str, random.Random], tuple[str, int, int] | None]
@@ -117,7 +118,8 @@ def case(text: str, rng: random.Random) -> tuple[str, int, int]:
 
 
 def typographic(text: str, rng: random.Random) -> tuple[str, int, int]:
-    """Straight marks bent and bent ones straightened, and one pair of quotation marks around."""
+    """Straight quotation marks become curly and curly ones straight, and one pair is added
+    around."""
     bent = str.maketrans({"'": "’", "-": "–", "’": "'", "–": "-", "—": "-", "“": '"', "”": '"'})
     spoilt = re.sub(r'"([^"]*)"', r"“\1”", text).translate(bent)
     return whole(text, f"“{spoilt}”" if rng.random() < 0.5 else spoilt)
@@ -295,7 +297,7 @@ def index_cpu_ms(text: str) -> float:
 
 def quote_cpu_ms(text: str, noise: Noise, quotes: list[Quote]) -> list[float]:
     rng, source = random.Random(SEED), SourceText(text)
-    # The index is measured apart.
+    # Build the index first: it is measured separately.
     source.locate("nowhere to be found in here")
     times = []
     for quote in quotes:
@@ -327,7 +329,7 @@ class Report:
         self._row(name, len(times), measured, f"≤ {target} ms", mean <= target)
 
     def _row(self, name: str, tried: int, measured: str, target: str, met: bool) -> None:
-        # Generated text has neither Markdown nor numbers to spoil.
+        # Generated text has no Markdown and no numbers to distort.
         if not tried:
             return
         verdict = "[green]✓[/]" if met else "[red]✗[/]"

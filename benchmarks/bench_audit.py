@@ -1,9 +1,9 @@
-"""What the record of every call (span, masks, audit, log line) adds to ingest and search.
+"""What recording every call (span, masks, audit, log line) adds to ingest and search.
 
     python -m benchmarks.bench_audit
 
-Pairs of the same call of the same server, one with its recorder and one without: what the machine
-does meanwhile falls on both.
+Pairs of the same call to the same server, one with its recorder and one without, so that the load
+of the machine affects both.
 """
 
 import asyncio
@@ -31,14 +31,14 @@ from stack.connection import connected
 
 PAIRS = 300
 WARM_UP = 20
-# Of the cheapest call there is; and of what assistants do most.
+# For the cheapest call in milliseconds; for the most frequent calls as a share.
 ADDED_BAR_MS = 0.2
 ADDED_BAR_SHARE = 0.05
 _SENTENCE = "Decision {n}: the pricing of plan {n} stays as it is until the review in May. "
 
 
 class Unrecorded(Recorder):
-    """Calls pass, and nothing is kept of them."""
+    """A recorder that keeps nothing."""
 
     def __init__(self) -> None:
         pass
@@ -75,7 +75,7 @@ async def _measure(server: MemoryServer, recorder: Recorder, call: Any) -> list[
     async with Client(server) as client:
         for number in range(WARM_UP + PAIRS):
             took = {}
-            # Which of them is first alternates: the second finds warm caches.
+            # The order alternates, because the second call finds warm caches.
             names = sorted(recorders, reverse=number % 2 == 0)
             for place, name in enumerate(names):
                 server.recorder = recorders[name]
@@ -124,7 +124,7 @@ def _show(took: dict[str, list[Pair]]) -> None:
     for number, (name, pairs) in enumerate(took.items()):
         without = median(pair.without for pair in pairs)
         added = median(pair.recorded - pair.without for pair in pairs)
-        # The cheapest call is for milliseconds, the others for their share.
+        # The cheapest call has a bar in milliseconds, the others as a share.
         good = added <= ADDED_BAR_MS if number == 0 else added / without <= ADDED_BAR_SHARE
         bar = f"{ADDED_BAR_MS} ms" if number == 0 else f"{ADDED_BAR_SHARE:.0%}"
         table.add_row(

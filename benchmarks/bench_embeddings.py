@@ -1,9 +1,9 @@
-"""What the local embedders are worth and what they cost, side by side.
+"""The quality and the cost of the local embedders, side by side.
 
     python -m benchmarks embeddings
 
 CPU for texts of the demo, in turns; then the questions of `quality` with each. `minilm` is left out
-where it is not installed (docs/embeddings.md).
+if it is not installed (docs/embeddings.md).
 """
 
 import asyncio
@@ -54,7 +54,7 @@ async def cpu_ms(embedders: dict[Name, Embedder]) -> dict[Name, float]:
     tokens = sum(count_tokens(text) for text in texts)
     spent = dict.fromkeys(embedders, 0.0)
     for embedder in embedders.values():
-        await embedder.embed(texts[:1])  # reads the model
+        await embedder.embed(texts[:1])  # loads the model
     for _ in range(_ROUNDS):
         for name, embedder in embedders.items():
             begun = time.process_time()

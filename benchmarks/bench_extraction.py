@@ -3,8 +3,8 @@
     python -m benchmarks.bench_extraction
 
 Side by side, for the same documents: the ideal (calls × latency / concurrency), `memory_core`
-called directly, and the whole way through sensor and run. The model is the scripted provider, a
-process of its own.
+called directly, and the whole path through sensor and run. The model is the scripted provider, in a
+separate process.
 """
 
 import asyncio
@@ -132,7 +132,7 @@ async def opened(settings: Settings) -> AsyncIterator[Runtime]:
 
 
 async def remember(runtime: Runtime, texts: Sequence[str], label: str) -> list[str]:
-    """Ingest; the partition keys."""
+    """Ingest; returns the partition keys."""
     for number, text in enumerate(texts):
         document = Document(
             artifact_type=ArtifactType.NOTE,
@@ -189,7 +189,7 @@ class Queue:
         )
 
     def through_dagster(self) -> ThroughDagster:
-        """Let all that wait be due at once, and see how long they take."""
+        """Make all waiting jobs due at once, and measure how long they take."""
         visible = time.time()
         self._connection.execute(
             "UPDATE event_jobs SET next_run_at = now() WHERE next_run_at = 'infinity'"

@@ -24,7 +24,7 @@ _OFFLINE = {"EXTRACTOR": "rules", "EMBEDDER": "local", "LOG_LEVEL": "WARNING"}
 
 
 def measure() -> dict[str, float]:
-    """Percent of one core, by child."""
+    """Percent of one core, by process."""
     with (
         tempfile.TemporaryDirectory() as folder,
         running_stack(Path(folder), _OFFLINE) as (process, state),

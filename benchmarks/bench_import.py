@@ -1,13 +1,12 @@
-"""Importing 1,000 small notes beside embedding and storing their text in bulk directly.
+"""Importing 1,000 small notes, compared with embedding and storing their text in bulk directly.
 
     python -m benchmarks import
 
-The floor is the same embeddings by the same embedder in one call, the vectors in one upsert to
-Chroma, and the same rows in one Postgres transaction: no files, no comparison, no batches. Both are
-measured in turns, each time over notes with new content. "Again" comes twice: as it is, when
-notes that look as they did are not read; and with `--reread`, when all are read and hashed. Memory
-is the most that this process holds during an import: ten times the notes may not take noticeably
-more of it.
+The floor is the same embeddings in one call, the vectors in one upsert to Chroma, and the same rows
+in one Postgres transaction: no files, no comparison, no batches. Both are measured in turns, each
+time over notes with new content. "Again" is measured twice: by default, when unchanged notes are
+not read; and with `--reread`, when all are read and hashed. Memory is the peak of this process
+during an import: ten times the notes may not take noticeably more.
 """
 
 import asyncio
@@ -44,7 +43,7 @@ ROUNDS = 5
 LARGE = 10_000
 BAR = 1.5
 AGAIN_BAR = 20.0
-# What is known of each file takes some; its text and its vectors, were they kept, would take more.
+# The cache entry of each file takes some memory; keeping its text and vectors would take more.
 MEMORY_BAR = 1.15
 
 
@@ -68,7 +67,7 @@ class Bench:
         await self.import_folder(self.notes("warm-up", 50))
         await self.floor(50)
         rounds = [self.notes(f"round-{number}", NOTES) for number in range(ROUNDS)]
-        # What was written within the last minute is read again in any case.
+        # Files that were written within the last minute are always read again.
         await asyncio.sleep(safe_files._SETTLED_NS / 1e9)
         for notes in rounds:
             timings.floor.append(await self.floor(NOTES))
@@ -99,7 +98,7 @@ class Bench:
         return time.perf_counter() - begun
 
     async def floor(self, number: int) -> float:
-        """Embed, one upsert, one transaction. Making and cutting the texts is not part of it."""
+        """Embed, one upsert, one transaction. Generating and cutting the texts does not count."""
         drafts = []
         for index in range(number):
             text = _note(self._rng, self._sentences, NOTE_CHARS)
@@ -124,7 +123,7 @@ class Bench:
         return time.perf_counter() - begun
 
     async def _peak(self, folder: Path) -> float:
-        """Megabytes that this process holds at most during an import."""
+        """The peak memory of this process during an import, in megabytes."""
         process = psutil.Process()
         peak = process.memory_info().rss
         importing = asyncio.create_task(self.import_folder(folder))

@@ -1,9 +1,9 @@
-"""A rebuild of 100,000 entries of the index, while documents come in and searches go on.
+"""A rebuild of 100,000 entries of the index during ingests and searches.
 
     python -m benchmarks index [entries]
 
-Most entries are short memories, the others notes. No search may fail, by meaning or otherwise, and
-afterwards Chroma must hold exactly what Postgres expects, with what came in meanwhile.
+Most entries are short memories, the others notes. No search may fail, and afterwards Chroma must
+have exactly the entries that Postgres expects, including those added meanwhile.
 """
 
 import asyncio
@@ -34,7 +34,7 @@ from memory_core.runtime import Runtime
 from stack.connection import connected
 
 ENTRIES = 100_000
-# Of ten entries, one is a note.
+# One of ten entries is a note.
 NOTES = 10
 _PAUSE_SECONDS = 0.05
 _CATCH_UP_SECONDS = 300.0
@@ -103,7 +103,7 @@ class Bench:
             await asyncio.sleep(_PAUSE_SECONDS)
 
     async def _search(self, taken: list[float]) -> None:
-        """By meaning alone: a search by words would hide that Chroma fails."""
+        """By meaning alone: a search by words would hide a failure of Chroma."""
         [vector] = await self._runtime.embedder.embed([self._rng.choice(self._lines)])
         begun = time.perf_counter()
         for name in (CollectionName.MEMORY, CollectionName.ARTIFACTS):

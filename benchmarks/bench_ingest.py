@@ -1,14 +1,14 @@
-"""artifact_ingest over HTTP beside its floor: the work that every ingest needs.
+"""artifact_ingest over HTTP, compared with its floor: the work that every ingest needs.
 
     python -m benchmarks ingest
 
-The floor is cutting the text and one Postgres transaction with the same rows; it has no HTTP and no
-MCP in it. What these cost is measured by a call of a tool that does not exist, with the same
-arguments over the same session ("protocol"): it is printed beside, and taken off in a second ratio,
-"ours". The bar is for the first one. An ingest is measured as it is when the call does not wait for
-the index (INDEX_WAIT_MS=0; the bar is for this), and as it is by default, when it also waits until
-its text is found by meaning. All are measured in turns in the same run, on the same servers, over
-documents of the same kind, none seen before.
+The floor is cutting the text and one Postgres transaction with the same rows, without HTTP and MCP.
+The cost of these is measured by a call of a tool that does not exist, with the same arguments over
+the same session ("protocol"). It is printed next to the others, and subtracted in a second ratio,
+"ours"; the bar is for the first ratio. An ingest is measured without waiting for the index
+(INDEX_WAIT_MS=0; the bar is for this) and by default, when it waits until its text can be found by
+meaning. All are measured in turns in the same run, on the same servers, over new documents of the
+same kind.
 """
 
 import asyncio
@@ -44,7 +44,7 @@ from stack.connection import connected
 
 CORPUS = Path(__file__).resolve().parents[1] / "demo" / "corpus"
 SEED = 20260301
-# Characters of a note, and how many are measured.
+# Characters of a note, and the number of measurements.
 SIZES = {"1 kB": (1_000, 80), "10 kB": (10_000, 80), "100 kB": (100_000, 40)}
 WARM_UP = 5
 BAR = 1.3
@@ -65,13 +65,13 @@ class Timings:
 
     @property
     def ratio_of_ours(self) -> float:
-        """Round by round without what the protocol took."""
+        """The ratio per round, without the time of the protocol."""
         ours = [a - b for a, b in zip(self.ingest, self.protocol, strict=True)]
         return p95(ours) / p95(self.floor)
 
 
 class Floor:
-    """The work itself, with nothing around it."""
+    """The necessary work alone."""
 
     def __init__(self, settings: Settings, connection: Any) -> None:
         self._settings = settings
@@ -86,7 +86,7 @@ class Floor:
             yield cls(settings, connection)
 
     async def store(self, content: str, source_id: str) -> float:
-        """Seconds."""
+        """Returns seconds."""
         begun = time.perf_counter()
         revision = Revision.of(
             Document(ArtifactType.NOTE, "floor", content, source_id=source_id, title=source_id)
@@ -99,7 +99,7 @@ class Floor:
 
 
 async def measure(settings: Settings, url: str, waiting: str) -> dict[str, Timings]:
-    """`url`: of a server that does not wait for the index; `waiting`: of one that does."""
+    """`url`: a server that does not wait for the index; `waiting`: one that does."""
     rng = random.Random(SEED)
     sentences = list(_sentences())
     measured = {size: Timings() for size in SIZES}
@@ -158,7 +158,7 @@ def _note(rng: random.Random, sentences: list[str], length: int) -> str:
 
 @contextmanager
 def serving(settings: Settings, index_wait_ms: int = 2000) -> Iterator[str]:
-    """`mcp-memory serve` over HTTP; its address."""
+    """`mcp-memory serve` over HTTP; yields its address."""
     port = ports.free_port()
     environment = {**os.environ, **settings.environment(), "MCP_PORT": str(port)}
     environment["INDEX_WAIT_MS"] = str(index_wait_ms)
@@ -228,7 +228,7 @@ def main() -> None:
             data_dir=Path(folder) / "data",
             embedder="local",
             extractor="rules",
-            # The library's own client, which the floor is measured with, knows no sockets.
+            # The library's own client, used for the floor, cannot connect to Unix sockets.
             chroma_port=ports.free_port(),
         )
         with (

@@ -1,10 +1,11 @@
-"""A document of 10 MB beside one of 100 kB: what each chunk of it costs, and who waits meanwhile.
+"""A document of 10 MB compared with one of 100 kB: the cost per chunk, and the latency of other
+requests.
 
     python -m benchmarks large
 
-Each step is measured over both documents and divided by their chunks: a cost for each chunk that
-grows with the document would be quadratic. The last column is that growth. While the large document
-is worked on, /health of the same server is asked all the time; its worst answer stands beside.
+Each step is measured over both documents and divided by their chunks: a cost per chunk that grows
+with the document would be quadratic. The last column is that growth. During the work on the large
+document /health of the same server is requested continuously; its worst time is shown as well.
 """
 
 import asyncio
@@ -35,7 +36,7 @@ from stack.connection import connected
 
 SMALL, LARGE = 100_000, 10_000_000
 EVENTS = 6_000
-# What a chunk may cost more in the large document than in the small one.
+# How much more a chunk of the large document may cost.
 GROWTH_BAR = 2.0
 HEALTH_BAR_MS = 500.0
 INDEX_SECONDS = 600.0
@@ -43,7 +44,7 @@ INDEX_SECONDS = 600.0
 
 @dataclass
 class Step:
-    """Seconds of one step over a document, and the worst of /health meanwhile."""
+    """Seconds of one step over a document, and the worst /health meanwhile."""
 
     seconds: float
     health: float
@@ -95,7 +96,7 @@ class Bench:
 
     @asynccontextmanager
     async def _watched(self) -> AsyncIterator[list[float]]:
-        """Asks /health all the time, in a connection of its own."""
+        """Requests /health continuously, on a separate connection."""
         taken: list[float] = []
 
         async def ask() -> None:
@@ -111,7 +112,7 @@ class Bench:
         taken.clear()
         try:
             yield taken
-            # An answer that was asked for meanwhile counts.
+            # Wait for a request that started during the step.
             waiting = len(taken)
             while len(taken) == waiting:
                 await asyncio.sleep(0.01)
@@ -153,7 +154,7 @@ class Bench:
         return stored
 
     def _plant(self, stored: dict[str, Any], lines: list[str]) -> None:
-        """Events as the pipeline stores them, one for each line."""
+        """Events as the pipeline stores them, one per line."""
         with psycopg.connect(self._settings.dsn) as connection:
             starts, at = [], 0
             for line in lines:
@@ -188,7 +189,9 @@ class Bench:
 
 
 def report(small: Measured, large: Measured, diff: Measured, console: Console) -> None:
-    title = f"{SMALL:,} characters ({small.chunks} chunks) beside {LARGE:,} ({large.chunks})"
+    title = (
+        f"{SMALL:,} characters ({small.chunks} chunks), compared with {LARGE:,} ({large.chunks})"
+    )
     table = Table(title=title)
     for column in ("", "small", "large", "growth per chunk", "bar", "/health meanwhile", ""):
         table.add_column(column, justify="right")

@@ -2,8 +2,8 @@
 
     python -m benchmarks.bench_latency
 
-The rules extractor, so that no model is waited for. Stages are told from the times that the queue
-and Dagster keep themselves.
+It uses the rules extractor, so that no model is waited for. The stages are computed from times that
+the queue and Dagster record themselves.
 """
 
 import asyncio
@@ -42,7 +42,7 @@ query Stats($id: ID!) {
     }
   }
 }"""
-# What the process that runs are forked from pays, once, for our modules and for Dagster.
+# What the process that runs are forked from spends once on importing our modules and Dagster.
 _IMPORTS = """
 import json, sys, time
 seconds = []
@@ -97,7 +97,7 @@ class Stopwatch:
         )
 
     async def _follow(self, job_id: str) -> dict[str, Any]:
-        """Until it is DONE; `locked_at` is gone by then, so it is noted on the way."""
+        """Follow the job until it is DONE. `locked_at` is reset by then, so it is read before."""
         claimed: float | None = None
         deadline = time.monotonic() + PATIENCE_SECONDS
         while time.monotonic() < deadline:
@@ -138,7 +138,7 @@ def _document(number: int) -> dict[str, str]:
 
 
 def import_seconds() -> tuple[float, float]:
-    """Of Dagster alone, and of our modules on top."""
+    """Seconds to import Dagster alone, and our modules in addition."""
     answer = subprocess.run(
         [sys.executable, "-c", _IMPORTS], capture_output=True, text=True, check=True
     )

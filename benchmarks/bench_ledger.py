@@ -1,8 +1,8 @@
-"""What the ledger adds to an ingest and to a claim: each with its triggers and without them.
+"""What the ledger adds to an ingest and to a claim: each with and without its triggers.
 
     python -m benchmarks ledger
 
-Batches with and without alternate on the same data in the same run; the first of each is left out,
+Batches with and without alternate on the same data in the same run. The first of each is left out,
 since Postgres plans its statements again. A claim is that of `bench_queue`; an ingest is a note of
 1 kB, without HTTP.
 """
@@ -45,7 +45,7 @@ def switch(dsn: str, on: bool) -> None:
 
 
 async def times(dsn: str, step: Step) -> tuple[list[float], list[float]]:
-    """Milliseconds of one step each: with the ledger, and without it."""
+    """Milliseconds per step: with the ledger, and without it."""
     measured: dict[bool, list[float]] = {True: [], False: []}
     for number in range(BATCHES):
         on = number % 2 == 0

@@ -1,4 +1,5 @@
-"""What the log costs: an append beside the same transaction without it, and how far readers lag.
+"""The cost of the log: an append compared with the same transaction without it, and the lag of
+readers.
 
     python -m benchmarks log
 
@@ -35,7 +36,7 @@ LAG_BAR_MS = 1000.0
 
 
 class Nothing:
-    """A projection that does nothing: what is left is the runner's own cost."""
+    """A projection that does nothing, to measure the runner's own cost."""
 
     name = "nothing"
     types = None

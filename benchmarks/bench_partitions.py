@@ -1,9 +1,9 @@
-"""What fifty thousand partitions cost: sensor tick, run start, the asset's page, retiring them.
+"""The cost of fifty thousand partitions: sensor tick, run start, the asset's page, retiring them.
 
     python -m benchmarks.bench_partitions
 
-The same stack with a hundred keys and then with fifty thousand, side by side. The keys between are
-made by SQL, with a materialisation each: what is measured does not read their events.
+The same stack with a hundred keys and then with fifty thousand, side by side. SQL creates the keys
+in between, with a materialisation each: the measured steps do not read their events.
 """
 
 import asyncio
@@ -34,7 +34,7 @@ from stack.stack_state import StackState
 
 FEW, MANY = 100, 50_000
 ROUNDS, RUNS = 5, 3
-RANGE = 20  # revisions of a run over several
+RANGE = 20  # revisions of a run over several keys
 BAR = 1.5
 PATIENCE_SECONDS = 120.0
 _RANGE_TAGS = ("dagster/asset_partition_range_start", "dagster/asset_partition_range_end")
@@ -58,7 +58,7 @@ query Sensor($selector: SensorSelector!) {
   sensorOrError(sensorSelector: $selector) { ... on Sensor { sensorState { id } } }
 }"""
 _STOP_SENSOR = "mutation Stop($id: String!) { stopSensor(id: $id) { __typename } }"
-# What the browser asks for on the Partitions tab, in the order of their cost.
+# What the browser requests on the Partitions tab, in the order of cost.
 _HEALTH = """
 query PartitionHealthQuery($key: AssetKeyInput!) {
   assetNodeOrError(assetKey: $key) {
@@ -133,7 +133,7 @@ class Bench:
         )
 
     def stop_sensor(self) -> None:
-        """From now on, ticks are ours alone."""
+        """Stop the sensor, so that all ticks are ours."""
         selector = {**_LOCATION, "sensorName": "pending_jobs"}
         sensor = self._graphql(_SENSOR, selector=selector)["sensorOrError"]["sensorState"]
         self._graphql(_STOP_SENSOR, id=sensor["id"])
@@ -190,7 +190,7 @@ class Bench:
             self._postgres.execute("UPDATE event_jobs SET status = 'DONE'")
 
     def _run(self, first: str, last: str) -> float:
-        """From the launch of its process to the end of a run over these keys."""
+        """From the launch of the process to the end of a run over these keys."""
         tags = [{"key": "dagster/partition", "value": first}]
         if first != last:
             tags = [{"key": _RANGE_TAGS[0], "value": first}, {"key": _RANGE_TAGS[1], "value": last}]

@@ -1,9 +1,9 @@
-"""Claiming jobs: ten thousand of them in the queue beside a million.
+"""Claiming jobs from a queue of ten thousand, compared with a queue of a million.
 
     python -m benchmarks queue
 
-The specification wants a claim within 50 ms. Nine of ten jobs are done; of the others every
-tenth waits for its back-off. A claim is what a run does: find what is due, then take 20 of it.
+The specification requires a claim within 50 ms. Nine of ten jobs are done; every tenth of the
+others waits for its back-off. A claim is what a run does: find due jobs, then take 20 of them.
 """
 
 import asyncio
@@ -44,7 +44,7 @@ FROM generate_series(%(first)s::int, %(last)s::int) n"""
 
 def fill(dsn: str, first: int, last: int) -> None:
     with psycopg.connect(dsn, autocommit=True) as connection:
-        # Without triggers: a million rows of text entries are not what is measured here.
+        # Without triggers: their rows are not measured here.
         connection.execute("SET session_replication_role = replica")
         for statement in (_REVISIONS, _JOBS):
             connection.execute(statement, {"first": first, "last": last})
@@ -52,7 +52,7 @@ def fill(dsn: str, first: int, last: int) -> None:
 
 
 async def claim_times(dsn: str) -> list[float]:
-    """Milliseconds of one claim each."""
+    """Milliseconds per claim."""
     database = Database(dsn, max_connections=2, unasked="a benchmark looks at what is stored")
     await database.open()
     times = []

@@ -1,9 +1,9 @@
-"""A flood by one user: what others wait for their answers meanwhile, and what a key costs a call.
+"""A flood by one user: how long others wait for their answers, and what a key adds to a call.
 
     python -m benchmarks rates
 
-Alice asks for a search five times a second, alone; then while Bob sends as many as 64 connections
-carry: below his limit of calls a minute, of which a few are worked on at once, and beyond it.
+Alice sends a search five times a second, alone; then while Bob sends as many as 64 connections can:
+below his limit per minute, where only a few run at once, and beyond it.
 """
 
 import asyncio
@@ -39,7 +39,7 @@ PAUSE_SECONDS = 0.2
 CONNECTIONS = 64
 DOCUMENTS = 40
 VERIFIED = 20_000
-# What a flood may do to others: 1 means nothing.
+# How much slower a flood may make others: 1 means not at all.
 TARGET_RATIO = 3.0
 _CALL = {
     "jsonrpc": "2.0", "id": 1, "method": "tools/call",
@@ -114,7 +114,7 @@ async def store_documents(url: str, key: str) -> None:
 
 
 async def flood(url: str, key: str) -> None:
-    """Until it is ended."""
+    """Send until stopped."""
     headers = {
         "authorization": f"Bearer {key}",
         "accept": "application/json, text/event-stream",
@@ -137,7 +137,7 @@ async def flood(url: str, key: str) -> None:
 
 @contextmanager
 def flooding(url: str, key: str, said: Path) -> Iterator[None]:
-    """A process of its own: it shall not take time from the one that measures."""
+    """In a separate process, so that it takes no time from the measuring one."""
     with said.open("wb") as out:
         process = subprocess.Popen(
             [sys.executable, "-m", "benchmarks.bench_rates"],
@@ -167,7 +167,8 @@ async def make_keys(dsn: str) -> tuple[str, str]:
 
 
 async def cost_of_a_key(dsn: str, key: str) -> float:
-    """Microseconds that proving and counting add to a call, with the look-ups twice a second."""
+    """Microseconds that authentication and counting add to a call, with the look-ups twice a
+    second."""
     database = Database(dsn, max_connections=1)
     await database.open()
 

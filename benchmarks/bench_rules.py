@@ -11,12 +11,12 @@ Labelled meetings (spoken transcripts; summaries written by people, linked to ut
 * AMI. A proposed event is *right* when its quote overlaps an utterance that annotators linked to
   a summary sentence of the matching section: Decision -> decisions, Commitment -> actions,
   QualityRisk -> problems. *Near* also accepts an utterance at most `NEAR` away. A labelled
-  sentence with linked utterances is *found* when at least one event of the matching category is
+  sentence with linked utterances is *recalled* when at least one event of the matching category is
   right (near) for it. Events of other categories have no labels here and are not counted.
   *Relevant* is the share of all events, of any category, that overlap an utterance linked to any
-  summary sentence at all, beside the share of all utterances that are.
+  summary sentence at all, compared with the share of all utterances that are.
 * QMSum. *Relevant* is the share of events whose quote lies in a turn that some query's answer was
-  drawn from, beside the share of all turns that are.
+  drawn from, compared with the share of all turns that are.
 """
 
 import json
@@ -178,7 +178,7 @@ def corpus() -> None:
 
 
 def without(entries: list[dict[str, Any]], proposals: list[Proposal]) -> None:
-    """Documents of which nothing is shown, to be read: has each of them truly nothing to tell?"""
+    """Prints the documents without shown events, to be read: do they really tell of none?"""
     silent = [
         (entry["path"], len(proposal.events))
         for entry, proposal in zip(entries, proposals, strict=True)
@@ -190,7 +190,7 @@ def without(entries: list[dict[str, Any]], proposals: list[Proposal]) -> None:
 
 
 def day_of(value: str | None) -> datetime | None:
-    """Some entries know only their year, or write the date their own way: those have none."""
+    """None for entries that have only a year, or another date format."""
     try:
         return datetime.fromisoformat(value or "")
     except ValueError:

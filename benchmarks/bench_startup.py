@@ -2,7 +2,7 @@
 
     python -m benchmarks.bench_startup
 
-CPU (user and system) of the process, not time on the clock: what else runs matters little.
+It measures CPU (user and system) of the process, not wall-clock time, so other load matters little.
 """
 
 import json

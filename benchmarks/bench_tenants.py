@@ -1,8 +1,8 @@
-"""What tenants and visibility cost: the same searches and ingests with and without them.
+"""The cost of tenants and visibility: the same searches and ingests with and without them.
 
-The same data at the same time: as the system, which no policy narrows, and as a user who sees the
-whole of one tenant. A million events in one tenant, and in a hundred. The data is made once per
-version of the schema, under `.data`, and used again by later runs.
+The same data at the same time: as the system, which sees everything, and as a user who sees the
+whole of one tenant. A million events in one tenant, and in a hundred. The data is generated once
+per version of the schema, under `.data`, and reused by later runs.
 """
 
 import asyncio
@@ -51,7 +51,7 @@ Work = Callable[[random.Random], Awaitable[object]]
 
 
 def tenant_id(number: int) -> UUID:
-    """As benchmarks/event_data.py makes them."""
+    """The tenant ids of benchmarks/event_data.py."""
     return UUID(hashlib.md5(f"tenant{number}".encode()).hexdigest())
 
 
@@ -155,7 +155,7 @@ def prepare(settings: Settings, size: Size, console: Console) -> None:
 
 
 def main() -> None:
-    logging.disable(logging.WARNING)  # that there is no index: words alone are compared
+    logging.disable(logging.WARNING)  # the missing index: only words are compared
     console = Console(width=130)
     for tenants in TENANTS:
         size = replace(SIZE, tenants=tenants)

@@ -1,4 +1,4 @@
-"""The index of a benchmark: collections of its own, and a worker where one is wanted."""
+"""The index of a benchmark: its own collections, and a worker if one is wanted."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -14,7 +14,7 @@ from stack.connection import joined_runtime
 
 
 async def own_generation(runtime: Runtime) -> Generation:
-    """The one that serves, made if need be."""
+    """The serving generation, created if necessary."""
     await settle_now(runtime, [])
     async with runtime.database.session() as session:
         generation = await serving(session)
@@ -24,7 +24,7 @@ async def own_generation(runtime: Runtime) -> Generation:
 
 @asynccontextmanager
 async def following(settings: Settings) -> AsyncIterator[Runtime]:
-    """A worker in this process."""
+    """Runs a worker in this process."""
     runtime = joined_runtime(settings, unasked="a benchmark looks at what is stored")
     await runtime.open()
     task = asyncio.create_task(Worker(runtime.database, projections(runtime)).run())

@@ -1,4 +1,4 @@
-"""CPU seconds of a running stack, by child: its processes, and those of them that have ended."""
+"""CPU seconds of a running stack, by child, including processes that have ended."""
 
 from collections import Counter
 from pathlib import Path
@@ -8,7 +8,7 @@ import psutil
 from stack.orphans import MARKER
 
 RUNS = "Dagster code server and runs"
-# A child is known by a word of its command line, the first that fits.
+# A child is identified by a word of its command line; the first match counts.
 _WORDS = {
     "postgres": "Postgres",
     "chroma": "Chroma",
@@ -22,7 +22,8 @@ _WORDS = {
 
 
 def cpu_seconds(data_dir: Path, supervisor: int) -> Counter[str]:
-    """So far, by child. Postgres' processes carry no mark: they are children of its first one."""
+    """The CPU seconds so far, by child. Postgres' processes have no mark: they are children of its
+    first one."""
     used: Counter[str] = Counter()
     for process in _processes(data_dir, supervisor):
         try:

@@ -80,14 +80,14 @@ def show_what_was_stored(
     )
     logged = {(record.asset_key, record.partition_key) for record in connection.records}
     versions = code_versions(load_settings())
-    mended = 0
+    corrected = 0
     for row in stored:
         key = row.partition_key
         missing = [stage for stage in wanted if (dg.AssetKey(stage), key) not in logged]
         for stage in missing:
             instance.report_runless_asset_event(_in_hindsight(stage, row, run.run_id, versions))
-        mended += bool(missing)
-    return mended
+        corrected += bool(missing)
+    return corrected
 
 
 def _in_hindsight(

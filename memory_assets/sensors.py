@@ -98,7 +98,7 @@ async def _end_stuck_runs(
 ) -> None:
     for row in await jobs.stuck_runs(database, minutes):
         reason = (
-            f"Run {row.run_id} was alive and got on with none of its {row.jobs} documents "
+            f"Run {row.run_id} was alive but made no progress with its {row.jobs} documents "
             f"for {row.seconds / 60:.0f} minutes (STUCK_RUN_MINUTES={minutes:g}); it was ended."
         )
         context.log.warning(reason)
@@ -165,6 +165,8 @@ def _release(context: dg.RunStatusSensorContext, memory: MemoryResource) -> None
             return released, await jobs.stored_by(database, run.run_id)
 
     released, stored = asyncio.run(release())
-    mended = dead_runs.show_what_was_stored(context.instance, run, stored) if stored else 0
-    if released or mended:
-        context.log.info(f"run {run.run_id}: {len(released)} jobs released, {mended} shown as done")
+    corrected = dead_runs.show_what_was_stored(context.instance, run, stored) if stored else 0
+    if released or corrected:
+        context.log.info(
+            f"run {run.run_id}: {len(released)} jobs released, {corrected} shown as done"
+        )

@@ -108,7 +108,7 @@ def ingest(
         bool, typer.Option("--git", help="The files' git history, each state a revision.")
     ] = False,
     watch: Annotated[
-        bool, typer.Option("--watch", help="Then keep in step with changes until Ctrl-C.")
+        bool, typer.Option("--watch", help="Then import every change until Ctrl-C.")
     ] = False,
     prune: Annotated[
         bool, typer.Option("--prune", help="Delete documents whose file is gone, after asking.")
@@ -160,7 +160,7 @@ def migrate(as_json: Json = False) -> None:
 @app.command(rich_help_panel=_START)
 def doctor(
     repair: Annotated[
-        bool, typer.Option("--repair", help="Mend what can be mended in the stores.")
+        bool, typer.Option("--repair", help="Repair what can be repaired in the stores.")
     ] = False,
     provider: Annotated[
         bool,

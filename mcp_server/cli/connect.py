@@ -85,7 +85,7 @@ def _read_key(key_file: str | None) -> str | None:
         raise InvalidInput(f"{key_file} cannot be read: {type(error).__name__}.") from None
     key = text.strip()
     if keys.prefix_of(key) is None:
-        raise InvalidInput("What was read is no key: it must be mcpmem_… and nothing else.")
+        raise InvalidInput("That is not a key: it must be mcpmem_… and nothing else.")
     return key
 
 

@@ -34,10 +34,10 @@ FREE_DISK_BYTES = 1_000_000_000
 _BEYOND_SHOWN = 3
 _MESSAGE_CHARS = 300
 _WHY = "the whole installation is examined"
-_READ_THE_MESSAGE = "Mend what the message says."
+_READ_THE_MESSAGE = "Repair what the message says."
 _REMEDIES = {
-    "OPENAI_AUTH_ERROR": "Put OPENAI_API_KEY right and restart the stack.",
-    "OPENAI_INVALID_MODEL": "Put OPENAI_EVENT_MODEL right and restart the stack.",
+    "OPENAI_AUTH_ERROR": "Correct OPENAI_API_KEY and restart the stack.",
+    "OPENAI_INVALID_MODEL": "Correct OPENAI_EVENT_MODEL and restart the stack.",
     "OPENAI_RATE_LIMIT": "Lower EXTRACT_CONCURRENCY, or raise the provider's limit.",
     "OPENAI_CONNECTION_ERROR": "Check OPENAI_BASE_URL and the provider.",
     "OPENAI_TIMEOUT": "Raise OPENAI_TIMEOUT, or check the provider.",
@@ -238,7 +238,7 @@ def _jobs(progress: ExtractionProgress) -> Iterator[DoctorLine]:
     if progress.unfinished:
         note = "" if progress.pipeline_runs else NO_PIPELINE
         if progress.delays:
-            note = note or "They are tried again by themselves, later each time."
+            note = note or "They are retried automatically, each time later."
         yield DoctorLine(True, f"Jobs: {progress.waits()}", note=note)
 
 
@@ -311,7 +311,7 @@ async def _check(runtime: Runtime, check: IntegrityCheck, *, repair: bool) -> Do
     # Check again after the repair: only that shows what is left.
     left = await check.examine(runtime)
     if left.passed:
-        return DoctorLine(True, f"{check.name}: mended {done.mended}. {check.remedy}")
+        return DoctorLine(True, f"{check.name}: repaired {done.repaired}. {check.remedy}")
     return DoctorLine(False, f"{check.name}: {_offenders(left)}", _what_is_left(done))
 
 
@@ -330,8 +330,8 @@ def _what_is_left(done: Repair) -> str:
     if done.beyond:
         more = len(done.beyond) - _BEYOND_SHOWN
         named = "; ".join(done.beyond[:_BEYOND_SHOWN])
-        parts.append(f"Cannot be mended: {named}{f'; and {more:,} more' if more > 0 else ''}.")
-    return " ".join(parts) or "It could not be mended: run doctor again, then see the logs."
+        parts.append(f"Cannot be repaired: {named}{f'; and {more:,} more' if more > 0 else ''}.")
+    return " ".join(parts) or "It could not be repaired: run doctor again, then see the logs."
 
 
 def _answers(what: str, question: Callable[[], None], remedy: str) -> DoctorLine:

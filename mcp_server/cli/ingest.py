@@ -77,7 +77,7 @@ def _refuse_contradictions(request: IngestOptions) -> None:
     if request.git and (request.watch or request.prune):
         refuse("--git imports the past once: leave out --watch and --prune.")
     if request.watch and (request.as_json or request.dry_run):
-        refuse("--watch goes on: leave out --json and --dry-run.")
+        refuse("--watch keeps running: leave out --json and --dry-run.")
     if request.prune and not request.yes and not request.dry_run:
         if request.as_json:
             refuse("With --json there is no prompt: --prune needs --yes, or --dry-run.")

@@ -10,7 +10,7 @@ log = typer.Typer(help="The log of changes: what happened to the memory.", no_ar
 projections = typer.Typer(
     help="What is derived from the log: the index and deliveries.", no_args_is_help=True
 )
-deadletters = typer.Typer(help="Changes that a projection could not take in.", no_args_is_help=True)
+deadletters = typer.Typer(help="Changes that a projection could not apply.", no_args_is_help=True)
 
 Name = Annotated[str, typer.Argument(help="The projection, such as index.", metavar="NAME")]
 Which = Annotated[

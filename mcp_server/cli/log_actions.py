@@ -145,7 +145,7 @@ def projections(*, as_json: bool) -> None:
 
 _DONE = {
     "paused": "{name} is paused at {position}.",
-    "running": "{name} goes on from {position}.",
+    "running": "{name} continues from {position}.",
     "rebuilding": "{name} will be rebuilt by the worker; `projections status` shows how far it is.",
 }
 

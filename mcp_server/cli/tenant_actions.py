@@ -58,7 +58,9 @@ def delete(name: str, *, dry_run: bool, yes: bool, as_json: bool) -> None:
     summary = {"tenant": tenant.name, "dry_run": dry_run, **asdict(counts)}
     if dry_run:
         print(
-            json_text(summary) if as_json else f"{_listed(counts)} would go; nothing was changed."
+            json_text(summary)
+            if as_json
+            else f"{_listed(counts)} would be deleted; nothing was changed."
         )
         return
     if not yes:
@@ -79,7 +81,7 @@ def delete(name: str, *, dry_run: bool, yes: bool, as_json: bool) -> None:
         return
     print(f"The tenant {tenant.name} is deleted, with {_listed(counts)}.")
     if not indexed:
-        print("Its vectors go as soon as the worker gets to it.")
+        print("The worker will delete its vectors.")
 
 
 def _listed(counts: TenantRows) -> str:

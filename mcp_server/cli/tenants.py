@@ -6,7 +6,7 @@ import typer
 
 from mcp_server.cli.search import Json
 
-app = typer.Typer(no_args_is_help=True, help="Organisations whose memories are kept apart.")
+app = typer.Typer(no_args_is_help=True, help="Organisations with separate memories.")
 
 Name = Annotated[
     str, typer.Argument(help="The tenant's name, or its id.", metavar="NAME", show_default=False)
@@ -54,7 +54,7 @@ def resume(name: Name, as_json: Json = False) -> None:
 @app.command("delete")
 def delete(
     name: Name,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would go.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be deleted.")] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
     as_json: Json = False,
 ) -> None:

@@ -64,7 +64,7 @@ async def _look_up(url: httpx.URL, *, allow_private: bool) -> bool:
     except NameUnknown:
         return False
     except AddressRefused as refused:
-        raise InvalidInput(f"Nothing may be sent there: {refused}.") from None
+        raise InvalidInput(f"Messages to this address are refused: {refused}.") from None
     return True
 
 

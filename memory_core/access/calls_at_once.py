@@ -32,14 +32,14 @@ class CallsAtOnce:
     async def call(self, principal: Principal) -> AsyncIterator[None]:
         under_way = self._of(principal)
         if under_way.calls >= (1 + _WAITING_PER_CALL) * self.limit:
-            raise _too_many(f"{under_way.calls} calls of yours are under way or wait.")
+            raise _too_many(f"{under_way.calls} of your calls are running or waiting.")
         under_way.calls += 1
         try:
             try:
                 async with asyncio.timeout(self.wait_seconds):
                     await under_way.turns.acquire()
             except TimeoutError:
-                raise _too_many(f"{self.limit} calls of yours are under way.") from None
+                raise _too_many(f"{self.limit} of your calls are running.") from None
             try:
                 yield
             finally:
@@ -54,7 +54,7 @@ class CallsAtOnce:
         waits for a place."""
         under_way = self._of(principal)
         if under_way.streams >= _STREAMS_PER_CALL * self.limit:
-            raise _too_many(f"{under_way.streams} streams of yours are open.")
+            raise _too_many(f"{under_way.streams} of your streams are open.")
         under_way.streams += 1
         try:
             yield

@@ -140,7 +140,7 @@ async def revoke(session: Session, text: str) -> AccessKey:
     if not matching:
         raise NotFound("There is no such key: `mcp-memory keys list` shows them.")
     if len(matching) > 1:
-        raise InvalidInput("Several keys begin so: give more of the prefix.")
+        raise InvalidInput("Several keys begin with this prefix: give more of it.")
     [key] = matching
     if key.revoked_at is not None:
         return key

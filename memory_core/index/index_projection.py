@@ -56,8 +56,8 @@ class IndexProjection:
     async def _look_again(self) -> None:
         await asyncio.sleep(self._pause)
         with contextlib.suppress(MemoryFault):
-            if mended := await repair(self._runtime):
-                log.warning("%d entries of the index were undone by a writer that died", mended)
+            if repaired := await repair(self._runtime):
+                log.warning("%d entries of the index were undone by a writer that died", repaired)
 
     async def rebuild(self) -> None:
         await new_generation.rebuild(self._runtime)

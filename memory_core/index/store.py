@@ -292,7 +292,7 @@ class VectorStore:
                 serving = await session.row(_Serving, "serving_collections")
             if serving is None:
                 raise ChromaUnavailable(
-                    "The index is not made yet: searches go by words until it is.",
+                    "The index is not made yet: searches use words alone until it is.",
                 )
             refuse_other_model(serving, self._embedder)
             if len(self._serving) >= _REMEMBERED:
@@ -343,7 +343,7 @@ def refuse_other_model(generation: Generation, embedder: Embedder) -> None:
         raise EmbeddingMismatch(
             f"The index was made with {made_with['provider']}/{made_with['model']} "
             f"({made_with['dimension']} dimensions), but the settings name {wanted['provider']}/"
-            f"{wanted['model']} ({wanted['dimension']}). Searches go by words until "
+            f"{wanted['model']} ({wanted['dimension']}). Searches use words alone until "
             "`mcp-memory reindex` has made it for the new model, or the settings are restored.",
             details={"found": made_with, "configured": wanted},
         )

@@ -28,7 +28,7 @@ _PAGE = 200
 _PAGE_BYTES = 256_000
 # The tools need most of the connections to Postgres.
 _BEHIND_AT_ONCE = 2
-_WHY = "the log is read once for all readers, each of which is told what it may see"
+_WHY = "the log is read once for all readers, and each gets only what it may see"
 
 
 @dataclass(frozen=True, slots=True)

@@ -96,7 +96,7 @@ class LostText(Offender):
 
 @dataclass(frozen=True, slots=True)
 class Repair:
-    mended: int = 0
+    repaired: int = 0
     awaited: int = 0  # revisions that are being extracted again, which will repair them
     beyond: list[str] = field(default_factory=list)  # what only a person can repair, and how
 
@@ -249,9 +249,9 @@ async def _into_step(runtime: Runtime) -> Repair:
     async with runtime.database.transaction() as session:
         uids = await session.values(str, "bring_events_into_step")
         names = ("drop_superseded_chunks", "enter_missing_chunks")
-        mended = len(uids) + sum([await session.run(name) for name in names])
+        repaired = len(uids) + sum([await session.run(name) for name in names])
         await _append_repairs(session, sorted(set(uids)))
-    return Repair(mended)
+    return Repair(repaired)
 
 
 async def _append_repairs(session: Session, uids: list[str]) -> None:

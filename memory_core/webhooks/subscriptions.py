@@ -148,7 +148,7 @@ async def find(session: Session, text: str) -> Subscription:
     if not rows:
         raise NotFound("There is no such subscription: `mcp-memory webhooks list` shows them.")
     if len(rows) > 1:
-        raise InvalidInput("Several subscriptions begin so: give more of the id.")
+        raise InvalidInput("Several subscriptions have ids with this beginning: give more of it.")
     return rows[0]
 
 

@@ -257,7 +257,7 @@ async def test_what_differs_in_chroma_is_found_and_repaired(
         "events: 00000000-0000-4000-8000-000000000001 is not in Postgres",
     ]
 
-    assert (await check.repair(runtime)).mended == 3
+    assert (await check.repair(runtime)).repaired == 3
     assert (await check.examine(runtime)).passed
     await assert_exact(runtime)
     assert await ids(runtime, CollectionName.EVENTS) == set(planted.ids)
@@ -273,7 +273,7 @@ async def test_what_postgres_says_otherwise_without_a_change_is_found_and_repair
     finding = await check.examine(runtime)
     assert finding.offenders == [f"entries of {stored['memory_id']} are not up to date"]
 
-    assert (await check.repair(runtime)).mended == 1
+    assert (await check.repair(runtime)).repaired == 1
     await assert_exact(runtime)
 
 

@@ -282,7 +282,7 @@ async def test_an_offender_is_named_mended_and_gone(
     assert shown.metadata["offenders"].value == 1
 
     done = await check.repair(pipeline.runtime)
-    assert done.mended + done.awaited == 1
+    assert done.repaired + done.awaited == 1
     assert done.beyond == []
     if done.awaited:
         await pipeline.extract("run-2")
@@ -400,10 +400,10 @@ async def test_the_doctor_says_what_it_mended(pipeline: Pipeline) -> None:
 
     without = [what for good, what, _ in await told(pipeline, repair=False) if not good]
     assert [what.partition(":")[0] for what in without] == ["one_latest_revision", "index_agrees"]
-    mended = [what for good, what, _ in await told(pipeline, repair=True) if "mended" in what]
-    assert [what.partition(".")[0] for what in mended] == [
-        "one_latest_revision: mended 1",
-        "index_agrees: mended 1",
+    repaired = [what for good, what, _ in await told(pipeline, repair=True) if "repaired" in what]
+    assert [what.partition(".")[0] for what in repaired] == [
+        "one_latest_revision: repaired 1",
+        "index_agrees: repaired 1",
     ]
     assert all(good for good, _, _ in await told(pipeline, repair=False))
 

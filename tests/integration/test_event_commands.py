@@ -108,7 +108,7 @@ def test_search_by_what_the_tool_can(
 def test_search_says_who_is_meant_or_may_be(command: Command, planted: Planted) -> None:
     assert "of Alice Chen" in words(command("events", "search", "--actor", "alice"))
     unknown = words(command("events", "search", "--actor", "Zoe Nobody"))
-    assert "No event names anyone so." in unknown
+    assert "No event has a person of that name." in unknown
     assert "No event matches in 1 document" in unknown
 
 

@@ -269,7 +269,7 @@ async def test_a_revision_that_is_extracted_again_is_compared_by_what_it_has(
     assert done["explanation"] is None
     assert narratives(diff["added"]) == narratives(done["added"]) == [NEW.narrative]
     assert second.revision in diff["explanation"]
-    assert "extracted anew" in diff["explanation"]
+    assert "extracted again" in diff["explanation"]
 
 
 async def test_a_single_revision_has_nothing_to_compare_with(

@@ -27,6 +27,7 @@ from tests.integration.failing_servers import (  # noqa: F401
     own_settings,
 )
 from tests.integration.job_queue import crowd, queue  # noqa: F401
+from tests.integration.many_events import looking, million, plans_dsn  # noqa: F401
 from tests.integration.planted_events import Garden
 from tests.integration.searched_events import planted, searched  # noqa: F401
 from tests.integration.searched_text import corpus  # noqa: F401

@@ -22,7 +22,7 @@ from memory_core.queue import jobs
 from memory_core.queue.answers import Answers
 from memory_core.queue.versions import number
 from memory_core.runtime import Runtime
-from memory_core.upkeep.integrity import EventOffender
+from memory_core.upkeep.integrity import PartOfRevision
 from tests.patience import PATIENCE
 from tests.scripted_provider import ScriptedProvider
 
@@ -151,9 +151,9 @@ class Pipeline:
         async with self.runtime.database.session() as session:
             return await session.rows(BrokenEvidence, "find_broken_evidence", limit=limit)
 
-    async def events_without_evidence(self, limit: int = 100) -> list[EventOffender]:
+    async def events_without_evidence(self, limit: int = 100) -> list[PartOfRevision]:
         async with self.runtime.database.session() as session:
-            return await session.rows(EventOffender, "find_events_without_evidence", limit=limit)
+            return await session.rows(PartOfRevision, "find_events_without_evidence", limit=limit)
 
     async def all_due(self) -> None:
         """As if every back-off were over."""

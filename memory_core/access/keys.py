@@ -111,8 +111,7 @@ async def create(
     text = new_text()
     prefix = prefix_of(text)
     assert prefix is not None
-    key = await session.only(
-        AccessKey,
+    await session.run(
         "add_key",
         prefix=prefix,
         hash=hasher().hash(text),
@@ -122,7 +121,8 @@ async def create(
         scopes=allowed,
         days=days,
     )
-    await tenants.append_to(session, key.tenant_id, of_key(ChangeType.KEY_CREATED, prefix))
+    await tenants.append_to(session, owner.tenant_id, of_key(ChangeType.KEY_CREATED, prefix))
+    [key] = await _beginning_with(session, prefix)
     return NewKey(key, text)
 
 
@@ -136,7 +136,7 @@ async def revoke(session: Session, text: str) -> AccessKey:
     start = re.split(r"_(?=[0-9A-Za-z]{49}$)", text.strip())[0]  # a whole key works as well
     matching: list[AccessKey] = []
     if len(start) > len(_START) and re.fullmatch(r"\w+", start, re.ASCII):
-        matching = await session.rows(AccessKey, "find_keys", start=start.replace("_", "\\_"))
+        matching = await _beginning_with(session, start)
     if not matching:
         raise NotFound("There is no such key: `mcp-memory keys list` shows them.")
     if len(matching) > 1:
@@ -144,9 +144,15 @@ async def revoke(session: Session, text: str) -> AccessKey:
     [key] = matching
     if key.revoked_at is not None:
         return key
-    revoked = await session.only(AccessKey, "revoke_key", prefix=key.prefix)
+    await session.run("revoke_key", prefix=key.prefix)
     await tenants.append_to(session, key.tenant_id, of_key(ChangeType.KEY_REVOKED, key.prefix))
+    [revoked] = await _beginning_with(session, key.prefix)
     return revoked
+
+
+async def _beginning_with(session: Session, start: str) -> list[AccessKey]:
+    """Two at most."""
+    return await session.rows(AccessKey, "find_keys", start=start.replace("_", "\\_"))
 
 
 def _name(what: str, text: str) -> str:

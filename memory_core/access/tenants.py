@@ -66,7 +66,7 @@ async def create(database: Database, name: str) -> Tenant:
 
 async def everyone(database: Database) -> list[Tenant]:
     async with database.session() as session:
-        return await session.rows(Tenant, "list_tenants")
+        return await session.rows(Tenant, "list_tenants", tenant_id=None)
 
 
 async def suspend(database: Database, name: str) -> Tenant:
@@ -101,7 +101,7 @@ async def _set_status(database: Database, name: str, status: Status, change: Cha
                 "To refuse a client, revoke its key."
             )
         changed = await session.run("set_tenant_status", tenant_id=tenant_id, status=status)
-        tenant = await session.only(Tenant, "tenant_by_id", tenant_id=tenant_id)
+        tenant = await session.only(Tenant, "list_tenants", tenant_id=tenant_id)
         if changed:
             await append_to(session, tenant_id, of_tenant(change, tenant_id))
     return tenant

@@ -1,6 +1,6 @@
 """The entries that Chroma should have for artifacts and memories, according to Postgres.
 
-`expected_entries` in sql/queries/index.sql describes the entries and their hashes. This module
+`index_difference` in sql/queries/index.sql describes the entries and their hashes. This module
 reads the texts to embed.
 """
 

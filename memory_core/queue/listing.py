@@ -108,12 +108,15 @@ async def page_of_jobs(
 ) -> JobPage:
     """Jobs, newest first. Jobs created meanwhile do not shift the following pages."""
     before, before_id = _read(cursor) if cursor else (None, None)
-    place = {"before": before, "before_id": before_id, "limit": limit + 1}
     async with database.session() as session:
-        if status is None:
-            rows = await session.rows(ListedJob, "page_of_all_jobs", **place)
-        else:
-            rows = await session.rows(ListedJob, "page_of_jobs_in_state", status=status, **place)
+        rows = await session.rows(
+            ListedJob,
+            "page_of_jobs",
+            status=status,
+            before=before,
+            before_id=before_id,
+            limit=limit + 1,
+        )
     shown = rows[:limit]
     return JobPage(shown, _written(shown[-1]) if len(rows) > limit else None)
 
@@ -136,9 +139,10 @@ async def job_of_revision(
 
 async def locked_job(session: Session, artifact_uid: str, revision_id: str) -> JobDetails | None:
     """No other transaction changes it until the end of this one."""
-    return await session.row(
-        JobDetails, "lock_job_of_revision", uid=artifact_uid, revision=revision_id
+    job_id = await session.maybe(
+        UUID, "lock_job_of_revision", uid=artifact_uid, revision=revision_id
     )
+    return None if job_id is None else await job_by_id(session, job_id)
 
 
 async def history_of(database: Database, job_id: UUID) -> list[JobTransition]:

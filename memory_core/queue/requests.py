@@ -54,9 +54,8 @@ async def start_ended_over(session: Session, revisions: Named, request: dict[str
 async def reset(
     session: Session, job_id: UUID, answers: Answers, request: dict[str, Any]
 ) -> JobDetails:
-    return await session.only(
-        JobDetails, "reset_job", job_id=job_id, bypass_cache=answers is Answers.NEW, **request
-    )
+    await session.run("reset_job", job_id=job_id, bypass_cache=answers is Answers.NEW, **request)
+    return await session.only(JobDetails, "job_by_id", job_id=job_id)
 
 
 async def reset_failed(session: Session, code: str | None, answers: Answers) -> list[JobSummary]:

@@ -53,23 +53,15 @@ class NamedOffender(Offender):
 
 
 @dataclass(frozen=True, slots=True)
-class EventOffender(Offender):
-    event_id: UUID
+class PartOfRevision(Offender):
+    """An event or a chunk."""
+
+    id: str
     artifact_uid: str
     revision_id: str
 
     def __str__(self) -> str:
-        return f"{self.event_id} {self.artifact_uid} {self.revision_id}"
-
-
-@dataclass(frozen=True, slots=True)
-class ChunkOffender(Offender):
-    chunk_id: str
-    artifact_uid: str
-    revision_id: str
-
-    def __str__(self) -> str:
-        return f"{self.chunk_id} {self.artifact_uid} {self.revision_id}"
+        return f"{self.id} {self.artifact_uid} {self.revision_id}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +107,11 @@ def _finding(offenders: Sequence[Offender | BrokenEvidence]) -> CheckResult:
     return CheckResult(offenders[0].total if offenders else 0, [str(one) for one in offenders])
 
 
+def _both(one: CheckResult, other: CheckResult) -> CheckResult:
+    offenders = [*one.offenders, *other.offenders][:OFFENDERS_SHOWN]
+    return CheckResult(one.total + other.total, offenders)
+
+
 async def _texts(runtime: Runtime) -> CheckResult:
     async with runtime.database.session() as session:
         return _finding(
@@ -130,7 +127,9 @@ async def _quotes(runtime: Runtime) -> CheckResult:
 async def _evidence(runtime: Runtime) -> CheckResult:
     async with runtime.database.session() as session:
         return _finding(
-            await session.rows(EventOffender, "find_events_without_evidence", limit=OFFENDERS_SHOWN)
+            await session.rows(
+                PartOfRevision, "find_events_without_evidence", limit=OFFENDERS_SHOWN
+            )
         )
 
 
@@ -146,13 +145,12 @@ async def _latest(runtime: Runtime) -> CheckResult:
 async def _steps(runtime: Runtime) -> CheckResult:
     async with runtime.database.session() as session:
         events = _finding(
-            await session.rows(EventOffender, "find_events_out_of_step", limit=OFFENDERS_SHOWN)
+            await session.rows(PartOfRevision, "find_events_out_of_step", limit=OFFENDERS_SHOWN)
         )
         chunks = _finding(
-            await session.rows(ChunkOffender, "find_chunks_out_of_step", limit=OFFENDERS_SHOWN)
+            await session.rows(PartOfRevision, "find_chunks_out_of_step", limit=OFFENDERS_SHOWN)
         )
-    offenders = [*events.offenders, *chunks.offenders][:OFFENDERS_SHOWN]
-    return CheckResult(events.total + chunks.total, offenders)
+    return _both(events, chunks)
 
 
 async def _words(runtime: Runtime) -> CheckResult:
@@ -162,8 +160,7 @@ async def _words(runtime: Runtime) -> CheckResult:
         await session.run("ask_indexes")
         chunks = _finding(await session.rows(NamedOffender, "find_chunks_not_found", sample=SAMPLE))
         events = _finding(await session.rows(NamedOffender, "find_events_not_found", sample=SAMPLE))
-    offenders = [*chunks.offenders, *events.offenders][:OFFENDERS_SHOWN]
-    return CheckResult(chunks.total + events.total, offenders)
+    return _both(chunks, events)
 
 
 async def _leases(runtime: Runtime) -> CheckResult:
@@ -190,8 +187,8 @@ async def _extract_again(runtime: Runtime) -> Repair:
     """Extract revisions with unproved events again; that replaces the broken rows."""
     async with runtime.database.transaction() as session:
         unproved = await unproved_quotes(session)
-        without = await session.rows(EventOffender, "find_events_without_evidence", limit=None)
-        offenders: list[BrokenEvidence | EventOffender] = [*unproved, *without]
+        without = await session.rows(PartOfRevision, "find_events_without_evidence", limit=None)
+        offenders: list[BrokenEvidence | PartOfRevision] = [*unproved, *without]
         broken = dict.fromkeys((one.artifact_uid, one.revision_id) for one in offenders)
         lost = await session.rows(LostText, "revisions_without_text", **_named(broken))
         for text in lost:

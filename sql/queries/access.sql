@@ -1,45 +1,21 @@
 -- Keys and tenants. Read before a principal is known, on separate connections.
 
--- fragment: key_columns
-k.prefix, k.tenant_id, t.name AS tenant, k.user_id AS "user", k.groups, k.scopes,
-k.created_at, k.expires_at, k.last_used_at, k.revoked_at
-
 -- name: add_key
-WITH added AS (
-    INSERT INTO access_key (prefix, hash, tenant_id, user_id, groups, scopes, expires_at)
-    VALUES (%(prefix)s, %(hash)s, %(tenant_id)s, %(user_id)s, %(groups)s, %(scopes)s,
-            now() + make_interval(days => %(days)s))
-    RETURNING *
-)
-SELECT
--- include: key_columns
-FROM added k
-JOIN tenant t USING (tenant_id);
+INSERT INTO access_key (prefix, hash, tenant_id, user_id, groups, scopes, expires_at)
+VALUES (%(prefix)s, %(hash)s, %(tenant_id)s, %(user_id)s, %(groups)s, %(scopes)s,
+        now() + make_interval(days => %(days)s));
 
 -- name: list_keys
-SELECT
--- include: key_columns
-FROM access_key k
-JOIN tenant t USING (tenant_id)
+SELECT k.* FROM listed_key k
 WHERE %(tenant_id)s::uuid IS NULL OR k.tenant_id = %(tenant_id)s
 ORDER BY k.created_at, k.prefix;
 
 -- name: find_keys
 -- By the first characters of the prefix.
-SELECT
--- include: key_columns
-FROM access_key k
-JOIN tenant t USING (tenant_id)
-WHERE k.prefix LIKE %(start)s || '%%'
-LIMIT 2;
+SELECT k.* FROM listed_key k WHERE k.prefix LIKE %(start)s || '%%' LIMIT 2;
 
 -- name: revoke_key
-UPDATE access_key k SET revoked_at = coalesce(revoked_at, now())
-FROM tenant t
-WHERE k.prefix = %(prefix)s AND t.tenant_id = k.tenant_id
-RETURNING
--- include: key_columns
-;
+UPDATE access_key SET revoked_at = coalesce(revoked_at, now()) WHERE prefix = %(prefix)s;
 
 -- name: key_to_verify
 -- Whether the key is valid is decided by the server's clock, the same for every process.
@@ -61,12 +37,6 @@ WHERE prefix = %(prefix)s
 SELECT tenant_id, name, status FROM tenant
 WHERE name = %(name)s OR tenant_id::text = %(name)s;
 
--- fragment: tenant_columns
-t.tenant_id, t.name, t.status, t.created_at,
-(SELECT count(*) FROM access_key k
- WHERE k.tenant_id = t.tenant_id AND k.revoked_at IS NULL
-   AND (k.expires_at IS NULL OR k.expires_at > now())) AS keys
-
 -- name: add_tenant
 -- No row if the name is taken.
 INSERT INTO tenant (name) VALUES (%(name)s)
@@ -74,16 +44,14 @@ ON CONFLICT (name) DO NOTHING
 RETURNING tenant_id, name, status, created_at, 0::bigint AS keys;
 
 -- name: list_tenants
-SELECT
--- include: tenant_columns
+-- All, or one.
+SELECT t.tenant_id, t.name, t.status, t.created_at,
+       (SELECT count(*) FROM access_key k
+        WHERE k.tenant_id = t.tenant_id AND k.revoked_at IS NULL
+          AND (k.expires_at IS NULL OR k.expires_at > now())) AS keys
 FROM tenant t
+WHERE %(tenant_id)s::uuid IS NULL OR t.tenant_id = %(tenant_id)s
 ORDER BY t.created_at, t.name;
-
--- name: tenant_by_id
-SELECT
--- include: tenant_columns
-FROM tenant t
-WHERE t.tenant_id = %(tenant_id)s;
 
 -- name: set_tenant_status
 -- Changes nothing if it already has that status.

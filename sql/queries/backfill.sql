@@ -1,29 +1,10 @@
 -- What a newer prompt renews, its cost, and trials.
 
 -- fragment: outdated
--- Revisions (r) whose events (x) a deployment of these versions may renew: at least one version is
--- older, and none is newer. Another model or extractor counts only if that is requested.
-      (x.extractor <> %(extractor)s
-       OR (x.extract_number <= %(extract)s AND x.merge_number <= %(merge)s))
-  AND ((x.extractor = %(extractor)s
-        AND (x.extract_number < %(extract)s OR x.merge_number < %(merge)s))
-       OR (%(other_models)s AND (x.extractor <> %(extractor)s OR x.model <> %(model)s)))
-  AND (%(artifact_uid)s::text IS NULL OR r.artifact_uid = %(artifact_uid)s)
-  AND (%(source_system)s::text IS NULL OR r.source_system = %(source_system)s)
-  AND (%(artifact_type)s::text IS NULL OR r.artifact_type = %(artifact_type)s)
-  AND (%(time_from)s::timestamptz IS NULL
-       OR coalesce(r.source_ts, r.ingested_at) >= %(time_from)s)
-  AND (%(time_to)s::timestamptz IS NULL OR coalesce(r.source_ts, r.ingested_at) <= %(time_to)s)
-  AND (%(category)s::text IS NULL
-       OR EXISTS (SELECT 1 FROM semantic_event e
-                  WHERE e.artifact_uid = r.artifact_uid AND e.revision_id = r.revision_id
-                    AND e.category = %(category)s))
-
--- fragment: not_asked_for
--- A backfill requests a revision once, whatever the result.
-      NOT EXISTS (SELECT 1 FROM backfill_item i
-                  WHERE i.backfill_id = %(backfill_id)s AND i.artifact_uid = r.artifact_uid
-                    AND i.revision_id = r.revision_id)
+-- The revisions that a backfill of this scope renews.
+outdated_revisions(%(extractor)s, %(model)s, %(extract)s, %(merge)s, %(other_models)s,
+                   %(artifact_uid)s, %(source_system)s, %(artifact_type)s, %(time_from)s,
+                   %(time_to)s, %(category)s)
 
 -- fragment: backfill_columns
 backfill_id, status, filter, other_models, extractor, model, extract_version, merge_version,
@@ -35,39 +16,37 @@ created_at, finished_at
 
 -- name: outdated_revisions
 -- For a plan or a trial: all of them, newest first, latest revisions before superseded ones.
-SELECT r.artifact_uid, r.revision_id, r.is_latest, r.chunk_count, x.job_id, x.extractor, x.model,
-       x.extract_version, x.merge_version
-FROM extraction x
-JOIN artifact_revision r USING (artifact_uid, revision_id)
-WHERE
+SELECT r.artifact_uid, r.revision_id, r.is_latest, r.chunk_count, r.job_id, r.extractor, r.model,
+       r.extract_version, r.merge_version
+FROM
 -- include: outdated
+AS r
 ORDER BY r.is_latest DESC, r.ingested_at DESC, r.artifact_uid, r.revision_id;
 
 -- name: count_remaining
 -- Revisions that a backfill has not requested yet, including those that another run is working on.
 SELECT count(*) AS revisions
-FROM extraction x
-JOIN artifact_revision r USING (artifact_uid, revision_id)
-WHERE
+FROM
 -- include: outdated
-  AND
--- include: not_asked_for
-;
+AS r
+WHERE NOT EXISTS (SELECT 1 FROM backfill_item i
+                  WHERE i.backfill_id = %(backfill_id)s AND i.artifact_uid = r.artifact_uid
+                    AND i.revision_id = r.revision_id);
 
 -- name: next_revisions
 -- The revisions that a backfill requests next. A job in flight is left alone: its result may be
 -- newer.
-SELECT r.artifact_uid, r.revision_id, r.is_latest, r.chunk_count, j.job_id, x.extractor, x.model,
-       x.extract_version, x.merge_version
-FROM extraction x
-JOIN artifact_revision r USING (artifact_uid, revision_id)
+SELECT r.artifact_uid, r.revision_id, r.is_latest, r.chunk_count, j.job_id, r.extractor, r.model,
+       r.extract_version, r.merge_version
+FROM
+-- include: outdated
+AS r
 JOIN event_jobs j ON j.artifact_uid = r.artifact_uid AND j.revision_id = r.revision_id
                  AND j.job_type = 'extract_events'
 WHERE j.status IN ('DONE', 'FAILED', 'CANCELED') AND j.job_id <> ALL(%(without)s::uuid[])
-  AND
--- include: outdated
-  AND
--- include: not_asked_for
+  AND NOT EXISTS (SELECT 1 FROM backfill_item i
+                  WHERE i.backfill_id = %(backfill_id)s AND i.artifact_uid = r.artifact_uid
+                    AND i.revision_id = r.revision_id)
 ORDER BY r.is_latest DESC, r.ingested_at DESC, r.artifact_uid, r.revision_id
 LIMIT %(limit)s
 FOR UPDATE OF j SKIP LOCKED;
@@ -89,29 +68,7 @@ JOIN backfill_item i ON i.backfill_id = j.backfill_id AND i.artifact_uid = j.art
                     AND i.revision_id = j.revision_id AND i.generation = j.generation
 WHERE j.backfill_id IS NOT NULL AND j.status IN ('PENDING', 'PROCESSING');
 
--- fragment: item_states
--- The states of the revisions that a backfill requested. A revision is done if it has the
--- backfill's versions, whichever run made it. It is overtaken if another request came later and an
--- older deployment made its events.
-SELECT i.backfill_id, coalesce(x.finished_at, j.updated_at) AS ended_at,
-       CASE WHEN x.job_id = i.job_id AND x.generation >= i.generation
-                 AND x.extractor = b.extractor
-                 AND x.extract_number >= version_number(b.extract_version)
-                 AND x.merge_number >= version_number(b.merge_version) THEN 'done'
-            WHEN j.generation IS DISTINCT FROM i.generation THEN 'overtaken'
-            WHEN j.status IN ('FAILED', 'CANCELED') THEN 'failed'
-            WHEN j.status = 'PROCESSING' THEN 'working'
-            ELSE 'waiting' END AS state
-FROM backfill_item i
-JOIN backfill b USING (backfill_id)
-LEFT JOIN event_jobs j ON j.job_id = i.job_id
-LEFT JOIN extraction x ON x.artifact_uid = i.artifact_uid AND x.revision_id = i.revision_id
-WHERE i.backfill_id = %(backfill_id)s
-
 -- name: backfill_progress
-WITH item AS (
--- include: item_states
-)
 SELECT count(*) FILTER (WHERE state = 'done') AS done,
        count(*) FILTER (WHERE state = 'failed') AS failed,
        count(*) FILTER (WHERE state = 'working') AS working,
@@ -120,15 +77,13 @@ SELECT count(*) FILTER (WHERE state = 'done') AS done,
        (SELECT coalesce(sum(prompt_tokens + completion_tokens), 0)::bigint FROM model_call
         WHERE backfill_id = %(backfill_id)s) AS used_tokens,
        (SELECT count(*) FROM model_call WHERE backfill_id = %(backfill_id)s) AS calls
-FROM item;
+FROM backfill_item_state WHERE backfill_id = %(backfill_id)s;
 
 -- name: last_endings
 -- How the latest jobs of a backfill ended.
-WITH item AS (
--- include: item_states
-)
 SELECT count(*) AS ended, count(*) FILTER (WHERE state = 'failed') AS failed
-FROM (SELECT state FROM item WHERE state IN ('done', 'failed')
+FROM (SELECT state FROM backfill_item_state
+      WHERE backfill_id = %(backfill_id)s AND state IN ('done', 'failed')
       ORDER BY ended_at DESC LIMIT %(limit)s) AS last;
 
 -- name: open_backfill
@@ -186,9 +141,7 @@ WHERE backfill_id = %(backfill_id)s;
 SELECT EXISTS (SELECT 1 FROM backfill WHERE status = 'RUNNING') AS running,
        EXISTS (SELECT 1 FROM event_jobs j JOIN backfill b USING (backfill_id)
                WHERE b.status IN ('PAUSED', 'CANCELLED')
-                 AND
-               -- include: without_live_run
-              ) AS withdrawing;
+                 AND without_live_run(j, %(lease)s)) AS withdrawing;
 
 -- name: never_backfilled
 -- Whether there are outdated revisions that no backfill to these versions ever requested. False
@@ -198,15 +151,14 @@ SELECT NOT EXISTS (SELECT 1 FROM backfill
                      AND extract_version = %(extract_version)s
                      AND merge_version = %(merge_version)s)
    AND EXISTS (
-    SELECT 1 FROM extraction x
-    JOIN artifact_revision r USING (artifact_uid, revision_id)
+    SELECT 1 FROM
+    -- include: outdated
+    AS r
     WHERE NOT EXISTS (
         SELECT 1 FROM backfill_item i JOIN backfill b USING (backfill_id)
         WHERE i.artifact_uid = r.artifact_uid AND i.revision_id = r.revision_id
           AND b.extractor = %(extractor)s AND b.extract_version = %(extract_version)s
           AND b.merge_version = %(merge_version)s)
-      AND
-    -- include: outdated
 ) AS due;
 
 -- name: version_counts

@@ -23,19 +23,10 @@ FROM (
     OFFSET 0
 ) m
 WHERE %(actor_facets)s::text[] IS NULL
-   OR EXISTS (SELECT 1
-       -- include: doers
-       AND 'actor:' || a.name_key = ANY(%(actor_facets)s::text[]))
+   OR EXISTS (SELECT 1 FROM doers_of_event(m.event_id) d
+              WHERE 'actor:' || d.name_key = ANY(%(actor_facets)s::text[]))
 ORDER BY m.due_time ASC NULLS LAST, m.created_at, m.event_id
 LIMIT %(limit)s;
-
--- fragment: doers
--- Of an event (alias m): who promises or does it, not whom it is for. If no role says so, all
--- actors.
-       FROM (SELECT d.name_key, d.role IN ('owner', 'contributor') AS does,
-                    bool_or(d.role IN ('owner', 'contributor')) OVER () AS some_do
-             FROM event_actor d WHERE d.event_id = m.event_id) a
-       WHERE (a.does OR NOT a.some_do)
 
 -- name: statements_by_id
 -- Promises and reports with everything that is compared. Their words are not parsed again: in the
@@ -45,9 +36,7 @@ SELECT m.event_id, m.artifact_uid, m.revision_id, m.category, m.event_time, m.du
        m.confidence, r.title, m.quotes,
        coalesce(r.source_ts, r.ingested_at) AS said_at,
        (SELECT min(v.start_char) FROM event_evidence v WHERE v.event_id = m.event_id) AS place,
-       ARRAY(SELECT a.name_key
-       -- include: doers
-       ) AS who,
+       ARRAY(SELECT d.name_key FROM doers_of_event(m.event_id) d) AS who,
        ARRAY(SELECT DISTINCT w.lexeme
              FROM unnest(ts_filter(m.words, '{a}')) AS w
              WHERE w.lexeme ~ '^[[:alpha:]]{3,}$'
@@ -73,9 +62,10 @@ WHERE m.event_id = ANY(%(ids)s);
 -- query's words.
 SELECT DISTINCT s.event_id
 FROM unnest(%(ids)s::uuid[], %(words)s::text[]) AS m (event_id, words)
-CROSS JOIN LATERAL (SELECT ARRAY(SELECT 'actor:' || a.name_key
-       -- include: doers
-       ) || 'no actor'::text AS facets) AS who
+CROSS JOIN LATERAL (
+    SELECT ARRAY(SELECT 'actor:' || d.name_key FROM doers_of_event(m.event_id) d)
+           || 'no actor'::text AS facets
+) AS who
 CROSS JOIN LATERAL (
     SELECT e.event_id FROM visible_event e
     WHERE e.is_latest AND facets_of_event(e.event_id) @> ARRAY['category:Execution']

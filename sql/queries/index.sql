@@ -4,17 +4,14 @@
 -- One writer of Chroma at a time, until the end of the transaction.
 SELECT pg_advisory_xact_lock(hashtext('mcp-memory'), hashtext('index'));
 
--- fragment: text_of_event
--- With the title: a narrative often does not repeat what its document is about.
-e.narrative || CASE WHEN e.document_title <> '' THEN E'\n' || e.document_title ELSE '' END
-
--- fragment: hash_of_memory
--- It includes the fields that searches filter by, so another confidence is another entry.
-concat_ws('/', hash_of_text(m.content), m.type, m.confidence)
-
--- fragment: expected_entries
--- All entries that Chroma should have for the owners: latest revisions with a text, their chunks
--- and events, and memories.
+-- name: index_difference
+-- Entries of these owners that differ from the expected ones: with the expected hash, or NULL if
+-- the entry should not exist.
+SELECT tenant_id, collection, id, coalesce(w.owner, s.owner) AS owner, w.hash,
+       s.owner IS NOT NULL AS stands
+FROM (
+    -- All entries that Chroma should have for the owners: latest revisions with a text, their chunks
+    -- and events, and memories.
     SELECT r.tenant_id, 'artifacts' AS collection, r.artifact_id AS id, r.artifact_uid AS owner,
            (SELECT CASE WHEN count(*) = 1 THEN min(c.content_hash)
                         ELSE hash_of_text(string_agg(c.content_hash, '' ORDER BY c.chunk_index)) END
@@ -29,23 +26,14 @@ concat_ws('/', hash_of_text(m.content), m.type, m.confidence)
     JOIN revision_chunk c USING (artifact_uid, revision_id)
     WHERE r.is_latest AND r.is_chunked AND r.artifact_uid = ANY (%(owners)s::text[])
     UNION ALL
-    SELECT r.tenant_id, 'events', e.event_id::text, e.artifact_uid, hash_of_text(
-    -- include: text_of_event
-    )
+    SELECT r.tenant_id, 'events', e.event_id::text, e.artifact_uid,
+           hash_of_text(text_of_event(e.narrative, e.document_title))
     FROM artifact_revision r JOIN semantic_event e USING (artifact_uid, revision_id)
     WHERE r.is_latest AND r.artifact_uid = ANY (%(owners)s::text[])
     UNION ALL
     SELECT m.tenant_id, 'memory', m.memory_id, m.memory_id,
-    -- include: hash_of_memory
+           hash_of_memory(m.content, m.type, m.confidence)
     FROM memory m WHERE m.memory_id = ANY (%(owners)s::text[])
-
--- name: index_difference
--- Entries of these owners that differ from the expected ones: with the expected hash, or NULL if
--- the entry should not exist.
-SELECT tenant_id, collection, id, coalesce(w.owner, s.owner) AS owner, w.hash,
-       s.owner IS NOT NULL AS stands
-FROM (
--- include: expected_entries
 ) w
 FULL JOIN (
     SELECT tenant_id, collection, id, owner, hash FROM index_entry
@@ -79,14 +67,11 @@ UNION ALL
 SELECT e.tenant_id, e.artifact_uid, e.event_id::text, hash_of_text(t.text), t.text,
        hash_of_text(t.text), NULL, 0, NULL, NULL
 FROM semantic_event e
-CROSS JOIN LATERAL (SELECT
--- include: text_of_event
-AS text OFFSET 0) t
+CROSS JOIN LATERAL (SELECT text_of_event(e.narrative, e.document_title) AS text OFFSET 0) t
 WHERE e.event_id = ANY (%(events)s::uuid[])
 UNION ALL
-SELECT m.tenant_id, m.memory_id, m.memory_id,
--- include: hash_of_memory
-, m.content, hash_of_text(m.content), NULL, 0, m.type, m.confidence
+SELECT m.tenant_id, m.memory_id, m.memory_id, hash_of_memory(m.content, m.type, m.confidence),
+       m.content, hash_of_text(m.content), NULL, 0, m.type, m.confidence
 FROM memory m WHERE m.memory_id = ANY (%(memories)s::text[]);
 
 -- name: announce_entries

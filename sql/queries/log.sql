@@ -313,20 +313,9 @@ SELECT
        lag.unreadable,
        (SELECT count(*) FROM log.dead_letter_queue d
         WHERE d.projection_name = c.projection_name AND d.status <> 'resolved') AS dead_letters,
-       EXISTS (SELECT 1 FROM pg_locks l
-               WHERE l.locktype = 'advisory' AND l.objsubid = 2 AND l.granted
-                 AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
-                 AND l.classid = (hashtext('mcp-memory projection')::bigint & 4294967295)::oid
-                 AND l.objid = (hashtext(c.projection_name)::bigint & 4294967295)::oid) AS is_led
+       log.is_led(c.projection_name) AS is_led
 FROM log.projection_checkpoints c
-CROSS JOIN LATERAL (
-    SELECT count(*) AS changes, min(waiting.timestamp) AS oldest,
-           coalesce(bool_or(waiting.tid >= pg_snapshot_xmin(pg_current_snapshot())), false)
-               AS unreadable
-    FROM (SELECT e.timestamp, e.transaction_id AS tid FROM log.events e
-          WHERE (e.transaction_id, e.sequence_number) > (c.transaction_id, c.sequence_number)
-          ORDER BY e.transaction_id, e.sequence_number LIMIT 10000) waiting
-) lag
+CROSS JOIN LATERAL log.changes_after(c.transaction_id, c.sequence_number) AS lag
 ORDER BY projection_name;
 
 -- name: webhook_lag
@@ -334,11 +323,7 @@ ORDER BY projection_name;
 SELECT count(*) FILTER (WHERE due_at <= now()) AS changes,
        extract(epoch FROM now() - min(due_at) FILTER (WHERE due_at <= now()))::float8 AS seconds,
        count(*) FILTER (WHERE due_at > now()) AS put_off,
-       EXISTS (SELECT 1 FROM pg_locks l
-               WHERE l.locktype = 'advisory' AND l.objsubid = 2 AND l.granted
-                 AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
-                 AND l.classid = (hashtext('mcp-memory projection')::bigint & 4294967295)::oid
-                 AND l.objid = (hashtext('webhooks')::bigint & 4294967295)::oid) AS is_led
+       log.is_led('webhooks') AS is_led
 FROM (SELECT greatest(o.next_attempt_at, s.not_before) AS due_at
       FROM log.event_outbox o JOIN log.webhook_subscriptions s USING (subscription_id)
       WHERE s.status = 'active' LIMIT 10000) o;
@@ -354,14 +339,7 @@ FROM (
          regexp_match(application_name, '^mcp-memory (\D+) (\d{1,19}):(\d{1,18})$') AS part
     WHERE datname = current_database() AND part IS NOT NULL
 ) f
-CROSS JOIN LATERAL (
-    SELECT count(*) AS changes, min(waiting.timestamp) AS oldest,
-           coalesce(bool_or(waiting.tid >= pg_snapshot_xmin(pg_current_snapshot())), false)
-               AS unreadable
-    FROM (SELECT e.timestamp, e.transaction_id AS tid FROM log.events e
-          WHERE (e.transaction_id, e.sequence_number) > (f.transaction_id, f.sequence_number)
-          ORDER BY e.transaction_id, e.sequence_number LIMIT 10000) waiting
-) lag
+CROSS JOIN LATERAL log.changes_after(f.transaction_id, f.sequence_number) AS lag
 ORDER BY f.name, f.transaction_id, f.sequence_number;
 
 -- name: before_last_changes

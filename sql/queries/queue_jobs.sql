@@ -2,19 +2,12 @@
 -- the steps that the database allows and records in the ledger; docs/jobs.md draws it.
 
 -- fragment: as_a_new_request
--- A run in flight loses its lease, because the generation changes.
+-- Assignments to a job `j`; such a list can be neither a view nor a function. A run in flight loses
+-- its lease, because the generation changes.
     status = 'PENDING', attempts = 0, generation = j.generation + 1, next_run_at = now(),
     locked_at = NULL, locked_by = NULL, last_error_code = NULL, last_error_message = NULL,
     origin = %(origin)s, requested_by = %(requested_by)s, trace_id = %(trace_id)s,
     priority = %(priority)s
-
--- fragment: lease_expired
-      (j.status = 'PROCESSING' AND j.locked_at < now() - make_interval(secs => %(lease)s))
-
--- fragment: without_live_run
-      (j.status = 'PENDING' OR
--- include: lease_expired
-      )
 
 -- name: insert_jobs
 INSERT INTO event_jobs (job_id, artifact_uid, revision_id, max_attempts, backoff_policy, origin,
@@ -63,10 +56,7 @@ UPDATE event_jobs j
 SET
 -- include: as_a_new_request
   , max_attempts = %(max_attempts)s, bypass_cache = %(bypass_cache)s
-WHERE j.job_id = %(job_id)s
-RETURNING
--- include: job_details
-;
+WHERE j.job_id = %(job_id)s;
 
 -- name: reset_failed_jobs
 -- The same for all failed jobs, or for those that failed with one code.
@@ -100,9 +90,7 @@ SET
 FROM artifact_revision r
 WHERE r.artifact_uid = j.artifact_uid AND r.revision_id = j.revision_id
   AND r.partition_key = ANY(%(keys)s) AND j.job_type = 'extract_events'
-  AND (j.status <> 'PROCESSING' OR
--- include: lease_expired
-  );
+  AND (j.status <> 'PROCESSING' OR lease_expired(j, %(lease)s));
 
 -- name: ask_again
 -- A backfill's requests, in the given order: an earlier one is due earlier.
@@ -143,9 +131,7 @@ FROM artifact_revision r
 WHERE r.artifact_uid = j.artifact_uid AND r.revision_id = j.revision_id
   AND r.partition_key = ANY(%(keys)s) AND j.job_type = 'extract_events'
   AND j.max_attempts <> %(max_attempts)s
-  AND (j.status <> 'PROCESSING' OR
--- include: lease_expired
-  );
+  AND (j.status <> 'PROCESSING' OR lease_expired(j, %(lease)s));
 
 -- name: end_hopeless_jobs
 -- A document that kills its run every time must not be tried for ever; and a job that was canceled
@@ -164,9 +150,7 @@ FROM artifact_revision r
 WHERE r.artifact_uid = j.artifact_uid AND r.revision_id = j.revision_id
   AND r.partition_key = ANY(%(keys)s) AND j.job_type = 'extract_events'
   AND (j.attempts >= j.max_attempts OR j.cancel_requested_at IS NOT NULL)
-  AND
--- include: without_live_run
-;
+  AND without_live_run(j, %(lease)s);
 
 -- name: claim_jobs
 -- Two runs never get the same job: rows that another run is claiming are skipped.
@@ -177,9 +161,7 @@ WITH due AS (
     JOIN artifact_revision r USING (artifact_uid, revision_id)
     WHERE r.partition_key = ANY(%(keys)s) AND j.job_type = 'extract_events'
       AND j.attempts < j.max_attempts
-      AND ((j.status = 'PENDING' AND j.next_run_at <= now()) OR
-    -- include: lease_expired
-      )
+      AND ((j.status = 'PENDING' AND j.next_run_at <= now()) OR lease_expired(j, %(lease)s))
       AND
     -- include: within_reach
     ORDER BY j.job_id
@@ -259,12 +241,8 @@ SELECT set_config('memory.actor', coalesce(%(who)s, ''), true);
 -- name: cancel_job
 -- At once if no live run holds the job; otherwise at the next safe point of its run.
 UPDATE event_jobs j
-SET status = CASE WHEN
--- include: without_live_run
-             THEN 'CANCELED' ELSE j.status END,
-    locked_at = CASE WHEN
--- include: without_live_run
-                THEN NULL ELSE j.locked_at END,
+SET status = CASE WHEN without_live_run(j, %(lease)s) THEN 'CANCELED' ELSE j.status END,
+    locked_at = CASE WHEN without_live_run(j, %(lease)s) THEN NULL ELSE j.locked_at END,
     cancel_requested_at = coalesce(j.cancel_requested_at, now())
 WHERE j.job_id = %(job_id)s AND j.status IN ('PENDING', 'PROCESSING')
   AND j.tenant_id = current_tenant()
@@ -286,8 +264,7 @@ WITH waiting AS (
     JOIN backfill_item i ON i.backfill_id = j.backfill_id AND i.artifact_uid = j.artifact_uid
                         AND i.revision_id = j.revision_id AND i.generation = j.generation
     WHERE b.status IN ('PAUSED', 'CANCELLED')
-      AND
-    -- include: without_live_run
+      AND without_live_run(j, %(lease)s)
     ORDER BY j.job_id
     FOR UPDATE OF j
 ), put_back AS (

@@ -1,10 +1,12 @@
 -- Queries about jobs. None of them changes a job.
 
 -- fragment: within_reach
--- Jobs that this deployment may work on. A backfill's job is for deployments that are new enough
--- (and of its model, if it names one), and is due only while the backfill runs: a job that a dead
--- run released after a pause is left alone. Events of a newer prompt are left to a deployment that
--- has it, unless a person asked this deployment. Without versions, all jobs qualify.
+-- Jobs (alias j) that this deployment may work on. A backfill's job is for deployments that are new
+-- enough (and of its model, if it names one), and is due only while the backfill runs: a job that a
+-- dead run released after a pause is left alone. Events of a newer prompt are left to a deployment
+-- that has it, unless a person asked this deployment. Without versions, all jobs qualify. It stays
+-- text: a function with subqueries is called for each row, and a view of jobs cannot be locked
+-- together with the conditions on their status.
       (%(extractor)s::text IS NULL OR (
            (j.needs_extractor IS NULL
             OR (j.needs_extractor = %(extractor)s AND j.needs_extract <= %(extract)s
@@ -23,10 +25,6 @@ SELECT t.tenant_id FROM tenant t
 WHERE EXISTS (SELECT 1 FROM event_jobs j
               WHERE j.tenant_id = t.tenant_id AND j.status = 'PENDING');
 
--- fragment: in_order_of_turns
-    ORDER BY j.turn_at, j.job_id
-    LIMIT %(share)s
-
 -- name: claimable_jobs
 -- Due jobs, and jobs whose run has shown no sign of life for a whole lease, each with the run that
 -- was requested for this attempt, if any. Tenants take turns; within a tenant the earlier turn
@@ -42,7 +40,8 @@ WITH fresh AS (
           AND j.next_run_at <= coalesce(%(now)s::timestamptz, now())
           AND
 -- include: within_reach
--- include: in_order_of_turns
+    ORDER BY j.turn_at, j.job_id
+    LIMIT %(share)s
     ) f
     UNION ALL
     (SELECT j.*, 0 AS round FROM event_jobs j
@@ -62,7 +61,8 @@ WITH fresh AS (
           AND j.next_run_at <= coalesce(%(now)s::timestamptz, now())
           AND
 -- include: within_reach
--- include: in_order_of_turns
+    ORDER BY j.turn_at, j.job_id
+    LIMIT %(share)s
     ) f
 ), due AS (
     SELECT *, row_number() OVER (ORDER BY round, turn_at, job_id) AS place FROM fresh
@@ -135,43 +135,23 @@ SELECT r.partition_key, e.events
 FROM extraction e JOIN artifact_revision r USING (artifact_uid, revision_id)
 WHERE e.run_id = %(run_id)s;
 
--- fragment: job_details
--- A job (j), and how the stored events of its revision were made.
-       j.job_id, j.artifact_uid, j.revision_id, j.status, j.attempts, j.max_attempts, j.created_at,
-       j.updated_at, j.locked_by, j.locked_at, j.last_error_code, j.last_error_message,
-       j.next_run_at, j.origin, j.requested_by, j.priority, j.backoff_policy, j.idempotency_key,
-       j.started_at, j.finished_at, j.cancel_requested_at, j.trace_id, j.generation, j.backfill_id,
-       (SELECT jsonb_build_object(
-                   'extractor', x.extractor, 'model', x.model,
-                   'prompt_version', x.extract_version, 'merge_version', x.merge_version,
-                   'requested_by', x.requested_by, 'dagster_run_id', x.run_id,
-                   'finished_at', x.finished_at, 'events', x.events)
-        FROM extraction x
-        WHERE x.artifact_uid = j.artifact_uid AND x.revision_id = j.revision_id) AS extracted
-
 -- name: job_of_revision
-SELECT
--- include: job_details
-FROM event_jobs j
+SELECT d.*
+FROM job_details d
 JOIN artifact_revision r USING (artifact_uid, revision_id)
-WHERE j.artifact_uid = %(uid)s AND j.job_type = 'extract_events'
+WHERE d.artifact_uid = %(uid)s
   AND CASE WHEN %(revision)s::text IS NULL THEN r.is_latest
-           ELSE j.revision_id = %(revision)s END;
+           ELSE d.revision_id = %(revision)s END;
 
 -- name: job_by_id
-SELECT
--- include: job_details
-FROM event_jobs j
-WHERE j.job_id = %(job_id)s;
+SELECT d.* FROM job_details d WHERE d.job_id = %(job_id)s;
 
 -- name: status_of_job
 SELECT status FROM event_jobs WHERE job_id = %(job_id)s;
 
 -- name: lock_job_of_revision
-SELECT
--- include: job_details
-FROM event_jobs j
-WHERE j.artifact_uid = %(uid)s AND j.revision_id = %(revision)s AND j.job_type = 'extract_events'
+SELECT job_id FROM event_jobs
+WHERE artifact_uid = %(uid)s AND revision_id = %(revision)s AND job_type = 'extract_events'
 FOR UPDATE;
 
 -- name: job_history
@@ -196,34 +176,21 @@ FROM (
 LEFT JOIN artifact_revision r USING (artifact_uid, revision_id)
 ORDER BY j.updated_at DESC, j.job_id;
 
--- fragment: listed_job
-       j.job_id, j.artifact_uid, j.revision_id, r.title, j.status, j.attempts, j.max_attempts,
+-- name: page_of_jobs
+-- The newest first: of one state, or all.
+SELECT j.job_id, j.artifact_uid, j.revision_id, r.title, j.status, j.attempts, j.max_attempts,
        j.priority, j.origin, j.requested_by, j.created_at, j.finished_at, j.last_error_code,
        j.last_error_message
 FROM (
-
--- fragment: page_of_jobs
-  AND (%(before)s::timestamptz IS NULL OR (j.created_at, j.job_id) < (%(before)s, %(before_id)s))
+    SELECT * FROM event_jobs j
+    WHERE j.tenant_id = current_tenant() AND (%(status)s::text IS NULL OR j.status = %(status)s)
+      AND (%(before)s::timestamptz IS NULL
+           OR (j.created_at, j.job_id) < (%(before)s, %(before_id)s))
     ORDER BY j.created_at DESC, j.job_id DESC
     LIMIT %(limit)s
 ) j
 LEFT JOIN artifact_revision r USING (artifact_uid, revision_id)
-ORDER BY j.created_at DESC, j.job_id DESC
-
--- name: page_of_all_jobs
--- The newest first.
-SELECT
--- include: listed_job
-    SELECT * FROM event_jobs j WHERE j.tenant_id = current_tenant()
--- include: page_of_jobs
-;
-
--- name: page_of_jobs_in_state
-SELECT
--- include: listed_job
-    SELECT * FROM event_jobs j WHERE j.tenant_id = current_tenant() AND j.status = %(status)s
--- include: page_of_jobs
-;
+ORDER BY j.created_at DESC, j.job_id DESC;
 
 -- name: count_jobs_by_status
 SELECT status, count(*) AS jobs FROM event_jobs GROUP BY status;

@@ -1,7 +1,7 @@
 -- Integrity checks, and the statements that repair.
 
 -- name: find_events_without_evidence
-SELECT count(*) OVER () AS total, e.event_id, e.artifact_uid, e.revision_id
+SELECT count(*) OVER () AS total, e.event_id::text AS id, e.artifact_uid, e.revision_id
 FROM semantic_event e
 WHERE NOT EXISTS (SELECT 1 FROM event_evidence v WHERE v.event_id = e.event_id)
 LIMIT %(limit)s;
@@ -40,7 +40,7 @@ WHERE r.artifact_uid = newest.artifact_uid AND r.revision_id = newest.revision_i
 -- name: find_events_out_of_step
 -- Events that are wrongly marked as those of a latest revision, or wrongly not: in their own row,
 -- or in the entry that searches read.
-SELECT count(*) OVER () AS total, e.event_id, e.artifact_uid, e.revision_id
+SELECT count(*) OVER () AS total, e.event_id::text AS id, e.artifact_uid, e.revision_id
 FROM semantic_event e
 JOIN artifact_revision r USING (artifact_uid, revision_id)
 LEFT JOIN event_entry n USING (event_id)
@@ -65,7 +65,7 @@ RETURNING e.artifact_uid;
 -- name: find_chunks_out_of_step
 -- Chunks of latest revisions that are missing from text search, and chunks of others that are in
 -- it.
-SELECT count(*) OVER () AS total, c.chunk_id, c.artifact_uid, c.revision_id
+SELECT count(*) OVER () AS total, c.chunk_id AS id, c.artifact_uid, c.revision_id
 FROM revision_chunk c
 JOIN artifact_revision r USING (artifact_uid, revision_id)
 LEFT JOIN chunk_entry n USING (artifact_uid, revision_id, chunk_index)
@@ -97,11 +97,6 @@ SELECT artifact_uid, revision_id, chunk_index, is_chunked, time, artifact_type, 
 FROM missing
 ON CONFLICT DO NOTHING;
 
--- fragment: some_words
--- A query from some words of a text (words).
-(SELECT string_agg(quote_literal(w.lexeme), ' & ')::tsquery
- FROM (SELECT lexeme FROM unnest(words) WHERE lexeme ~ '^[a-z]+$' LIMIT 5) w)
-
 -- name: find_chunks_not_found
 -- Of a sample, the chunks that the index does not find by their own words. OFFSET 0 makes Postgres
 -- use the index.
@@ -110,9 +105,7 @@ WITH sample AS MATERIALIZED (
     FROM (SELECT * FROM chunk_entry ORDER BY random() LIMIT %(sample)s) s
     JOIN revision_chunk c USING (artifact_uid, revision_id, chunk_index)
 ), asked AS MATERIALIZED (
-    SELECT s.*,
-    -- include: some_words
-    AS query FROM sample s
+    SELECT s.*, some_words(s.words) AS query FROM sample s
 )
 SELECT count(*) OVER () AS total, a.chunk_id AS id FROM asked a
 WHERE a.query IS NOT NULL AND NOT EXISTS (
@@ -132,9 +125,7 @@ WITH sample AS MATERIALIZED (
     FROM (SELECT event_id, is_latest FROM event_entry ORDER BY random() LIMIT %(sample)s) s
     JOIN semantic_event e USING (event_id)
 ), asked AS MATERIALIZED (
-    SELECT s.*,
-    -- include: some_words
-    AS query FROM sample s
+    SELECT s.*, some_words(s.words) AS query FROM sample s
 )
 SELECT count(*) OVER () AS total, a.event_id::text AS id FROM asked a
 WHERE a.query IS NOT NULL AND NOT EXISTS (

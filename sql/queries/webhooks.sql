@@ -1,12 +1,12 @@
 -- Subscriptions and the messages to them.
 
 -- fragment: subscription_columns
-s.subscription_id AS id, s.url, s.types, s.category, s.actor, s.include_content, s.status,
-s.disabled_reason, s.failures, s.last_success_at, s.created_at, s.secret,
-CASE WHEN s.previous_until > now() THEN s.previous_secret END AS previous_secret
+subscription_id AS id, url, types, category, actor, include_content, status, disabled_reason, failures,
+last_success_at, created_at, secret,
+CASE WHEN previous_until > now() THEN previous_secret END AS previous_secret
 
 -- name: add_subscription
-INSERT INTO log.webhook_subscriptions AS s (url, types, category, actor, include_content, secret)
+INSERT INTO log.webhook_subscriptions (url, types, category, actor, include_content, secret)
 VALUES (%(url)s, %(types)s, %(category)s, %(actor)s, %(include_content)s, %(secret)s)
 RETURNING
 -- include: subscription_columns
@@ -15,26 +15,28 @@ RETURNING
 -- name: list_subscriptions
 SELECT
 -- include: subscription_columns
-       , count(o.id) AS waiting,
-       (array_agg(o.last_error ORDER BY o.retry_count DESC, o.created_at)
-        FILTER (WHERE o.last_error IS NOT NULL))[1] AS last_error
+       , w.waiting, w.last_error
 FROM log.webhook_subscriptions s
-LEFT JOIN log.event_outbox o USING (subscription_id)
-GROUP BY s.subscription_id
-ORDER BY s.created_at, s.subscription_id;
+CROSS JOIN LATERAL (
+    SELECT count(*) AS waiting,
+           (array_agg(o.last_error ORDER BY o.retry_count DESC, o.created_at)
+            FILTER (WHERE o.last_error IS NOT NULL))[1] AS last_error
+    FROM log.event_outbox o WHERE o.subscription_id = s.subscription_id
+) w
+ORDER BY created_at, subscription_id;
 
 -- name: find_subscriptions
 SELECT
 -- include: subscription_columns
-FROM log.webhook_subscriptions s
-WHERE s.subscription_id::text LIKE %(start)s || '%%'
+FROM log.webhook_subscriptions
+WHERE subscription_id::text LIKE %(start)s || '%%'
 LIMIT 2;
 
 -- name: remove_subscription
 DELETE FROM log.webhook_subscriptions WHERE subscription_id = %(id)s;
 
 -- name: rotate_secret
-UPDATE log.webhook_subscriptions AS s
+UPDATE log.webhook_subscriptions
 SET previous_secret = secret, previous_until = now() + make_interval(secs => %(overlap)s),
     secret = %(secret)s
 WHERE subscription_id = %(id)s

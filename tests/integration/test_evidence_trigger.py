@@ -193,7 +193,7 @@ async def test_an_event_without_evidence_is_found(proved: Pipeline) -> None:
     await proved.rows("DELETE FROM event_evidence WHERE event_id = %s", first["event_id"])
 
     [found] = await proved.events_without_evidence()
-    assert found.event_id == first["event_id"]
+    assert found.id == str(first["event_id"])
 
 
 async def test_no_more_offenders_are_named_than_asked_for(proved: Pipeline) -> None:

@@ -24,7 +24,7 @@ INCLUDED = re.compile(r"^[ \t]*-- include: (\w+)", re.MULTILINE)
 # Words that name something else there: a field of an answer, a metric.
 OTHER_MEANINGS = {("mcp_server", "stakeholders"), ("telemetry", "job_transitions")}
 # Who took part is asked of the same events that a search finds.
-SHARED_FRAGMENTS = {("events", "entry_filters"), ("backfill", "without_live_run")}
+SHARED_FRAGMENTS = {("events", "entry_filters")}
 
 
 def owners_of(stem: str) -> list[str]:

@@ -94,7 +94,7 @@ class _Stream(Response):
         start = {"type": "http.response.start", "status": self.status_code}
         await send({**start, "headers": self.raw_headers})
         tasks = [
-            asyncio.create_task(self._tell(send)),
+            asyncio.create_task(self._send_changes(send)),
             asyncio.create_task(self._ending.wait()),
             asyncio.create_task(_leaves(receive)),
         ]
@@ -109,7 +109,7 @@ class _Stream(Response):
                 raise outcome
         await send({"type": "http.response.body", "body": b""})
 
-    async def _tell(self, send: Send) -> None:
+    async def _send_changes(self, send: Send) -> None:
         after = self._after if self._after is not None else self._feed.reached
         clock = asyncio.get_running_loop().time
         sent, told_at = after, clock()

@@ -62,7 +62,9 @@ class Recorder:
         call = Call(kind, name, parameters)
         at, begun = datetime.now(UTC), time.perf_counter()
         with (
-            span(f"{kind} {name}", parent=_asker(), attributes={"memory.call": name}) as work,
+            span(
+                f"{kind} {name}", parent=_calling_span(), attributes={"memory.call": name}
+            ) as work,
             counting(call.usage),
         ):
             try:
@@ -96,10 +98,10 @@ class Recorder:
             )
         )
         metrics.observe(call.kind, call.name, call.outcome, seconds)
-        _tell(call, work.context, seconds)
+        _log_call(call, work.context, seconds)
 
 
-def _tell(call: Call, context: SpanContext, seconds: float) -> None:
+def _log_call(call: Call, context: SpanContext, seconds: float) -> None:
     log.log(
         logging.WARNING if call.outcome in _FAULTS else logging.INFO,
         "%s=%s artifact_uid=%s revision_id=%s outcome=%s trace_id=%s ms=%.1f",
@@ -113,7 +115,7 @@ def _tell(call: Call, context: SpanContext, seconds: float) -> None:
     )
 
 
-def _asker() -> SpanContext | None:
+def _calling_span() -> SpanContext | None:
     """The caller's span, if the protocol named one: the SDK reads it."""
     span_context = get_current_span().get_span_context()
     if span_context.is_valid:

@@ -44,7 +44,7 @@ def _extracts(run: dg.DagsterRun) -> bool:
     return selection is None or any(dg.AssetKey(stage) in selection for stage in STAGES)
 
 
-def bury(instance: dg.DagsterInstance, run_ids: Iterable[str], reason: str) -> None:
+def mark_failed(instance: dg.DagsterInstance, run_ids: Iterable[str], reason: str) -> None:
     for run_id in run_ids:
         run = instance.get_run_by_id(run_id)
         if run is not None and not run.is_finished:
@@ -85,12 +85,14 @@ def show_what_was_stored(
         key = row.partition_key
         missing = [stage for stage in wanted if (dg.AssetKey(stage), key) not in logged]
         for stage in missing:
-            instance.report_runless_asset_event(_in_hindsight(stage, row, run.run_id, versions))
+            instance.report_runless_asset_event(
+                _late_materialisation(stage, row, run.run_id, versions)
+            )
         corrected += bool(missing)
     return corrected
 
 
-def _in_hindsight(
+def _late_materialisation(
     stage: str, row: StoredEvents, run_id: str, versions: dict[str, str]
 ) -> dg.AssetMaterialization:
     tags = {"dagster/code_version": versions[stage], "dagster/data_version": run_id}

@@ -11,7 +11,7 @@ import dagster as dg
 
 from memory_assets import unclaimed
 from memory_assets.dagster_internals.eventlog import materialisations
-from memory_assets.dead_runs import bury
+from memory_assets.dead_runs import mark_failed
 from memory_assets.memory_resource import MemoryResource
 from memory_assets.revision_partitions import REVISIONS
 from memory_assets.specs import asset_specs
@@ -122,16 +122,18 @@ async def _run(
         context.log.info(f"claimed {len(claimed)} of {len(keys)} revisions")
         gone = []
         if by_hand:
-            gone = await _introduce(context, runtime.database, asked_by, keys, claimed)
+            gone = await _tag_and_report(context, runtime.database, asked_by, keys, claimed)
         dead = {job.dead_run_id for job in claimed if job.dead_run_id}
-        bury(context.instance, dead, f"Its leases expired; run {context.run.run_id} took over.")
+        mark_failed(
+            context.instance, dead, f"Its leases expired; run {context.run.run_id} took over."
+        )
         with materialisations(context, runtime.settings) as observe:
             outcomes = await process(runtime, engine, claimed, observe)
         done = [outcome.job for outcome in outcomes if outcome.extraction is not None]
         return outcomes, gone, await broken_evidence(runtime.database, done)
 
 
-async def _introduce(
+async def _tag_and_report(
     context: dg.AssetExecutionContext,
     database: Database,
     asked_by: str,

@@ -51,7 +51,7 @@ def housekeeping(context: dg.AssetExecutionContext, memory: MemoryResource) -> d
 
 async def _keep_house(context: dg.AssetExecutionContext, memory: MemoryResource) -> dict[str, Any]:
     settings = memory.settings
-    async with memory.database(connections=2) as database, _alone(database):
+    async with memory.database(connections=2) as database, _exclusive(database):
         expired = await retention.run(database, DagsterOrchestrator(), datetime.now(UTC))
         retired = await partition_retirement.retire(database, settings.max_live_partitions)
         done: dict[str, Any] = {
@@ -92,7 +92,7 @@ async def _keep_log(database: Database, settings: Settings) -> dict[str, Any]:
 
 
 @asynccontextmanager
-async def _alone(database: Database) -> AsyncIterator[None]:
+async def _exclusive(database: Database) -> AsyncIterator[None]:
     async with database.session() as session:
         if not await session.value(bool, "try_housekeeping_lock"):
             raise dg.Failure(

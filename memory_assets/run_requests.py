@@ -143,10 +143,12 @@ def batches(
 
 
 def _room(group: Sequence[ClaimableJob], row: ClaimableJob) -> bool:
-    return len(group) < min(_company(group[-1]), _company(row)) and (_died(group[-1]) == _died(row))
+    return len(group) < min(_largest_run(group[-1]), _largest_run(row)) and (
+        _died(group[-1]) == _died(row)
+    )
 
 
-def _company(row: ClaimableJob) -> int:
+def _largest_run(row: ClaimableJob) -> int:
     """How many jobs may share a run with this one."""
     if not _died(row):
         return REVISIONS_PER_RUN if row.backfill_id is None else RENEWALS_PER_RUN

@@ -90,7 +90,7 @@ def _of(lane: list[ClaimableJob], places: dict[str, PartitionPlace]) -> list[Par
 async def _bury_silent_runs(context: dg.SensorEvaluationContext, database: Database) -> None:
     if suspected := dead_runs.suspects(context.instance):
         silent = await jobs.silent_runs(database, suspected)
-        dead_runs.bury(context.instance, silent, "It gave no sign of life for too long.")
+        dead_runs.mark_failed(context.instance, silent, "It gave no sign of life for too long.")
 
 
 async def _end_stuck_runs(

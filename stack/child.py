@@ -92,7 +92,7 @@ class Child:
         failure: BaseException | None = None
         while time.monotonic() - begun < self.spec.ready_timeout:
             if not self.alive:
-                raise ChildDied(self.obituary())
+                raise ChildDied(self.death_report())
             try:
                 await asyncio.wait_for(self.spec.probe(self._started_at), timeout=10)
                 return time.monotonic() - begun
@@ -127,7 +127,7 @@ class Child:
         how = f"exit code {code}" if code is None or code >= 0 else signal.Signals(-code).name
         return f"{self.spec.title} ended ({how})."
 
-    def obituary(self) -> str:
+    def death_report(self) -> str:
         lines = [f"  {line}" for line in last_lines(self.spec.log)]
         return "\n".join([f"{self.death()} Last lines of {self.spec.log}:", *lines])
 

@@ -61,7 +61,7 @@ def running(layout: Layout) -> StackState | None:
     if not locks.is_held(layout.supervisor_lock):
         return None
     state = last_written(layout)
-    if state is None or state.stopping or not _lives(state.pid):
+    if state is None or state.stopping or not _is_alive(state.pid):
         return None
     return state
 
@@ -78,7 +78,7 @@ def mark_stopping(layout: Layout) -> None:
             write(layout, replace(state, ready=False, stopping=True))
 
 
-def _lives(pid: int) -> bool:
+def _is_alive(pid: int) -> bool:
     try:
         return bool(psutil.Process(pid).status() != psutil.STATUS_ZOMBIE)
     except psutil.NoSuchProcess:

@@ -24,10 +24,10 @@ class StartDeadline:
         stack = stack_state.running(self._layout)
         if stack is not None and stack.migrating is not None:
             self._end = time.monotonic() + self._seconds
-            self._tell(stack.migrating)
+            self._announce(stack.migrating)
         return time.monotonic() > self._end
 
-    def _tell(self, name: str) -> None:
+    def _announce(self, name: str) -> None:
         """Print once per migration; on stderr, so that stdout has only the answer of the
         command."""
         if name != self._announced:

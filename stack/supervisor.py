@@ -162,7 +162,7 @@ class Supervisor:
                 deaths.popleft()
             allowed = DEATHS_ALLOWED if was_ready else DEATHS_ALLOWED_BEFORE_FIRST_READY
             if len(deaths) > allowed:
-                story = f"Gave up after {len(deaths)} deaths. {child.obituary()}"
+                story = f"Gave up after {len(deaths)} deaths. {child.death_report()}"
                 return self._give_up(StackFault(story))
             pause = min(BACKOFF_FIRST_SECONDS * 2 ** (len(deaths) - 1), BACKOFF_LIMIT_SECONDS)
             self._report.trouble(f"{child.death()} Starting it again in {pause:g} s.")

@@ -63,7 +63,7 @@ def run(
     if as_json:
         print(_masked(json_text(_as_json(client, change, backup, server, dry_run=dry_run))))
         return None
-    _tell(client, change, backup, dry_run=dry_run, undo=undo)
+    _print_result(client, change, backup, dry_run=dry_run, undo=undo)
     if not undo and not http:
         _warn(settings)
     if not undo and http and settings.auth == "keys" and server.key is None:
@@ -122,7 +122,7 @@ def program() -> tuple[str, ...]:
     return (str(script),) if script.is_file() else (sys.executable, "-m", "mcp_server.cli")
 
 
-def _tell(
+def _print_result(
     client: Client, change: ConfigEdit, backup: Path | None, *, dry_run: bool, undo: bool
 ) -> None:
     out = terminal_tables.console()

@@ -64,7 +64,7 @@ def retry(ids: list[int] | None, *, every: bool, projection: str | None) -> None
         async with memory.runtime.database.session() as session:
             return await deadletters.retry(session, chosen, projection=projection, by=_user())
 
-    number = _some(with_operator(ask), chosen)
+    number = _require_some(with_operator(ask), chosen)
     print(f"{number} will be tried again by the worker; `deadletters list` shows how.")
 
 
@@ -75,7 +75,7 @@ def resolve(ids: list[int] | None, *, every: bool, projection: str | None) -> No
         async with memory.runtime.database.session() as session:
             return await deadletters.resolve(session, chosen, projection=projection, by=_user())
 
-    print(f"{_some(with_operator(close), chosen)} resolved.")
+    print(f"{_require_some(with_operator(close), chosen)} resolved.")
 
 
 def _chosen(ids: list[int] | None, *, every: bool, projection: str | None) -> list[int] | None:
@@ -87,7 +87,7 @@ def _chosen(ids: list[int] | None, *, every: bool, projection: str | None) -> li
     raise InvalidInput("Say which: their numbers, --projection NAME, or --all.")
 
 
-def _some(number: int, chosen: list[int] | None) -> int:
+def _require_some(number: int, chosen: list[int] | None) -> int:
     if chosen and not number:
         named = ", ".join(str(id_) for id_ in chosen)
         raise NotFound(

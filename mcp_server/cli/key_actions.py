@@ -40,7 +40,7 @@ def create(
 
 
 def list_(tenant: str | None, *, as_json: bool) -> None:
-    listed, _ = _with_session(lambda session: keys.everyone(session, tenant))
+    listed, _ = _with_session(lambda session: keys.list_keys(session, tenant))
     if as_json:
         print(json_text({"keys": [one.as_json() for one in listed]}))
         return

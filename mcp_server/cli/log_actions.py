@@ -30,7 +30,7 @@ _PAGE = 200
 
 def tail(lines: int, kinds: str | None, *, follow: bool, as_json: bool) -> None:
     types = change_types(kinds)
-    tell = _tell_json if as_json else _teller()
+    tell = _tell_json if as_json else _printer()
 
     async def work(memory: OpenMemory) -> None:
         database = memory.runtime.database
@@ -53,7 +53,7 @@ def _tell_json(change: Change) -> None:
     print(re.sub(r"\n\s*", "", json_text(change.as_json())), flush=True)
 
 
-def _teller() -> Callable[[Change], None]:
+def _printer() -> Callable[[Change], None]:
     console = Console(soft_wrap=True)
 
     def tell(change: Change) -> None:

@@ -41,7 +41,7 @@ def search(arguments: dict[str, Any], *, full: bool, as_json: bool) -> None:
     if progress is not None:
         out.print(progress.why_no_passages())
     for number, hit in enumerate(answer["results"], start=1):
-        out.print(f"[bold]{number}. {shown(_name(hit))}[/]  [dim]{_whence(hit)}[/]")
+        out.print(f"[bold]{number}. {shown(_name(hit))}[/]  [dim]{_source_of(hit)}[/]")
         if full:
             text = visible(hit["text"]).strip()
         else:
@@ -199,7 +199,7 @@ def _name(hit: Answer) -> str:
     return str(hit["title"] or "Untitled")
 
 
-def _whence(hit: Answer) -> str:
+def _source_of(hit: Answer) -> str:
     if hit["kind"] == "memory":
         return str(hit["memory_id"])
     parts = [short(hit["artifact_uid"]), hit["artifact_type"], (hit["source_ts"] or "")[:10]]

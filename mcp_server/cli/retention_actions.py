@@ -25,12 +25,12 @@ def show(*, dry_run: bool, as_json: bool) -> None:
     if as_json:
         print(json_text(_as_json(outcome, dry_run)))
     else:
-        _tell(outcome, dry_run)
+        _print_result(outcome, dry_run)
     if outcome.failed:
         raise typer.Exit(1)
 
 
-def _tell(outcome: RetentionOutcome, dry_run: bool) -> None:
+def _print_result(outcome: RetentionOutcome, dry_run: bool) -> None:
     if not outcome.expired:
         print("No document has expired.")
         return

@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 def create(name: str, *, as_json: bool) -> None:
     made = _with_database(lambda database: tenants.create(database, name))
-    _tell(
+    _print_result(
         made,
         f"The tenant {made.name} is made. Its first key: "
         f"`mcp-memory keys create --tenant {made.name} --user ME`.",
@@ -30,7 +30,7 @@ def create(name: str, *, as_json: bool) -> None:
 
 
 def list_(*, as_json: bool) -> None:
-    listed = _with_database(tenants.everyone)
+    listed = _with_database(tenants.list_tenants)
     if as_json:
         print(json_text({"tenants": [one.as_json() for one in listed]}))
         return
@@ -45,12 +45,14 @@ def list_(*, as_json: bool) -> None:
 
 def suspend(name: str, *, as_json: bool) -> None:
     tenant = _with_database(lambda database: tenants.suspend(database, name))
-    _tell(tenant, f"The tenant {tenant.name} is suspended. Its data stays.", as_json=as_json)
+    _print_result(
+        tenant, f"The tenant {tenant.name} is suspended. Its data stays.", as_json=as_json
+    )
 
 
 def resume(name: str, *, as_json: bool) -> None:
     tenant = _with_database(lambda database: tenants.resume(database, name))
-    _tell(tenant, f"The tenant {tenant.name} is active.", as_json=as_json)
+    _print_result(tenant, f"The tenant {tenant.name} is active.", as_json=as_json)
 
 
 def delete(name: str, *, dry_run: bool, yes: bool, as_json: bool) -> None:
@@ -88,7 +90,7 @@ def _listed(counts: TenantRows) -> str:
     return ", ".join(f"{number:,} {name}" for name, number in asdict(counts).items())
 
 
-def _tell(tenant: Tenant, text: str, *, as_json: bool) -> None:
+def _print_result(tenant: Tenant, text: str, *, as_json: bool) -> None:
     print(json_text(tenant.as_json()) if as_json else text)
 
 

@@ -32,15 +32,15 @@ def run(subject: str, *, as_json: bool) -> None:
         return
     out = terminal_tables.console()
     for node in nodes:
-        out.print(_drawn(node))
+        out.print(_tree_of(node))
     if not all_jobs_shown(nodes):
         out.print(f"The first {JOBS_SHOWN} jobs are shown.")
 
 
-def _drawn(node: Node) -> Tree:
+def _tree_of(node: Node) -> Tree:
     tree = Tree(_line(node))
     for child in node.children:
-        tree.children.append(_drawn(child))
+        tree.children.append(_tree_of(child))
     return tree
 
 

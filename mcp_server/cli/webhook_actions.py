@@ -71,7 +71,7 @@ async def _look_up(url: httpx.URL, *, allow_private: bool) -> bool:
 def list_(*, as_json: bool) -> None:
     async def work(memory: OpenMemory) -> list[ListedSubscription]:
         async with memory.runtime.database.session() as session:
-            return await subscriptions.everyone(session)
+            return await subscriptions.list_subscriptions(session)
 
     listed = with_operator(work)
     if as_json:

@@ -61,7 +61,7 @@ class EventOut(BaseModel):
     extracted_later: bool = Field(default=False, description="After as_of: not known then.")
 
     @model_serializer(mode="wrap")
-    def _without_what_was_not_asked_for(self, shown: SerializerFunctionWrapHandler) -> Any:
+    def _without_empty_fields(self, shown: SerializerFunctionWrapHandler) -> Any:
         content = shown(self)
         if self.due is None:
             del content["due"]

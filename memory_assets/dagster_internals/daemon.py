@@ -87,7 +87,7 @@ class WokenSensorDaemon(SensorDaemon):
                     instrument_elapsed=self.instrument_elapsed,
                 )
             except Exception:
-                yield _captured(self._logger)
+                yield _error_info(self._logger)
             yield SpanMarker.END_SPAN
             # The listener rings while jobs are open. This time-out is for a listener that lost its
             # connection.
@@ -107,13 +107,13 @@ class WokenQueueDaemon(QueuedRunCoordinatorDaemon):
             try:
                 yield from self.run_iteration(workspace_process_context)
             except Exception:
-                yield _captured(self._logger)
+                yield _error_info(self._logger)
             yield SpanMarker.END_SPAN
             yield from runs_bell.wait(shutdown_event, self.interval_seconds)
             yield None
 
 
-def _captured(logger: Any) -> Any:
+def _error_info(logger: Any) -> Any:
     """The exception being handled, for Dagster's list of daemon errors."""
     return DaemonErrorCapture.process_exception(
         sys.exc_info(),

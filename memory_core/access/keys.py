@@ -126,7 +126,7 @@ async def create(
     return NewKey(key, text)
 
 
-async def everyone(session: Session, tenant: str | None = None) -> list[AccessKey]:
+async def list_keys(session: Session, tenant: str | None = None) -> list[AccessKey]:
     tenant_id = (await tenants.find(session, tenant)).tenant_id if tenant is not None else None
     return await session.rows(AccessKey, "list_keys", tenant_id=tenant_id)
 

@@ -185,7 +185,7 @@ class RateLimiter:
             if self._clock() - self._forgot_at > _FORGET_SECONDS:
                 self._forgot_at = self._clock()
                 await session.run("forget_calls", before=since - _SLOTS)
-        self._learn(subjects, counts, since)
+        self._take_counts(subjects, counts, since)
 
     def _note_sent(self, unsent: list[tuple[UUID, str, int, int]]) -> None:
         for tenant, user, slot, calls in unsent:
@@ -193,7 +193,7 @@ class RateLimiter:
             if window is not None:
                 window.sent[slot] = window.sent.get(slot, 0) + calls
 
-    def _learn(self, subjects: list[Subject], counts: list[CallCount], since: int) -> None:
+    def _take_counts(self, subjects: list[Subject], counts: list[CallCount], since: int) -> None:
         for subject in subjects:
             window = self._windows[subject]
             window.others = {}

@@ -64,7 +64,7 @@ async def create(database: Database, name: str) -> Tenant:
     return tenant
 
 
-async def everyone(database: Database) -> list[Tenant]:
+async def list_tenants(database: Database) -> list[Tenant]:
     async with database.session() as session:
         return await session.rows(Tenant, "list_tenants", tenant_id=None)
 

@@ -84,13 +84,13 @@ async def store_known(
 ) -> dict[str, RequestedJob]:
     """Bring the stored revisions up to date. Returns the jobs that this requested, by artifact.
     `job_columns`: the columns of those jobs."""
-    await _heal(session, [one for one in contents if not one.is_whole])
+    await _restore_texts(session, [one for one in contents if not one.is_whole])
     await _restore(session, [one.row for one in contents if not one.row.is_latest])
     await _relabel(session, [one for one in contents if one.changed])
     again = [one for one in contents if one.needs_extraction]
     if not again:
         return {}
-    jobs = await requests.start_over(session, _named(again), job_columns)
+    jobs = await requests.start_over(session, _revision_columns(again), job_columns)
     return {job.artifact_uid: job for job in jobs}
 
 
@@ -102,14 +102,14 @@ async def _restore(session: Session, rows: list[KnownRevision]) -> None:
     await session.run("restore_revisions", uids=uids, revisions=[row.revision_id for row in rows])
 
 
-async def _heal(session: Session, broken: list[KnownContent]) -> None:
+async def _restore_texts(session: Session, broken: list[KnownContent]) -> None:
     """Store the text and its chunks again. The chunks follow today's settings, which may have
     changed."""
     if not broken:
         return
     drafts = [one.draft for one in broken]
-    await session.run("delete_chunks_of_revisions", **_named(broken))
-    await session.run("resize_revisions", **_named(broken), **size_columns(drafts))
+    await session.run("delete_chunks_of_revisions", **_revision_columns(broken))
+    await session.run("resize_revisions", **_revision_columns(broken), **size_columns(drafts))
     await session.run("restore_revision_texts", **text_columns(drafts))
     await session.run("insert_chunks", **chunk_columns(drafts))
 
@@ -117,10 +117,12 @@ async def _heal(session: Session, broken: list[KnownContent]) -> None:
 async def _relabel(session: Session, contents: list[KnownContent]) -> None:
     if contents:
         documents = [one.draft.revision.document for one in contents]
-        await session.run("relabel_revisions", **_named(contents), **label_columns(documents))
+        await session.run(
+            "relabel_revisions", **_revision_columns(contents), **label_columns(documents)
+        )
 
 
-def _named(contents: Sequence[KnownContent]) -> dict[str, list[str]]:
+def _revision_columns(contents: Sequence[KnownContent]) -> dict[str, list[str]]:
     return {
         "uids": [one.draft.uid for one in contents],
         "revisions": [one.draft.revision.id for one in contents],

@@ -93,10 +93,10 @@ async def cut(revision: Revision, settings: Settings) -> list[IdentifiedChunk]:
         chunks = chunking.split(revision.text, limits)
     if len(chunks) == 1:
         return [IdentifiedChunk(chunks[0], revision.artifact_id, ids.sha256(chunks[0].text))]
-    return [_named(revision.artifact_id, chunk) for chunk in chunks]
+    return [_identified(revision.artifact_id, chunk) for chunk in chunks]
 
 
-def _named(artifact_id: str, chunk: Chunk) -> IdentifiedChunk:
+def _identified(artifact_id: str, chunk: Chunk) -> IdentifiedChunk:
     digest = ids.sha256(chunk.text)
     return IdentifiedChunk(chunk, ids.chunk_id(artifact_id, chunk.index, digest), digest)
 

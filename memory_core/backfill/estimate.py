@@ -129,7 +129,7 @@ class Estimator:
             costs[position].chunks += 1
             hashed, context_tokens = self._context(row)
             key = AnswerKey(row.content_hash, hashed, self._versions.extract, self._versions.model)
-            if (mark := _mark(key)) not in self._asked:
+            if (mark := _short_hash(key)) not in self._asked:
                 self._asked.add(mark)
                 questions[key] = (position, context_tokens + row.token_count)
         cached = await self._cached_keys(list(questions))
@@ -202,6 +202,6 @@ class Estimator:
         return self._contexts[context]
 
 
-def _mark(key: AnswerKey) -> bytes:
+def _short_hash(key: AnswerKey) -> bytes:
     """A short hash: a plan remembers one for each of millions of chunks."""
     return blake2b(f"{key.chunk_hash}{key.context_hash}".encode(), digest_size=16).digest()

@@ -166,7 +166,7 @@ def _commitment(row: StatedEvent, fulfilment: StatedEvent | None, now: datetime)
     if fulfilment is not None:
         status = "done"
     else:
-        status = "overdue" if due is not None and _is_over(due, now) else "open"
+        status = "overdue" if due is not None and _is_past_due(due, now) else "open"
     return Commitment(row, status, fulfilment)
 
 
@@ -180,7 +180,7 @@ def _is_wanted(item: Commitment, status: WantedStatus | None) -> bool:
             return item.status == status
 
 
-def _is_over(due: datetime, now: datetime) -> bool:
+def _is_past_due(due: datetime, now: datetime) -> bool:
     """A promise that is due on a day without a time may still be kept on that day."""
     whole_day = due == _start_of_day(due)
     return due < (_start_of_day(now) if whole_day else now)

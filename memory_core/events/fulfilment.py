@@ -251,7 +251,9 @@ def kept(promises: Iterable[Statement], reports: Iterable[Statement]) -> dict[UU
         fits = known_promises.kept_by(report)
         if not fits:
             continue
-        score, chosen = max(fits, key=lambda fit: (fit[0], -_apart(report, fit[1]), fit[1].said_at))
+        score, chosen = max(
+            fits, key=lambda fit: (fit[0], -_seconds_between(report, fit[1]), fit[1].said_at)
+        )
         for _, promise in fits:
             if _is_repeated(chosen, promise):
                 best_so_far = best.get(promise.event_id, (0.0, report.event_id))
@@ -271,7 +273,7 @@ def _is_stem(word: str, act: str) -> bool:
     return len(word) >= len(act) - 2 and act.startswith(word)
 
 
-def _apart(report: Statement, promise: Statement) -> float:
+def _seconds_between(report: Statement, promise: Statement) -> float:
     if promise.time is None:
         return float("inf")
     return abs(((report.time or report.said_at) - promise.time).total_seconds())

@@ -262,7 +262,7 @@ def _merge(members: Sequence[ChunkEvent], names: dict[str, str]) -> CanonicalEve
         subject=best.subject,
         narrative=best.narrative,
         confidence=max(event.confidence for event in ordered),
-        evidence=_united(ordered),
+        evidence=_merged_evidence(ordered),
         members=tuple(event.id for event in ordered),
         actors=_actors(ordered, names),
         event_time=best.event_time or next((e.event_time for e in ordered if e.event_time), None),
@@ -284,7 +284,7 @@ def _detail(event: ChunkEvent) -> tuple[int, float]:
     return len(event.narrative), event.confidence
 
 
-def _united(ordered: Sequence[ChunkEvent]) -> tuple[Evidence, ...]:
+def _merged_evidence(ordered: Sequence[ChunkEvent]) -> tuple[Evidence, ...]:
     """Each span once. Of equal spans from two chunks, the first is kept."""
     spans: dict[tuple[int, int], Evidence] = {}
     for event in ordered:

@@ -134,13 +134,13 @@ class Grounds:
         """The subject as written in the text; or else as the extractor words it, if all its words
         stand in the text; or else the first words of the quote."""
         written = self.name(claimed.ref)
-        if written is None and claimed.ref.isprintable() and self._has_all(claimed.ref):
+        if written is None and claimed.ref.isprintable() and self._contains_all_words(claimed.ref):
             written = " ".join(claimed.ref.split())
         if written is not None:
             return Subject(claimed.type, written)
         return Subject(SubjectType.OTHER, " ".join(quote.split()[:_SUBJECT_WORDS]))
 
-    def _has_all(self, phrase: str) -> bool:
+    def _contains_all_words(self, phrase: str) -> bool:
         words = [word for word in words_of(phrase) if word not in STOPWORDS]
         return bool(words) and all(word in self._words for word in words)
 
@@ -170,7 +170,7 @@ class Grounds:
         words = words_of(wording)
         if not words:
             return None
-        if _denies(words_of(quote)) and not _denies(words):
+        if _has_negation(words_of(quote)) and not _has_negation(words):
             return None
         if self._says_the_opposite(words) or _in_another_order(wording, quote):
             return None
@@ -220,7 +220,7 @@ def _without_controls(text: str) -> str:
     return "".join(c for c in text if c.isprintable() or c.isspace() or c in _JOINERS)
 
 
-def _denies(words: list[str]) -> bool:
+def _has_negation(words: list[str]) -> bool:
     return any(burden(word) == "not" for word in words)
 
 

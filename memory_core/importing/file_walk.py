@@ -135,7 +135,7 @@ class _Walker:
                 return
             yield _file(root, relative, status, in_maildir)
         else:
-            yield _passed(root, relative, _what(entry))
+            yield _passed(root, relative, _reason_to_skip(entry))
 
 
 def is_maildir(folder: Path) -> bool:
@@ -174,7 +174,7 @@ def _has_mail(entry: "os.DirEntry[str]") -> bool:
     return entry.is_dir(follow_symlinks=False) and Path(entry.path, "cur").is_dir()
 
 
-def _what(entry: "os.DirEntry[str]") -> str:
+def _reason_to_skip(entry: "os.DirEntry[str]") -> str:
     try:
         mode = entry.stat(follow_symlinks=False).st_mode
     except OSError:

@@ -154,7 +154,7 @@ class History:
                 return
             stored = [identify(document) for document in documents]
             cache.note(key, version.blob, stored)
-        await self._learn([item.uid for item in stored])
+        await self._load_stored([item.uid for item in stored])
         for number, item in enumerate(stored):
             if item.content_hash == self._previous(item.uid):
                 continue  # only its mode or name changed
@@ -181,11 +181,13 @@ class History:
         try:
             return await asyncio.to_thread(self._documents, version, blobs)
         except Unusable as problem:
-            self._complain(version, problem.kind, str(problem))
+            self._report_problem(version, problem.kind, str(problem))
         except InvalidInput as error:
-            self._complain(version, "failed", error.message)
+            self._report_problem(version, "failed", error.message)
         except Exception as error:
-            self._complain(version, "failed", f"cannot be read: {type(error).__name__}: {error}")
+            self._report_problem(
+                version, "failed", f"cannot be read: {type(error).__name__}: {error}"
+            )
         return None
 
     def _documents(self, version: Version, blobs: Blobs) -> list[Document]:
@@ -204,12 +206,12 @@ class History:
             made.append(self._reader.document(version.file, item, commit=commit.id))
         return made
 
-    def _complain(self, version: Version, kind: str, reason: str) -> None:
+    def _report_problem(self, version: Version, kind: str, reason: str) -> None:
         outcome: Outcome = "skipped" if kind == "skipped" else "failed"
         where = f"{version.file.path} in commit {version.commit.id[:10]}"
         self.report.add(outcome, ReportEntry(where, reason=reason[:300]))
 
-    async def _learn(self, uids: list[str]) -> None:
+    async def _load_stored(self, uids: list[str]) -> None:
         missing = [uid for uid in uids if uid not in self._stored]
         if not missing:
             return
@@ -254,7 +256,7 @@ class History:
                 return
             reason = error.message if isinstance(error, MemoryFault) else type(error).__name__
             version, document = batch[0]
-            self._complain(version, "failed", f"could not be stored: {reason}")
+            self._report_problem(version, "failed", f"could not be stored: {reason}")
             self._failed.add(identify(document).uid)
             return
         for (version, document), result in zip(batch, results, strict=True):

@@ -41,14 +41,14 @@ def parse(kind: str, data: bytes) -> dict[str, Any]:
             raise
     if process.returncode != 0:
         raise Unusable(_reason(process.returncode, complaint))
-    return believed(kind, answer)
+    return checked_answer(kind, answer)
 
 
 def command_of(kind: str) -> list[str]:
     return [sys.executable, "-I", "-m", "memory_core.importing.sandbox_worker", kind]
 
 
-def believed(kind: str, answer: bytes) -> dict[str, Any]:
+def checked_answer(kind: str, answer: bytes) -> dict[str, Any]:
     if len(answer) > _ANSWER_BYTES:
         raise Unusable("holds more text than is read")
     try:

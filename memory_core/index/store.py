@@ -124,7 +124,7 @@ class VectorStore:
             if len(seen) >= limit or len(hits) < number:
                 break
             if _NEAREST <= number < _MOST:
-                named = await self._of_all_seen(name, vector, limit, where)
+                named = await self._nearest_of_visible(name, vector, limit, where)
                 if named is not None:
                     return named
         return seen[:limit]
@@ -148,7 +148,7 @@ class VectorStore:
             seen = set(await session.values(str, "visible_entries", ids=ids, events=events))
         return [hit for hit in hits if hit.id in seen]
 
-    async def _of_all_seen(
+    async def _nearest_of_visible(
         self, name: CollectionName, vector: Vector, limit: int, where: dict[str, Any] | None
     ) -> list[Hit] | None:
         """The nearest among all visible entries; None if these are too many, or some have no vector

@@ -184,7 +184,7 @@ class Database:
             async with self._connection() as connection:
                 session = Session(connection)
                 yield session
-        self._tell(session)
+        self._notify_append(session)
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[Session]:
@@ -192,7 +192,7 @@ class Database:
             async with self._connection() as connection, connection.transaction():
                 session = Session(connection)
                 yield session
-        self._tell(session)
+        self._notify_append(session)
 
     @asynccontextmanager
     async def _connection(self) -> AsyncIterator[psycopg.AsyncConnection[Any]]:
@@ -209,7 +209,7 @@ class Database:
                 self._served[connection] = asking
             yield connection
 
-    def _tell(self, session: Session) -> None:
+    def _notify_append(self, session: Session) -> None:
         if session.appended:
             for listener in self.on_append:
                 listener()

@@ -50,7 +50,7 @@ async def process(
     heart = _Heart(runtime, claimed)
 
     def observed(stage: str, extraction: Extraction) -> None:
-        heart.saw(stage, extraction)
+        heart.stage_ended(stage, extraction)
         observe(stage, extraction)
 
     async def one(job: Job) -> JobOutcome:
@@ -127,11 +127,11 @@ async def _process_one(runtime: Runtime, engine: Engine, job: Job, observe: Obse
             outcome = await fail(runtime, job, _as_fault(error))
         if outcome.failure is not None:
             work.fail(outcome.failure.code)
-        _tell(outcome, round((time.perf_counter() - begun) * 1000))
+        _log_outcome(outcome, round((time.perf_counter() - begun) * 1000))
     return outcome
 
 
-def _tell(outcome: JobOutcome, milliseconds: int) -> None:
+def _log_outcome(outcome: JobOutcome, milliseconds: int) -> None:
     """One log line per document, with ids and counts only: the text is for those who may read
     it."""
     job, made, failure = outcome.job, outcome.extraction, outcome.failure
@@ -171,7 +171,7 @@ class _Heart:
         self._seen: dict[UUID, Extraction] = {}
         self._marks: dict[UUID, object] = {}
 
-    def saw(self, stage: str, extraction: Extraction) -> None:
+    def stage_ended(self, stage: str, extraction: Extraction) -> None:
         id_ = extraction.job.job_id
         if stage == CANONICAL_EVENTS:
             self._storing.add(id_)
@@ -230,5 +230,5 @@ async def _stopped(runtime: Runtime, job: Job, error: BaseException) -> JobOutco
         raise error
     canceled = await jobs.cancel_held(runtime.database, job)
     outcome = JobOutcome(job, canceled=canceled)
-    _tell(outcome, 0)
+    _log_outcome(outcome, 0)
     return outcome

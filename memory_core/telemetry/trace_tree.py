@@ -163,14 +163,14 @@ def _below_calls(calls: list[TracedCall], jobs: list[tuple[TracedJob, Node]]) ->
         parent = nodes.get(row.parent_span_id)
         (parent.children if parent is not None else roots).append(nodes[row.span_id])
     for job, node in jobs:
-        asker = _asker(job, calls)
+        asker = _requesting_call(job, calls)
         (nodes[asker.span_id].children if asker is not None else roots).append(node)
     for root in roots:
         _add_up(root)
     return roots
 
 
-def _asker(job: TracedJob, calls: list[TracedCall]) -> TracedCall | None:
+def _requesting_call(job: TracedJob, calls: list[TracedCall]) -> TracedCall | None:
     """The call that requested a job: the one whose answer names it, or the first of its trace."""
     of_trace = [call for call in calls if call.trace_id == job.trace_id]
     naming = [call for call in of_trace if call.task_id == job.job_id]

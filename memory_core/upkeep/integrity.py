@@ -190,11 +190,11 @@ async def _extract_again(runtime: Runtime) -> Repair:
         without = await session.rows(PartOfRevision, "find_events_without_evidence", limit=None)
         offenders: list[BrokenEvidence | PartOfRevision] = [*unproved, *without]
         broken = dict.fromkeys((one.artifact_uid, one.revision_id) for one in offenders)
-        lost = await session.rows(LostText, "revisions_without_text", **_named(broken))
+        lost = await session.rows(LostText, "revisions_without_text", **_revision_columns(broken))
         for text in lost:
             broken.pop((text.artifact_uid, text.revision_id), None)
         request = new_job_columns(runtime.settings, "repair")
-        await requests.start_ended_over(session, _named(broken), request)
+        await requests.start_ended_over(session, _revision_columns(broken), request)
         await append(
             session,
             [
@@ -222,7 +222,7 @@ def _lost_text(text: LostText) -> str:
     )
 
 
-def _named(revisions: dict[tuple[str, str], None]) -> dict[str, list[str]]:
+def _revision_columns(revisions: dict[tuple[str, str], None]) -> dict[str, list[str]]:
     return {
         "uids": [uid for uid, _ in revisions],
         "revisions": [revision for _, revision in revisions],

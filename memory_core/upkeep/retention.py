@@ -61,7 +61,7 @@ async def expired(
         page = await session.rows(
             RetentionCandidate, "retention_candidates", now=now, after=after, uid=uid, limit=_PAGE
         )
-        over += await _run_out(session, page, now)
+        over += await _expired_ones(session, page, now)
         if len(page) < _PAGE:
             break
         after = page[-1].artifact_uid
@@ -114,7 +114,7 @@ async def _delete(
     return True
 
 
-async def _run_out(
+async def _expired_ones(
     session: Session, page: list[RetentionCandidate], now: datetime
 ) -> list[Expired]:
     promises = [id_ for candidate in page for id_ in candidate.promises]

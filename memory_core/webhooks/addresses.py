@@ -63,7 +63,7 @@ def is_public(text: str) -> bool:
         address = ipaddress.ip_address(text)
     except ValueError:
         return False
-    return all(_is_public(one) for one in (address, *_carried(address)))
+    return all(_is_public(one) for one in (address, *_embedded_ipv4(address)))
 
 
 def _is_public(address: IPAddress) -> bool:
@@ -76,7 +76,7 @@ def _is_public(address: IPAddress) -> bool:
     )
 
 
-def _carried(address: IPAddress) -> list[IPAddress]:
+def _embedded_ipv4(address: IPAddress) -> list[IPAddress]:
     """The IPv4 addresses that are embedded in an IPv6 address."""
     if isinstance(address, ipaddress.IPv4Address):
         return []

@@ -121,7 +121,7 @@ async def add(
             "A category or an actor chooses among events: give --types events.replaced alone "
             "with it, and make a second subscription for other types."
         )
-    if len(await everyone(session)) >= _MOST:
+    if len(await list_subscriptions(session)) >= _MOST:
         raise InvalidInput(f"There are {_MOST} subscriptions already: remove one first.")
     return await session.only(
         Subscription,
@@ -135,7 +135,7 @@ async def add(
     )
 
 
-async def everyone(session: Session) -> list[ListedSubscription]:
+async def list_subscriptions(session: Session) -> list[ListedSubscription]:
     return await session.rows(ListedSubscription, "list_subscriptions")
 
 

@@ -258,4 +258,4 @@ def test_a_missing_library_is_named(
     answer = capsys.readouterr().out
     assert json.loads(answer) == {"missing": kind.upper()}
     with pytest.raises(Skip, match=f"need {library}: `pipx inject .* {library}`"):
-        sandbox.believed(kind, answer.encode())
+        sandbox.checked_answer(kind, answer.encode())

@@ -111,7 +111,7 @@ class _Reader:
         given = [context.author] if context.author else []
         people.collect(roster, text, [*given, *context.participants])
         if context.artifact_type == "transcript":
-            people.overhear(roster, text)
+            people.add_mentioned(roster, text)
         self.headings, rules = headings.find(text, self.lines, self.skip)
         for letter in self.letters:
             self.headings = {
@@ -119,7 +119,7 @@ class _Reader:
             }
         self.skip |= rules
         self.layout.headings = list(self.headings.values())
-        self._enlist()
+        self._add_participants()
         kind = context.artifact_type
         self.turns, noise = turns.find(text, self.lines, self.skip, roster, kind)
         self.skip |= noise
@@ -166,7 +166,7 @@ class _Reader:
         self._flush()
         return self.layout
 
-    def _enlist(self) -> None:
+    def _add_participants(self) -> None:
         """Put the listed participants on the roster before turns are recognised."""
         listing = False
         for i, line in enumerate(self.lines):

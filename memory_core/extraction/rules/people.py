@@ -174,7 +174,7 @@ def collect(roster: Roster, text: str, given: Iterable[str]) -> None:
 _MENTIONED = re.compile(rf"(?<=[a-z,] )(?P<name>{UPPER}[a-z]{{2,12}})(?<!s)(?=[ ,.?])")
 
 
-def overhear(roster: Roster, text: str) -> None:
+def add_mentioned(roster: Roster, text: str) -> None:
     """The names that speech mentions. They make the same word at the start of a sentence a
     person."""
     for match in _MENTIONED.finditer(text):

@@ -177,7 +177,7 @@ def _people(values: list[str]) -> list[tuple[str, str]]:
         if named and all(named):
             people += [person for person in named if person]
         else:
-            people += _by_the_book(value)
+            people += _by_standard_library(value)
     return people
 
 
@@ -201,7 +201,7 @@ def _is_list(plain: str) -> bool:
     return "," in plain[plain.find("@") :] if "@" in plain else False
 
 
-def _by_the_book(value: str) -> list[tuple[str, str]]:
+def _by_standard_library(value: str) -> list[tuple[str, str]]:
     try:
         return getaddresses([value])
     except RecursionError:  # thousands of open brackets

@@ -139,7 +139,7 @@ def _quoted(item: QuoteInContext) -> str:
 
 async def _timeline(runtime: Runtime, artifact_uid: str) -> str:
     ids.refuse_impossible("artifact_uid", artifact_uid)
-    # raises NotFound if there is no such document
+    # Raises NotFound if there is no such document.
     await stored_artifacts.list_revisions(runtime, artifact_uid)
     entries = await timeline(
         runtime, None, EventFilters(artifact_uid=artifact_uid), limit=_TIMELINE_EVENTS

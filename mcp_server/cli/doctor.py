@@ -174,7 +174,7 @@ def _ports(settings: Settings) -> Iterator[DoctorLine]:
     try:
         running = stack_state.running(Layout(settings.data_dir))
     except MemoryFault:
-        # the data dir belongs to another user, which the check of the stores reports
+        # The data dir belongs to another user, which the check of the stores reports.
         running = None
     if running is not None and running.mode == "full":
         yield DoctorLine(True, f"Stack: running (pid {running.pid}), MCP at {running.mcp_url}")

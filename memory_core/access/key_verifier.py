@@ -115,7 +115,7 @@ class KeyVerifier:
         return read.row
 
     async def _read(self, prefix: str) -> _Read:
-        # read the clock first: a revocation during the query must not count as fresh
+        # Read the clock first: a revocation during the query must not count as fresh.
         at = self._clock()
         database = await self._database()
         async with database.session() as session:

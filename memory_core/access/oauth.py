@@ -86,7 +86,7 @@ class OAuthVerifier:
             claims: dict[str, Any] = jwt.decode(
                 token,
                 key,
-                # the key's own algorithm, whatever the token claims
+                # The key's own algorithm, whatever the token claims.
                 algorithms=[key.algorithm_name],
                 audience=self._audience,
                 issuer=self._issuer,

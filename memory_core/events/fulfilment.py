@@ -54,7 +54,7 @@ _NO_VERBS = {
     "my",
     "it",
 }
-# stems that mean "promised", not what was promised
+# Stems that mean "promised", not what was promised.
 _PROMISING = {"respons", "commit", "promis", "agre"}
 _REFUSES = re.compile(r"\b(?:will|shall|to|must)\s+(?:not|never)\b|\bwon['’]t\b|\bnot\s+to\b")
 _UNFINISHED = re.compile(

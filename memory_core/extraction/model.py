@@ -88,7 +88,7 @@ class ProposedQuote:
     quote: str
     start_char: int | None = None
     end_char: int | None = None
-    # the part of the chunk that was asked about, if not the whole
+    # The part of the chunk that was asked about, if not the whole.
     part: tuple[int, int] | None = None
 
 

@@ -360,7 +360,7 @@ def _describe(fault: Any) -> str:
     if not fault["loc"]:
         return str(fault["msg"]).removeprefix("Value error, ")
     field = str(fault["loc"][0]).lower()
-    # an address may contain a password
+    # An address may contain a password.
     secret = field in SECRET_FIELDS or "@" in str(fault["input"])
     shown = "***" if secret else repr(fault["input"])
     reason = str(fault["msg"]).removeprefix("Value error, ")

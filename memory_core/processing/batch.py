@@ -23,8 +23,8 @@ from memory_core.runtime import Runtime
 
 log = logging.getLogger(__name__)
 
-# Limits on concurrent documents and texts: the engine limits the calls, these limit the memory.
 _WHY = "a run extracts for the tenant of each job"
+# Limits on concurrent documents and their tokens: the engine limits the calls, these the memory.
 _DOCUMENTS_AT_ONCE = 64
 _TOKENS_AT_ONCE = 5_000_000
 

@@ -79,7 +79,7 @@ def header_block(lines: Sequence[str], i: int) -> tuple[int, bool]:
         field = _field(line)
         if field is not None:
             fields.add(field)
-        # else the field continues on this line
+        # Otherwise the field continues on this line.
         elif not (fields and line.strip() and line[0] in " \t"):
             break
         stop += 1

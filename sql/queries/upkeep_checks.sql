@@ -141,9 +141,8 @@ WHERE a.query IS NOT NULL AND NOT EXISTS (
     WHERE found.event_id = a.event_id);
 
 -- name: ask_indexes
--- Makes Postgres use the index even where a table is so small, or so many index entries are
--- pending, that a sequential scan looks cheaper: it sets a high cost for scanning words row by row,
--- until the end of the transaction.
+-- Makes Postgres use the index until the end of the transaction, even where a table is small or many
+-- index entries are pending and a sequential scan looks cheaper.
 SELECT set_config('enable_seqscan', 'off', true), set_config('enable_indexscan', 'off', true),
        set_config('cpu_operator_cost', '1', true),
        gin_clean_pending_list('idx_chunk_entry_words'::regclass);

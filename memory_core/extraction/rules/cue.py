@@ -14,7 +14,7 @@ GROUP = (
 )
 # "Ann Lee (AL) has agreed": an aside may follow a name.
 PERSON = rf"(?P<who>{NAMES})(?: \([^()]{{1,20}}\))?"
-ANYONE = rf"\b(?P<who>{NAMES}|{GROUP}|I\b|i(?='|\s))"
+ACTOR = rf"\b(?P<who>{NAMES}|{GROUP}|I\b|i(?='|\s))"
 # Words that may stand between a subject and its verb.
 AUX = (
     r"(?:(?:'ve|'s|'d)?\s(?i:also|just|already|now|then|therefore|"
@@ -82,7 +82,7 @@ def build(category: Category, confidence: float, flags: str, pattern: str) -> Cu
 
 def _tail(pattern: str) -> str:
     """The part of a pattern after its subject; the pattern is a plain sequence of parts."""
-    for part in (AUX, SOON, PERSON, ANYONE):
+    for part in (AUX, SOON, PERSON, ACTOR):
         after = pattern.rpartition(part)[2]
         if part in pattern and after:
             return after

@@ -9,7 +9,7 @@ from memory_core.extraction.model import Category
 from memory_core.extraction.rules import verbs
 from memory_core.extraction.rules.confidence import CLEAR, EXPLICIT, LIKELY, STRONG
 from memory_core.extraction.rules.cue import (
-    ANYONE,
+    ACTOR,
     AUX,
     CHANGED,
     DELIVER,
@@ -90,7 +90,7 @@ CUES: tuple[Cue, ...] = (
     # "Agreed, existing customers keep their price": the agreement follows the comma.
     decision(CLEAR, "voiced talk_only speech", r"^(?i:agreed|decided)[,:] (?=(?:\S+ ){3})"),
     decision(EXPLICIT, "person speech",
-        rf"{ANYONE}{AUX} (?i:decided (?!by\b|how\b|what\b|when\b|where\b|which\b|who\b)|"
+        rf"{ACTOR}{AUX} (?i:decided (?!by\b|how\b|what\b|when\b|where\b|which\b|who\b)|"
         r"resolved to|resolved that|opted (?:to|for|not)|elected to|voted to|chosen? (?:to|not)|"
         r"settled on|ruled out|signed off on|ratified|approved)\b"),
     decision(EXPLICIT, "person speech",
@@ -175,7 +175,7 @@ CUES: tuple[Cue, ...] = (
         r"on)\b|\.|$)"),
     # Changes: what is different from before.
     change(STRONG, "person talk_only",
-        rf"{ANYONE}{AUX} (?i:{CHANGED}|pushed back|pushed out|brought forward|moved) "
+        rf"{ACTOR}{AUX} (?i:{CHANGED}|pushed back|pushed out|brought forward|moved) "
         rf"(?!(?i:that|to your|on|forward|in(?:to)? the)\b)[^.;]{{1,80}}? (?i:to|into|"
         r"until|with|instead)\b"),
     change(CLEAR, "talk_only",
@@ -191,7 +191,7 @@ CUES: tuple[Cue, ...] = (
         r"(?:to|by|until|with|in favou?r|from|as))\b"),
     # Executions: actions taken, things completed.
     execution(STRONG, "person speech",
-        rf"{ANYONE}{AUX} (?i:{DONE}|set up|rolled out|rolled back|wrapped up|handed in|"
+        rf"{ACTOR}{AUX} (?i:{DONE}|set up|rolled out|rolled back|wrapped up|handed in|"
         r"cut over|switched (?:on|off)|put together|kicked "
         rf"off)\b(?! down\b|[^,.;]{{0,20}} that\b)"),
     execution(CLEAR, "talk_only",
@@ -214,11 +214,11 @@ CUES: tuple[Cue, ...] = (
     risk(CLEAR, "talk_only",
         r"(?i:\b(?:is|are) (?:still|already|now) (?:missing|late|delayed|unresolved|unsigned))\b"),
     risk(EXPLICIT, "person modal speech",
-        rf"{ANYONE}{AUX}(?:'m|'re| (?i:am|is|are|was|were))(?: (?i:still|also|[a-z]+ly|"
+        rf"{ACTOR}{AUX}(?:'m|'re| (?i:am|is|are|was|were))(?: (?i:still|also|[a-z]+ly|"
         rf"very|a bit|quite|most)){{0,2}} (?i:concerned|worried|afraid|nervous|uneasy) "
         r"(?i:about|that)\b(?! (?i:is|was)\b)"),
     risk(EXPLICIT, "person modal",
-        rf"{ANYONE}{AUX} (?i:raised|expressed|voiced|flagged)(?: "
+        rf"{ACTOR}{AUX} (?i:raised|expressed|voiced|flagged)(?: "
         rf"\w+){{0,3}}? (?i:concerns?|risks?|worries|reservations) (?i:about|that|over|with|on|:)"),
     risk(STRONG, "talk_only",
         r"(?i:\b(?:found|discovered|identified|uncovered|caught|spotted|"
@@ -268,15 +268,15 @@ CUES: tuple[Cue, ...] = (
         r"(?i:^[^:.]{3,80}: (?:loves|hates|dislikes|finds|complains|complained|praised|asked for)"
         r" (?=\w))"),
     # Collaborations: meetings, discussions, handovers.
-    collaboration(STRONG, "person", rf"{ANYONE}{AUX} {_TALKED} (?i:with|together)\b"),
+    collaboration(STRONG, "person", rf"{ACTOR}{AUX} {_TALKED} (?i:with|together)\b"),
     collaboration(STRONG, "",
         rf"(?P<who>{DEPARTMENTS}){AUX} {_TALKED} (?i:with|on|about|together|through|over|to)\b"),
-    collaboration(STRONG, "person", rf"{ANYONE}{AUX} (?i:handed (?:over|off|it over))\b"),
+    collaboration(STRONG, "person", rf"{ACTOR}{AUX} (?i:handed (?:over|off|it over))\b"),
     collaboration(CLEAR, "person talk_only",
-        rf"{ANYONE}{AUX} (?i:had|held|ran|hosted|organi[sz]ed|attended|joined|"
+        rf"{ACTOR}{AUX} (?i:had|held|ran|hosted|organi[sz]ed|attended|joined|"
         rf"facilitated) (?i:a|an|the|our|another|their) (?:[\w\-]+ ){{0,3}}?{_EVENT}\b"),
     collaboration(CLEAR, "person talk_only",
-        rf"{ANYONE}{AUX} (?i:presented|demoed|walked (?:us|the team|everyone) through) "
+        rf"{ACTOR}{AUX} (?i:presented|demoed|walked (?:us|the team|everyone) through) "
         r"(?i:the|a|an|her|his|their|our)\b"),
 )
 # fmt: on

@@ -147,7 +147,7 @@ def _notes(document: Any) -> Iterator[str]:
                 continue
             for note in parse_xml(relation.target_part.blob):
                 text = " ".join(" ".join(_blocks(note, document)).split())
-                # the separator line above the notes is a note as well
+                # The separator line above the notes is a note as well.
                 if text and not note.get(f"{_W}type"):
                     yield f"[^{sign}{note.get(f'{_W}id')}]: {text}"
 

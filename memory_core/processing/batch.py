@@ -46,7 +46,7 @@ async def process(
     claimed: Sequence[Job],
     observe: Observer = lambda *_: None,
 ) -> list[JobOutcome]:
-    slots, room = asyncio.Semaphore(_DOCUMENTS_AT_ONCE), _Room(_TOKENS_AT_ONCE)
+    slots, room = asyncio.Semaphore(_DOCUMENTS_AT_ONCE), _TokenLimit(_TOKENS_AT_ONCE)
     heart = _Heart(runtime, claimed)
 
     def observed(stage: str, extraction: Extraction) -> None:
@@ -92,8 +92,8 @@ async def _tenant(runtime: Runtime, job: Job) -> UUID:
     return tenant or DEFAULT_TENANT
 
 
-class _Room:
-    """A limit on the characters in work. A document larger than the limit waits until it is
+class _TokenLimit:
+    """A limit on the tokens in work. A document larger than the limit waits until it is
     alone."""
 
     def __init__(self, size: int) -> None:

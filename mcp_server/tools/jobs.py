@@ -14,7 +14,7 @@ from memory_core.kernel.database import columns
 from memory_core.kernel.errors import InvalidInput
 from memory_core.queue.answers import Answers
 from memory_core.queue.cancel import cancel
-from memory_core.queue.listing import JobState, history_of, page_of_jobs
+from memory_core.queue.listing import JobRow, JobState, history_of, page_of_jobs
 from memory_core.runtime import Runtime
 
 
@@ -70,23 +70,6 @@ class JobStatus(BaseModel):
     extracted: ExtractedWith | None
     # The last 50 transitions, oldest first.
     history: list[Transition]
-
-
-class JobRow(BaseModel):
-    job_id: str
-    artifact_uid: str
-    revision_id: str
-    title: str | None
-    status: str
-    attempts: int
-    max_attempts: int
-    priority: int
-    origin: str
-    requested_by: str | None
-    created_at: datetime
-    finished_at: datetime | None
-    last_error_code: str | None
-    last_error_message: str | None
 
 
 class JobsListed(BaseModel):
@@ -159,7 +142,7 @@ async def job_list(
     await runtime.open()
     page = await page_of_jobs(runtime.database, status=status, limit=limit, cursor=cursor)
     return JobsListed(
-        jobs=[JobRow(**columns(job) | {"job_id": str(job.job_id)}) for job in page.jobs],
+        jobs=page.jobs,
         next_cursor=page.next_cursor,
     )
 

@@ -19,13 +19,11 @@ class Checkpoint:
     status: Status
     processed: int
     leader: str | None
-    heartbeat_at: datetime | None
     last_processed_at: datetime | None
     batch_size: int | None  # size of an unfinished batch
     attempts: int  # at the next change alone
     fault: str | None
     fault_code: str | None
-    fault_since: datetime | None
 
     @property
     def position(self) -> Position:
@@ -41,13 +39,11 @@ class Checkpoint:
             status="running",
             processed=0,
             leader=None,
-            heartbeat_at=None,
             last_processed_at=None,
             batch_size=None,
             attempts=0,
             fault=None,
             fault_code=None,
-            fault_since=None,
         )
 
 

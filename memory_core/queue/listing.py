@@ -15,8 +15,8 @@ HISTORY_SHOWN = 50
 
 
 @dataclass(frozen=True, slots=True)
-class ListedJob:
-    job_id: UUID
+class JobRow:  # the answer of job_list has these fields
+    job_id: str
     artifact_uid: str
     revision_id: str
     title: str | None
@@ -88,7 +88,7 @@ class JobTransition:
 
 @dataclass(frozen=True, slots=True)
 class JobPage:
-    jobs: list[ListedJob]
+    jobs: list[JobRow]
     next_cursor: str | None  # None: this is the last page
 
 
@@ -110,7 +110,7 @@ async def page_of_jobs(
     before, before_id = _read(cursor) if cursor else (None, None)
     async with database.session() as session:
         rows = await session.rows(
-            ListedJob,
+            JobRow,
             "page_of_jobs",
             status=status,
             before=before,
@@ -151,7 +151,7 @@ async def history_of(database: Database, job_id: UUID) -> list[JobTransition]:
         return await session.rows(JobTransition, "job_history", job_id=job_id, limit=HISTORY_SHOWN)
 
 
-def _written(job: ListedJob) -> str:
+def _written(job: JobRow) -> str:
     place = f"{job.created_at.isoformat()} {job.job_id}"
     return base64.urlsafe_b64encode(place.encode()).decode().rstrip("=")
 

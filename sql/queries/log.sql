@@ -51,8 +51,7 @@ LIMIT %(limit)s;
 
 -- fragment: checkpoint_columns
 projection_name AS name, transaction_id::text::bigint AS transaction_id, sequence_number, status,
-events_processed AS processed, leader, heartbeat_at, last_processed_at, batch_size, attempts, fault,
-fault_code, fault_since
+events_processed AS processed, leader, last_processed_at, batch_size, attempts, fault, fault_code
 
 -- name: get_checkpoint
 SELECT

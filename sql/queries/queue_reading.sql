@@ -161,9 +161,6 @@ SELECT ts, prev_status, next_status, coalesce(detail, '{}') AS detail FROM (
     WHERE job_id = %(job_id)s ORDER BY ts DESC, id DESC LIMIT %(limit)s
 ) AS last ORDER BY id;
 
--- name: job_transitions
-SELECT prev_status, next_status, meaning FROM job_transition;
-
 -- name: list_jobs
 SELECT j.job_id, j.status, j.attempts, j.max_attempts, j.last_error_code, j.last_error_message,
        j.updated_at, j.origin, j.artifact_uid, j.revision_id, r.title
@@ -178,8 +175,8 @@ ORDER BY j.updated_at DESC, j.job_id;
 
 -- name: page_of_jobs
 -- The newest first: of one state, or all.
-SELECT j.job_id, j.artifact_uid, j.revision_id, r.title, j.status, j.attempts, j.max_attempts,
-       j.priority, j.origin, j.requested_by, j.created_at, j.finished_at, j.last_error_code,
+SELECT j.job_id::text AS job_id, j.artifact_uid, j.revision_id, r.title, j.status, j.attempts,
+       j.max_attempts, j.priority, j.origin, j.requested_by, j.created_at, j.finished_at, j.last_error_code,
        j.last_error_message
 FROM (
     SELECT * FROM event_jobs j

@@ -1,6 +1,7 @@
 """Prompts are versioned: a text never changes under its number."""
 
 import hashlib
+import json
 import re
 from importlib import resources
 
@@ -28,8 +29,15 @@ def files() -> dict[str, str]:
     return texts
 
 
+def recorded() -> dict[str, str]:
+    """The checksum of every prompt file ever shipped."""
+    text = resources.files(prompts).joinpath("checksums.json").read_text(encoding="utf-8")
+    checksums: dict[str, str] = json.loads(text)
+    return checksums
+
+
 def test_every_file_is_as_it_was_recorded() -> None:
-    assert files() == prompts.checksums(), (
+    assert files() == recorded(), (
         "a prompt was changed: give the new text the next number and record its checksum"
     )
 
@@ -42,7 +50,7 @@ def test_a_changed_text_no_longer_matches_its_record() -> None:
     shipped = prompts.load("extract")
     changed = Prompt(shipped.name, shipped.number, shipped.text + " ")
 
-    assert prompts.checksums()[f"extract.{shipped.number}.md"] == shipped.checksum
+    assert recorded()[f"extract.{shipped.number}.md"] == shipped.checksum
     assert changed.checksum != shipped.checksum
     assert changed.version != shipped.version
 

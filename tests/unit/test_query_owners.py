@@ -21,8 +21,8 @@ PARTS = {
 }
 FILE_OF = {name: stem for stem, _, name in PARTS}
 INCLUDED = re.compile(r"^[ \t]*-- include: (\w+)", re.MULTILINE)
-# Words that name something else there: a field of an answer, a metric.
-OTHER_MEANINGS = {("mcp_server", "stakeholders"), ("telemetry", "job_transitions")}
+# Words that name something else there: a field of an answer.
+OTHER_MEANINGS = {("mcp_server", "stakeholders")}
 # Who took part is asked of the same events that a search finds.
 SHARED_FRAGMENTS = {("events", "entry_filters")}
 

@@ -8,7 +8,6 @@ the shipped text.
 """
 
 import hashlib
-import json
 import re
 from dataclasses import dataclass
 from functools import cache
@@ -56,13 +55,6 @@ def versions(name: str, folder: Path | None = None) -> dict[int, Prompt]:
             )
         prompts[prompt.number] = prompt
     return prompts
-
-
-def checksums() -> dict[str, str]:
-    """The recorded checksum of every prompt file ever shipped."""
-    text = resources.files(__package__).joinpath("checksums.json").read_text(encoding="utf-8")
-    recorded: dict[str, str] = json.loads(text)
-    return recorded
 
 
 def _shipped() -> list[Prompt]:

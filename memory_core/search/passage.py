@@ -1,5 +1,6 @@
 """What a text search returns: a part of a document, or a memory."""
 
+import re
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal
@@ -7,6 +8,8 @@ from typing import Literal
 from memory_core.text.nul import from_storable
 
 Kind = Literal["artifact", "chunk", "memory"]
+# What stands between the words of a path.
+_NO_WORD = re.compile(r"[\W_]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +39,13 @@ class ChunkText:
 class FoundChunk(ChunkText):
     is_opening: bool  # the first of its document
     chunk_count: int  # of its document
+    source_id: str  # "" when the source gave none
+
+    @property
+    def name(self) -> str:
+        """What its document is called: without a title, by the words of its source's id, which is
+        the path of a file."""
+        return self.title or _NO_WORD.sub(" ", self.source_id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +72,9 @@ class MemoryRecord:
         return self.content
 
     @property
-    def title(self) -> None:
+    def name(self) -> str:
         """It has none."""
+        return ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +96,10 @@ class ShortText:
     @property
     def key(self) -> str:
         return self.text_id
+
+    @property
+    def name(self) -> str:
+        return self.title
 
 
 @dataclass(frozen=True, slots=True)

@@ -62,6 +62,7 @@ async def hybrid_search(
     include_memory: bool,
     expand_neighbors: bool = False,
     full_chunks: bool = False,
+    each_document_once: bool = False,
 ) -> list[Passage]:
     """`full_chunks`: whole chunks instead of the parts of them that answer."""
     # The scored search counts the words itself.
@@ -72,14 +73,21 @@ async def hybrid_search(
     # Memories have no source, type or time to filter by: a filtered search leaves them out.
     with_memory = include_memory and filters == Filters()
     if runtime.settings.ranking == "scores":
-        search = ScoredSearch(runtime, query, asked, vector, filters, with_memory=with_memory)
+        search = ScoredSearch(
+            runtime, query, asked, vector, filters,
+            with_memory=with_memory, each_document_once=each_document_once,
+        )  # fmt: skip
         passages = await search.best(limit, full_chunks=full_chunks)
         if not passages and asked.to_the_letter and not asked.excludes:
             loose = await _understand(runtime, query, uncounted, literally=False)
             passages = await search.asking(loose).best(limit, full_chunks=full_chunks)
     else:
         ranks = _Search(runtime, asked, vector, filters, with_memory=with_memory)
-        passages = await _by_ranks(ranks, query, limit)
+        several = _DEPTH_FACTOR if each_document_once else 1
+        passages = await _by_ranks(ranks, query, several * limit)
+        if each_document_once:
+            best = {passage.artifact_uid: passage for passage in reversed(passages)}
+            passages = [p for p in passages if best[p.artifact_uid] is p][:limit]
     if expand_neighbors:
         passages = await _with_neighbors(runtime, passages)
     return passages
@@ -104,19 +112,15 @@ async def artifact_search(
     runtime: Runtime, query: str, filters: Filters, *, limit: int, full_chunks: bool = False
 ) -> list[Passage]:
     """One hit per artifact: its best passage."""
-    passages = await hybrid_search(
+    return await hybrid_search(
         runtime,
         query,
         filters,
-        limit=limit * _DEPTH_FACTOR,
+        limit=limit,
         include_memory=False,
         full_chunks=full_chunks,
+        each_document_once=True,
     )
-    best: dict[str, Passage] = {}
-    for passage in passages:
-        assert passage.artifact_uid is not None
-        best.setdefault(passage.artifact_uid, passage)
-    return list(best.values())[:limit]
 
 
 async def _embed(runtime: Runtime, query: str) -> Vector | None:

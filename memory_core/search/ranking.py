@@ -26,12 +26,15 @@ class Weights:
     window: float = 0.45
     pairs: float = 0.20
     title: float = 0.10
+    # Between documents, what the share of the query that a chunk has at all counts: of two chunks
+    # with the same score, one has a word often, the other has more of the words.
+    coverage: float = 0.10
     # Inside one document, chunks that answer lie together: what the next one adds, and the one
     # after that.
     neighbours: tuple[float, ...] = (0.3, 0.1)
     # Between documents, what the logarithm of their number of chunks takes away: the best of many
     # chunks scores high by chance.
-    chances: float = 0.0125
+    chances: float = 0.03
     # How much the length of a chunk matters: BM25's b.
     length: float = bm25.B
     # Whether windows keep to the turns of a transcript or chat.
@@ -46,7 +49,7 @@ class Weights:
 FOR_CHUNKS = Weights(meaning=0.15)
 FOR_EXCERPTS = Weights(meaning=0.3, neighbours=(0.15, 0.05), length=1.0, by_turns=True)
 # Events and memories are short and stand alone.
-FOR_SHORT_TEXTS = Weights(meaning=0.25)
+FOR_SHORT_TEXTS = Weights(meaning=0.25, coverage=0.0)
 
 
 # What is ranked.
@@ -60,6 +63,7 @@ class Candidate:
     cosine: float
     near: bool  # whether its meaning is among the nearest
     title: float  # how much of the query its title has
+    coverage: float  # how much of the query its text has
     windows: list[Window]
 
 
@@ -81,15 +85,16 @@ def candidate(
     floor: float,
 ) -> Candidate:
     """`chunk`: its BM25, where Postgres has told it; `cosine`: None where it is below `floor`."""
-    windows, related = highlighter.read(row.text)
-    best = max((window.words for window in windows), default=0.0)
+    reading = highlighter.read(row.text)
+    best = max((window.words for window in reading.windows), default=0.0)
     return Candidate(
         row=row,
-        chunk=best if chunk is None else chunk + related,
+        chunk=best if chunk is None else chunk + reading.related,
         cosine=floor if cosine is None else cosine,
         near=cosine is not None,
-        title=highlighter.share(row.title or ""),
-        windows=windows,
+        title=highlighter.share(row.name),
+        coverage=reading.coverage,
+        windows=reading.windows,
     )
 
 
@@ -105,7 +110,7 @@ class Ranking:
 
     def best(self, per_chunk: int = _WINDOWS_OF_A_CHUNK) -> list[FoundWindow]:
         """Of each candidate its best windows that do not overlap."""
-        lifts = self._lifts() if self._inside_one else self._chances()
+        lifts = self._of_neighbours() if self._inside_one else self._of_documents()
         found = []
         for item, lift in zip(self._candidates, lifts, strict=True):
             for window in self._apart(item, per_chunk):
@@ -148,11 +153,16 @@ class Ranking:
                 chosen.append(window)
         return chosen
 
-    def _chances(self) -> list[float]:
-        share = self._weights.chances
-        return [-share * math.log(_chunks_beside(item.row)) for item in self._candidates]
+    def _of_documents(self) -> list[float]:
+        """What a chunk gets for how much of the query it has, and loses to luck: it may be the best
+        of many."""
+        weights = self._weights
+        return [
+            weights.coverage * item.coverage - weights.chances * math.log(_chunks_of(item.row))
+            for item in self._candidates
+        ]
 
-    def _lifts(self) -> list[float]:
+    def _of_neighbours(self) -> list[float]:
         """What the chunks before and after add to each chunk of one document."""
         own = {
             item.row.start_char: max((self._score(item, w) for w in item.windows), default=0.0)
@@ -176,6 +186,14 @@ class Ranking:
         return lifts
 
 
+def first_of_each_document(ranked: list[FoundWindow]) -> list[FoundWindow]:
+    best: dict[str, FoundWindow] = {}
+    for found in ranked:
+        if isinstance(found.row, FoundChunk):
+            best.setdefault(found.row.artifact_uid, found)
+    return list(best.values())
+
+
 def _sources(item: Candidate, window: Window) -> tuple[str, ...]:
     """By what it was found, in the words of the specification."""
     if isinstance(item.row, MemoryRecord):
@@ -189,6 +207,6 @@ def _sources(item: Candidate, window: Window) -> tuple[str, ...]:
     return tuple(name for name, is_source in found.items() if is_source)
 
 
-def _chunks_beside(row: Readable) -> int:
+def _chunks_of(row: Readable) -> int:
     """How many chunks its document has."""
     return max(row.chunk_count, 1) if isinstance(row, FoundChunk) else 1

@@ -28,6 +28,7 @@ from memory_core.search.ranking import (
     Ranking,
     Weights,
     candidate,
+    first_of_each_document,
 )
 from memory_core.search.related_words import related_lexemes
 from memory_core.search.spelling import words_meant
@@ -52,17 +53,19 @@ class ScoredSearch:
         filters: Filters,
         *,
         with_memory: bool,
+        each_document_once: bool = False,
     ) -> None:
         """`vector`: None when the meaning cannot be asked for."""
         self._runtime, self._query, self._asked = runtime, query, asked
         self._vector, self._filters, self._with_memory = vector, filters, with_memory
+        self._each_document_once = each_document_once
         self._lexemes = lexemes_of(asked.every_word)
 
     def asking(self, asked: Asked) -> "ScoredSearch":
         """The same search, for the query as it is understood now."""
         return ScoredSearch(
             self._runtime, self._query, asked, self._vector, self._filters,
-            with_memory=self._with_memory,
+            with_memory=self._with_memory, each_document_once=self._each_document_once,
         )  # fmt: skip
 
     async def best(self, limit: int, *, full_chunks: bool) -> list[Passage]:
@@ -80,9 +83,10 @@ class ScoredSearch:
         ]
         ranking = Ranking(candidates, weights, inside_one=self._inside_one)
         ranking = ranking.with_meaning(await self._cosines_of_windows(ranking.best()))
-        if full_chunks:
-            return whole_chunks(ranking.best(per_chunk=1))[:limit]
-        return excerpts(ranking.best(), limit)
+        ranked = ranking.best(per_chunk=1) if full_chunks else ranking.best()
+        if self._each_document_once:
+            ranked = first_of_each_document(ranked)
+        return whole_chunks(ranked)[:limit] if full_chunks else excerpts(ranked, limit)
 
     @property
     def _inside_one(self) -> bool:

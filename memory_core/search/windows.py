@@ -39,6 +39,16 @@ class Window:
     cosine: float | None = None  # of its meaning, where it was asked for
 
 
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What a text has of a query."""
+
+    # Those with some word of it, or a related one; of a text without any, its beginning.
+    windows: list[Window]
+    related: float = 0.0  # what related words add to the BM25 of the whole
+    coverage: float = 0.0  # the share of the query's weight that its words in the text have
+
+
 _Item = TypeVar("_Item")
 # Where a lexeme stands.
 _Occurrence = tuple[int, str]
@@ -83,15 +93,13 @@ class Highlighter:
         self._known: dict[str, tuple[str, ...]] = {}
 
     def windows(self, text: str) -> list[Window]:
-        return self.read(text)[0]
+        return self.read(text).windows
 
-    def read(self, text: str) -> tuple[list[Window], float]:
-        """All windows of a text that have some word of the query; of a text without any, its
-        beginning. And what related words add to the score of the whole."""
+    def read(self, text: str) -> Reading:
         turns = turn_starts(text) if self._by_turns else []
         spans = units(text, turns)
         if not spans:
-            return [], 0.0
+            return Reading([])
         sought = self._occurrences(text)
         exact = [item for item in sought if item[1] in self._lexemes]
         lexemes = [lexeme for _, lexeme in exact]
@@ -112,15 +120,21 @@ class Highlighter:
             first, last = _stretches(spans)[0]
             windows = [Window(spans[first][0], spans[last][1], 0.0, 0.0)]
         everywhere = [lexeme for _, lexeme in others]
-        return windows, self._of_related(everywhere, lexemes, len(text), self._average_chunk)
+        return Reading(
+            windows,
+            related=self._of_related(everywhere, lexemes, len(text), self._average_chunk),
+            coverage=self._share(lexemes),
+        )
 
     def share(self, text: str) -> float:
         """How much of the query's weight the words of a short text have, such as a title's."""
+        return self._share(lexeme for _, lexeme in self._occurrences(text))
+
+    def _share(self, lexemes: Iterable[str]) -> float:
+        """How much of the query's weight these have."""
         total = sum(self._weights.values())
-        if not text or not total:
-            return 0.0
-        found = {lexeme for _, lexeme in self._occurrences(text)} & self._lexemes
-        return sum(self._weights[lexeme] for lexeme in found) / total
+        present = self._lexemes.intersection(lexemes)
+        return sum(self._weights[lexeme] for lexeme in present) / total if total else 0.0
 
     def _occurrences(self, text: str) -> list[_Occurrence]:
         # Small letters are found four times as fast as letters of either case. Each letter has one

@@ -184,7 +184,7 @@ WITH found AS (
 SELECT c.chunk_id, c.artifact_uid, c.revision_id, c.start_char, c.end_char, r.artifact_id,
        r.is_chunked, r.title, r.artifact_type, r.source_system, r.source_ts,
        text_of_chunk(c.text, t.content, c.start_char, c.end_char) AS text, t.nul_positions,
-       c.chunk_index = 0 AS is_opening, r.chunk_count
+       c.chunk_index = 0 AS is_opening, r.chunk_count, r.source_id
 FROM found
 JOIN revision_chunk c USING (artifact_uid, revision_id, chunk_index)
 JOIN artifact_revision r USING (artifact_uid, revision_id)

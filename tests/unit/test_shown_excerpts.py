@@ -15,7 +15,7 @@ def chunk(text: str = TEXT, start: int = 0, number: int = 0) -> FoundChunk:
         chunk_id=f"chunk_{number}", artifact_uid="uid_1", revision_id="rev_1", artifact_id="art_1",
         start_char=start, end_char=start + len(text), is_chunked=True, title="Chat",
         artifact_type="chat", source_system="test", source_ts=None, text=text, nul_positions=[],
-        is_opening=start == 0, chunk_count=2,
+        is_opening=start == 0, chunk_count=2, source_id="chat",
     )  # fmt: skip
 
 

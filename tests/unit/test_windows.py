@@ -126,8 +126,8 @@ def test_related_words_say_what_they_add_to_the_whole_text() -> None:
     related = {"price": {"cost": 0.6}}
     highlighter = Highlighter(["price"], {"price": 2.0}, related=related)
 
-    assert highlighter.read("It will cost more.")[1] > 0
-    assert highlighter.read("It will cost more than the price.")[1] == 0
+    assert highlighter.read("It will cost more.").related > 0
+    assert highlighter.read("It will cost more than the price.").related == 0
 
 
 CHAT = [

@@ -26,6 +26,7 @@ def search(arguments: dict[str, Any], *, full: bool, as_json: bool) -> None:
     answer, why_empty = _ask("event_search", arguments, lambda reply: reply["events"])
     if _printed_otherwise(answer, why_empty, as_json=as_json):
         return
+    terminal_tables.show_note(answer["note"])
     show_events(answer["events"], full=full)
     _count(len(answer["events"]), answer["total"], answer)
 

@@ -40,6 +40,7 @@ def search(arguments: dict[str, Any], *, full: bool, as_json: bool) -> None:
     out = terminal_tables.console()
     if progress is not None:
         out.print(progress.why_no_passages())
+    terminal_tables.show_note(answer["note"])
     for number, hit in enumerate(answer["results"], start=1):
         out.print(f"[bold]{number}. {shown(_name(hit))}[/]  [dim]{_source_of(hit)}[/]")
         if full:

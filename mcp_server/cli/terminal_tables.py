@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 _UNLIMITED = 20_000
@@ -25,6 +26,12 @@ def console() -> Console:
     if own.is_terminal or "COLUMNS" in os.environ:
         return own
     return Console(width=_UNLIMITED)
+
+
+def show_note(note: str) -> None:
+    """What a reader of the rows below should know."""
+    if note:
+        console().print(f"[yellow]{escape(note)}[/]", soft_wrap=True)
 
 
 def show(columns: Iterable[Column], rows: Iterable[Iterable[str]], *, wrap: bool = False) -> None:

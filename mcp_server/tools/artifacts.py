@@ -43,6 +43,7 @@ from memory_core.runtime import Runtime
 from memory_core.search.passage import Passage
 from memory_core.search.passage_filters import Filters
 from memory_core.search.passages import artifact_search as search_artifacts
+from memory_core.search.passages import note_on
 
 
 class ArtifactIngested(BaseModel):
@@ -80,6 +81,7 @@ class ArtifactHit(BaseModel):
 
 class ArtifactsFound(BaseModel):
     results: list[ArtifactHit]
+    note: str = ""
 
 
 class ChunkInfo(BaseModel):
@@ -290,7 +292,7 @@ async def artifact_search(
         time_to=parse_until("time_to", time_to),
     )
     hits = await search_artifacts(runtime, query, filters, limit=limit, full_chunks=full_chunks)
-    return ArtifactsFound(results=[_artifact_hit(hit) for hit in hits])
+    return ArtifactsFound(results=[_artifact_hit(hit) for hit in hits], note=note_on(hits))
 
 
 async def artifact_get(

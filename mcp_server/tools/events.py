@@ -41,7 +41,7 @@ from memory_core.kernel.database import columns
 from memory_core.kernel.times import parse_time, parse_until
 from memory_core.runtime import Runtime
 from memory_core.search.event_filters import EventFilters
-from memory_core.search.event_passages import passages_beside
+from memory_core.search.event_passages import note_on, passages_beside
 from memory_core.search.events import search_events
 from memory_core.search.names import names_looked_for
 from memory_core.search.passage import Passage
@@ -60,9 +60,9 @@ class EventPassage(BaseModel):
 class EventsFound(BaseModel):
     events: list[EventOut]
     total: int = Field(description="All matches.")
-    passages: list[EventPassage] | None = Field(
-        None, description="Where few events match: what documents say; no events."
-    )
+    # Where few events match: what documents say.
+    passages: list[EventPassage] | None = None
+    note: str = ""
     filters_applied: dict[str, Any]
     actor_names: ActorNames = None
     actor_candidates: ActorCandidates = None
@@ -157,9 +157,8 @@ async def event_search(
 ) -> EventsFound:
     """What was decided, promised, done, changed, feared or said: events with the quotes that
     prove them. The first choice for "what was decided about …", "what feedback on …",
-    "which risks …". Without a query: the newest. Where few match, passages of documents come
-    too. For promises use commitment_list, for people stakeholder_map, for passages of text
-    hybrid_search. Example:
+    "which risks …". Without a query: the newest. Where few match, passages come too. For
+    promises use commitment_list, for people stakeholder_map, for passages hybrid_search. Example:
     event_search(query="pricing model", category="Decision")
     """
     await runtime.open()
@@ -192,6 +191,7 @@ async def event_search(
         events=[event_out(row, evidence, later) for row in page.events],
         total=page.total,
         passages=[_passage(passage) for passage in passages] or None,
+        note=note_on(page, passages),
         filters_applied=applied(
             query=query or None,
             category=filters.category,

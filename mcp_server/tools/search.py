@@ -21,6 +21,7 @@ from memory_core.runtime import Runtime
 from memory_core.search.passage import Passage
 from memory_core.search.passage_filters import Filters
 from memory_core.search.passages import hybrid_search as search_passages
+from memory_core.search.passages import note_on
 
 
 class Neighbor(BaseModel):
@@ -65,6 +66,7 @@ class HybridHit(BaseModel):
 
 class HybridFound(BaseModel):
     results: list[HybridHit]
+    note: str = ""
 
 
 async def hybrid_search(
@@ -106,7 +108,7 @@ async def hybrid_search(
         expand_neighbors=expand_neighbors,
         full_chunks=full_chunks,
     )
-    return HybridFound(results=[_hit(passage) for passage in passages])
+    return HybridFound(results=[_hit(passage) for passage in passages], note=note_on(passages))
 
 
 def _hit(passage: Passage) -> HybridHit:

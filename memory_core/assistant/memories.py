@@ -21,6 +21,7 @@ from memory_core.search.memories import best_memories, memories_by_id
 from memory_core.search.passage import MemoryRecord, ShortText
 from memory_core.search.query_text import understand
 from memory_core.search.scored_texts import best_first
+from memory_core.search.similarity import LEAST_SIMILARITY, near_enough
 from memory_core.search.word_statistics import statistics_of
 from memory_core.text.scripts import in_pairs
 
@@ -110,7 +111,11 @@ async def search(
         texts = [ShortText(memory.memory_id, "", memory.content) for memory in by_id.values()]
         order = best_first(texts, cosines, statistics)
     similar = {**by_words, **cosines}
-    return [(by_id[id_], similar[id_]) for id_ in order if id_ in by_id][:limit]
+    near = near_enough(
+        [id_ for id_ in order if id_ in by_id],
+        lambda id_: id_ not in by_words and similar[id_] < LEAST_SIMILARITY,
+    )
+    return [(by_id[id_], similar[id_]) for id_ in near[:limit]]
 
 
 async def _by_meaning(

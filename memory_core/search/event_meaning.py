@@ -18,6 +18,7 @@ from memory_core.runtime import Runtime
 from memory_core.search.event_filters import EventFilters
 from memory_core.search.event_matching import Dated, Matches, Parameters
 from memory_core.search.query_text import Asked
+from memory_core.search.similarity import LEAST_SIMILARITY
 
 DENSE_HITS = 60
 # How many the filters should leave. As many of the nearest are asked for as that should take, at
@@ -30,11 +31,11 @@ _NAMED = 10_000
 MOST_HITS = 3_000
 # The planner's row estimate can be this many times too high.
 _OVERESTIMATE = 3
-# Narratives up to this cosine distance are taken to be about the question.
-NEAR = 0.72
-# How near is near depends on the question: a short one is far from every narrative. Where its
-# words are found at all, but there are only few matches, it is measured from the nearest narrative
-# that the filters leave; without the words, the nearest may be as far as anything.
+# Narratives up to this cosine distance are taken to be about the question, also without its words.
+NEAR = 1 - LEAST_SIMILARITY
+# Where a filter says what is asked for (a kind of event, a person, a subject, a document), and few
+# of these events have the words, others of them may be meant: those that are not much farther than
+# the nearest. Without such a filter they would be noise.
 _FEW_FOUND = 10
 _BEHIND_THE_NEAREST = 0.22
 FARTHEST = 0.95
@@ -72,12 +73,17 @@ class Meaning:
         self._near = NEAR if farthest is None else farthest
         self._farthest = FARTHEST if farthest is None else farthest
         self._vector = asyncio.ensure_future(self._embed())
+        # The cosine of the farthest narrative that was looked at: others are no nearer.
+        self.lowest = 0.0
         # How many of the nearest were asked for, whatever else they are; none with filters yet.
         self._asked_for = DENSE_HITS
         self._hits: asyncio.Future[list[Hit]] | None = None
         # How many pass the filters, as Postgres guesses. A document has few events.
         self._likely: int | None = None
         self._in_document = filters.artifact_uid is not None
+        self._says_what = any(
+            (filters.category, filters.actor, filters.subject, filters.artifact_uid)
+        )
         self._filtered = filters != EventFilters(include_superseded=self._superseded)
         if not self._filtered:
             self._hits = asyncio.ensure_future(self._nearest(DENSE_HITS))
@@ -102,22 +108,27 @@ class Meaning:
 
     async def meant(self, passing: Passing, matches: Matches) -> list[Meant]:
         """Events by their meaning, nearest first."""
-        widest = self._farthest if matches.total else self._near
-        found = _within(passing, widest)
-        if len(found) < _ENOUGH_HITS and await self._may_be_more():
-            more = await self._more(len(found), matches.asked, matches.parameters)
-            found = _within(more, widest) if more is not None else found
-        if not found:
-            return []
-        limit = min(widest, found[0][0].distance + _BEHIND_THE_NEAREST)
-        meant: list[Meant] = []
-        total = matches.total
-        for hit, row in found[:DENSE_HITS]:
-            surely = hit.distance <= self._near
-            if surely or (hit.distance <= limit and (row.has_words or total < _FEW_FOUND)):
-                meant.append(Meant(row, 1.0 - hit.distance))
+        near = self._about(passing, matches.total)
+        if len(near) < _ENOUGH_HITS and await self._may_be_more():
+            more = await self._more(len(near), matches.asked, matches.parameters)
+            near = self._about(more, matches.total) if more is not None else near
+        if passing:
+            self.lowest = 1.0 - passing[-1][0].distance
+        return [Meant(row, 1.0 - hit.distance) for hit, row in near[:DENSE_HITS]]
+
+    def _about(self, passing: Passing, matches: int) -> Passing:
+        """Filters only add to what is near enough: what is found without them is found with those
+        that it passes."""
+        widest = self._near
+        if matches and self._says_what and passing:
+            widest = min(self._farthest, passing[0][0].distance + _BEHIND_THE_NEAREST)
+        about, total = [], matches
+        for hit, row in passing:
+            is_near = hit.distance <= self._near
+            if row.has_words or is_near or (hit.distance <= widest and total < _FEW_FOUND):
+                about.append((hit, row))
                 total += not row.has_words
-        return meant
+        return about
 
     async def _embed(self) -> Vector:
         [vector] = await self._runtime.embedder.embed([self._query])
@@ -210,7 +221,3 @@ def _by_id(rows: list[Near], asked: Asked) -> dict[str, Near]:
 
 def _wordless(filters: Parameters) -> Parameters:
     return {**filters, "words": None, "letters": None}
-
-
-def _within(found: Passing, distance: float) -> Passing:
-    return [(hit, row) for hit, row in found if hit.distance <= distance]

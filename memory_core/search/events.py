@@ -48,6 +48,8 @@ class EventPage:
     events: list[Event]
     total: int
     answering: int  # of the total, those that have most of what the query asks for
+    # False when a query found events by their meaning alone.
+    by_words: bool = True
     evidence: dict[UUID, list[Evidence]] = field(default_factory=dict)
     # Who else `actor` may mean. Where it means no one in particular, there are no events.
     candidates: list[Person] = field(default_factory=list)
@@ -87,7 +89,12 @@ async def search_events(
         else:
             ids = await _by_relevance(runtime, session, question, found, limit, offset)
         page = await _page(session, ids, found.total, include_evidence=include_evidence)
-    return replace(page, answering=found.matches.answering, candidates=question.actor.candidates)
+    return replace(
+        page,
+        answering=found.matches.answering,
+        by_words=found.matches.total > 0,
+        candidates=question.actor.candidates,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +110,7 @@ class _Question:
 class _Found:
     matches: Matches
     meant: list[Meant]
+    lowest: float = 0.0  # the cosine of what is not among these is at most that
 
     @property
     def total(self) -> int:
@@ -167,7 +175,7 @@ async def _found(
             _as_far_as_it_is_there(meaning.passing(asked, parameters)),
         )
         meant = await _as_far_as_it_is_there(meaning.meant(passing, matches))
-        return _Found(matches, meant)
+        return _Found(matches, meant, meaning.lowest)
     finally:
         meaning.cancel()
 
@@ -208,7 +216,7 @@ async def _by_relevance(
         constant = runtime.settings.rrf_constant
         ranked = ranking([matches.ranked, list(cosines)], constant=constant)
     else:
-        ranked = await _by_scores(session, matches.ranked, cosines, question.statistics)
+        ranked = await _by_scores(session, found, cosines, question.statistics)
     page = ranked[offset : offset + limit]
     if len(page) < limit and len(ranked) < found.total:
         missing, before = limit - len(page), max(offset - len(ranked), 0)
@@ -218,12 +226,13 @@ async def _by_relevance(
 
 
 async def _by_scores(
-    session: Session, promising: list[str], cosines: dict[str, float], statistics: Statistics
+    session: Session, found: _Found, cosines: dict[str, float], statistics: Statistics
 ) -> list[str]:
     """Those whose text is not read follow in the order in which they came."""
+    promising = found.matches.ranked
     read = dict.fromkeys([*promising[:_PROMISING], *list(cosines)[:_NEAREST]])
     texts = await session.rows(ShortText, "event_texts", ids=list(read))
-    best = best_first(texts, cosines, statistics)
+    best = best_first(texts, cosines, statistics, lowest=found.lowest)
     return list(dict.fromkeys([*best, *promising, *cosines]))
 
 
@@ -267,7 +276,7 @@ async def _page(
         event.event_id: [Evidence(event.event_id, **quote) for quote in event.evidence]
         for event in proved
     }
-    return EventPage(_in_order(proved, ids), total, total, evidence)
+    return EventPage(_in_order(proved, ids), total, total, evidence=evidence)
 
 
 async def events_by_id(session: Session, ids: Sequence[str | UUID]) -> list[Event]:

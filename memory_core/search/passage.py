@@ -8,6 +8,7 @@ from typing import Literal
 from memory_core.text.nul import from_storable
 
 Kind = Literal["artifact", "chunk", "memory"]
+_BY_WORDS = frozenset({"full_text", "memory_full_text"})
 # What stands between the words of a path.
 _NO_WORD = re.compile(r"[\W_]+")
 
@@ -123,6 +124,11 @@ class Passage:
     # What of the document answers best: inside [start_char, end_char).
     highlight: tuple[int, int] | None = None
     neighbors: list["Passage"] = field(default_factory=list)
+
+    @property
+    def has_words(self) -> bool:
+        """Whether it was found by words of the query, not by its meaning alone."""
+        return not _BY_WORDS.isdisjoint(self.sources)
 
 
 def passage_of(row: ChunkText | MemoryRecord, score: float, sources: tuple[str, ...]) -> Passage:

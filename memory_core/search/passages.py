@@ -7,6 +7,7 @@ rank fusion makes one of them. Postgres has the last word on what exists and wha
 
 import asyncio
 import logging
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -28,6 +29,7 @@ from memory_core.search.passage_meaning import nearest
 from memory_core.search.passage_words import best_chunks
 from memory_core.search.query_text import Asked, understand
 from memory_core.search.scored_passages import ScoredSearch
+from memory_core.search.similarity import NO_TEXT_HAS_A_WORD
 from memory_core.text.scripts import in_pairs
 
 log = logging.getLogger(__name__)
@@ -121,6 +123,13 @@ async def artifact_search(
         full_chunks=full_chunks,
         each_document_once=True,
     )
+
+
+def note_on(passages: Sequence[Passage]) -> str:
+    """What a reader of these should know; "" if nothing."""
+    if passages and not any(passage.has_words for passage in passages):
+        return NO_TEXT_HAS_A_WORD
+    return ""
 
 
 async def _embed(runtime: Runtime, query: str) -> Vector | None:

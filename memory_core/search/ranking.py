@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 from memory_core.search import bm25
 from memory_core.search.passage import FoundChunk, MemoryRecord, ShortText
+from memory_core.search.similarity import LEAST_SIMILARITY
 from memory_core.search.windows import Highlighter, Window
 
 # A chunk may answer in several places.
@@ -66,6 +67,14 @@ class Candidate:
     coverage: float  # how much of the query its text has
     windows: list[Window]
 
+    @property
+    def has_words(self) -> bool:
+        """Whether a word of the query itself is there, not only a related one."""
+        return self.title > 0 or self.coverage > 0
+
+    def similarity(self, window: Window) -> float:
+        return self.cosine if window.cosine is None else (self.cosine + window.cosine) / 2
+
 
 @dataclass(frozen=True, slots=True)
 class FoundWindow:
@@ -75,6 +84,7 @@ class FoundWindow:
     window: Window
     score: float
     sources: tuple[str, ...]
+    is_far: bool = False  # neither words nor meaning speak for it
 
 
 def candidate(
@@ -115,7 +125,8 @@ class Ranking:
         for item, lift in zip(self._candidates, lifts, strict=True):
             for window in self._apart(item, per_chunk):
                 total = self._score(item, window) + lift
-                found.append(FoundWindow(item.row, window, total, _sources(item, window)))
+                far = _is_far(item, window)
+                found.append(FoundWindow(item.row, window, total, _sources(item), far))
         return sorted(found, key=lambda item: (-item.score, item.row.key, item.window.start))
 
     def with_meaning(self, cosines: Mapping[tuple[str, int, int], float]) -> "Ranking":
@@ -139,10 +150,8 @@ class Ranking:
             + weights.window * window.words / self._words
             + weights.pairs * window.pairs / self._pairs
         )
-        cosine = item.cosine if window.cosine is None else (item.cosine + window.cosine) / 2
-        return (
-            (1 - weights.meaning) * lexical + weights.meaning * cosine + weights.title * item.title
-        )
+        meaning = weights.meaning * item.similarity(window)
+        return (1 - weights.meaning) * lexical + meaning + weights.title * item.title
 
     def _apart(self, item: Candidate, most: int) -> list[Window]:
         chosen: list[Window] = []
@@ -194,7 +203,13 @@ def first_of_each_document(ranked: list[FoundWindow]) -> list[FoundWindow]:
     return list(best.values())
 
 
-def _sources(item: Candidate, window: Window) -> tuple[str, ...]:
+def _is_far(item: Candidate, window: Window) -> bool:
+    has_related = window.words > 0
+    is_near = item.similarity(window) >= LEAST_SIMILARITY
+    return not (item.has_words or has_related or is_near)
+
+
+def _sources(item: Candidate) -> tuple[str, ...]:
     """By what it was found, in the words of the specification."""
     if isinstance(item.row, MemoryRecord):
         words, meaning = "memory_full_text", "dense_memory"
@@ -203,8 +218,8 @@ def _sources(item: Candidate, window: Window) -> tuple[str, ...]:
     else:
         words = "full_text"
         meaning = "dense_chunks" if item.row.is_chunked else "dense_artifacts"
-    found = {words: item.title > 0 or window.words > 0, meaning: item.near}
-    return tuple(name for name, is_source in found.items() if is_source)
+    sources = {words: item.has_words or not item.near, meaning: item.near}
+    return tuple(name for name, is_source in sources.items() if is_source)
 
 
 def _chunks_of(row: Readable) -> int:

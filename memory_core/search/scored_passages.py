@@ -31,6 +31,7 @@ from memory_core.search.ranking import (
     first_of_each_document,
 )
 from memory_core.search.related_words import related_lexemes
+from memory_core.search.similarity import near_enough
 from memory_core.search.spelling import words_meant
 from memory_core.search.windows import Highlighter
 from memory_core.search.word_statistics import statistics_of
@@ -84,6 +85,9 @@ class ScoredSearch:
         ranking = Ranking(candidates, weights, inside_one=self._inside_one)
         ranking = ranking.with_meaning(await self._cosines_of_windows(ranking.best()))
         ranked = ranking.best(per_chunk=1) if full_chunks else ranking.best()
+        if not self._inside_one:
+            # Inside one document, what stands around an answer may have no word of the query.
+            ranked = near_enough(ranked, lambda found: found.is_far)
         if self._each_document_once:
             ranked = first_of_each_document(ranked)
         return whole_chunks(ranked)[:limit] if full_chunks else excerpts(ranked, limit)

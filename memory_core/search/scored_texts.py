@@ -15,9 +15,14 @@ _AVERAGE_LENGTH = 300
 
 
 def best_first(
-    texts: Sequence[ShortText], cosines: Mapping[str, float], statistics: Statistics
+    texts: Sequence[ShortText],
+    cosines: Mapping[str, float],
+    statistics: Statistics,
+    *,
+    lowest: float = 1.0,
 ) -> list[str]:
-    """The ids of some events or memories. One without a cosine is as far as the farthest."""
+    """The ids of some events or memories. One without a cosine is as far as the farthest, which may
+    be one that was not kept: `lowest` is its cosine."""
     lexemes = list(statistics.frequencies)
     highlighter = Highlighter(
         lexemes,
@@ -25,7 +30,7 @@ def best_first(
         _AVERAGE_LENGTH,
         average_chunk=_AVERAGE_LENGTH,
     )
-    floor = min(cosines.values(), default=0.0)
+    floor = min([lowest, *cosines.values()]) if cosines else 0.0
     candidates = [
         candidate(text, highlighter, None, cosines.get(text.text_id), floor) for text in texts
     ]

@@ -7,6 +7,7 @@ import pytest
 
 from memory_core.index.chroma import Collection
 from memory_core.search import event_meaning
+from memory_core.search.similarity import NO_EVENT_HAS_THE_WORDS
 from tests.integration.planted_events import Event, Garden
 from tests.integration.searched_events import LUNCH, PRICING, narratives
 from tests.tool_client import Json, ToolClient
@@ -190,6 +191,33 @@ async def test_what_has_nothing_to_do_with_the_query_is_not_found_by_narrowing(
             "event_search", query="quantum chromodynamics lecture", category=category
         )
         assert (answer["events"], answer["total"]) == ([], 0)
+
+
+async def test_an_answer_says_when_no_event_has_the_words(
+    garden: Garden, tools: ToolClient
+) -> None:
+    await garden.document(COMPLAINT, LUNCH, source_id="one")
+
+    by_meaning = await tools("event_search", query=MEANING)
+    by_words = await tools("event_search", query="soup in the canteen")
+
+    assert narratives(by_meaning) == [COMPLAINT.narrative]
+    assert by_meaning["note"] == NO_EVENT_HAS_THE_WORDS
+    assert (narratives(by_words), by_words["note"]) == ([LUNCH.narrative], "")
+
+
+async def test_few_matches_are_not_filled_up_with_what_is_far(
+    garden: Garden, tools: ToolClient
+) -> None:
+    """And what is found without a filter is found with one that it passes."""
+    others = [Event(f"The canteen served soup number {number}.") for number in range(5)]
+    await garden.document(COMPLAINT, *others, source_id="one")
+
+    answer = await tools("event_search", query="invoice")
+    narrowed = await tools("event_search", query="invoice", category=COMPLAINT.category)
+
+    assert narratives(answer) == narratives(narrowed) == [COMPLAINT.narrative]
+    assert answer["total"] == narrowed["total"] == 1
 
 
 async def test_what_is_found_by_its_words_is_not_mixed_with_what_is_far(

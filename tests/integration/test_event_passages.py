@@ -1,5 +1,6 @@
 """event_search with few events: what the documents say comes with it."""
 
+from memory_core.search.similarity import NO_TEXT_HAS_A_WORD
 from tests.integration.searched_text import note
 from tests.tool_client import ToolClient
 
@@ -40,3 +41,14 @@ async def test_where_many_events_match_there_are_no_passages(searched: ToolClien
 
     assert answer["total"] >= 5
     assert answer["passages"] is None
+
+
+async def test_passages_that_have_no_word_of_the_query_are_offered_as_such(
+    tools: ToolClient,
+) -> None:
+    await note(tools, KITTENS, source_id="1")
+
+    answer = await tools("event_search", query="zzzqqq")
+
+    assert (answer["events"], len(answer["passages"])) == ([], 1)
+    assert answer["note"] == NO_TEXT_HAS_A_WORD

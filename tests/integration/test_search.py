@@ -11,6 +11,7 @@ from memory_core.index.generation import CollectionName
 from memory_core.index.store import VectorStore
 from memory_core.runtime import Runtime
 from memory_core.search import passage_meaning
+from memory_core.search.similarity import NO_TEXT_HAS_A_WORD
 from tests.indexing import plant
 from tests.integration.searched_text import DEMO, MANIFEST, found_texts, note
 from tests.tool_client import Json, ToolClient
@@ -366,9 +367,57 @@ async def test_documents_without_a_date_are_filtered_by_their_arrival(tools: Too
     assert then["results"] == []
 
 
+@pytest.mark.parametrize("tool", ["hybrid_search", "artifact_search"])
+async def test_what_has_no_word_of_the_query_is_offered_as_such(
+    tools: ToolClient, tool: str
+) -> None:
+    await note(tools, "The kittens sleep in the boiler room.", source_id="1")
+    await note(tools, "Invoices are paid within thirty days.", source_id="2")
+
+    nothing = await tools(tool, query="zzzqqq")
+    something = await tools(tool, query="kittens zzzqqq")
+
+    assert len(nothing["results"]) == 2
+    assert nothing["note"] == NO_TEXT_HAS_A_WORD
+    # The other note has no word of the query and is far in meaning.
+    [hit] = something["results"]
+    assert "kittens" in (hit["text"] if tool == "hybrid_search" else hit["passage"])
+    assert something["note"] == ""
+
+
+async def test_artifact_search_gives_as_many_documents_as_it_is_asked_for(
+    tools: ToolClient,
+) -> None:
+    """However many places of the first ones answer."""
+    long = "\n\n".join(
+        f"The otter of river {n} sleeps. " + "Nothing else. " * 60 for n in range(60)
+    )
+    for number in range(2):
+        await note(tools, f"{long} {number}", source_id=f"long {number}")
+    for number in range(3):
+        await note(tools, f"Someone saw an otter, on {number} days in all.", source_id=str(number))
+
+    found = await tools("artifact_search", query="otter sleeps", limit=5)
+
+    assert len({hit["artifact_uid"] for hit in found["results"]}) == 5
+
+
+async def test_a_document_without_a_title_is_found_by_the_words_of_its_path(
+    tools: ToolClient,
+) -> None:
+    text = "Every team names what it needs, and the owner agrees or says why not. Budget: {}."
+    for name in ("2024/budget-of-the-harbour.md", "2024/travel_rules.md"):
+        await note(tools, text.format(len(name)), source_id=name)
+
+    found = await tools("artifact_search", query="harbour budget")
+
+    first = await tools("artifact_get", artifact_uid=found["results"][0]["artifact_uid"])
+    assert first["source_id"] == "2024/budget-of-the-harbour.md"
+
+
 async def test_an_empty_memory_has_no_hits(tools: ToolClient) -> None:
-    assert await tools("hybrid_search", query="anything") == {"results": []}
-    assert await tools("artifact_search", query="anything") == {"results": []}
+    assert await tools("hybrid_search", query="anything") == {"results": [], "note": ""}
+    assert await tools("artifact_search", query="anything") == {"results": [], "note": ""}
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
-"""BM25: how well a text answers a query, by the words they share.
+"""BM25: a relevance score from the words that a text and a query share.
 
-A rare word says more than a common one, the second occurrence less than the first, and a
-word in a short text more than in a long one.
+A rare word counts more than a common one, the second occurrence less than the first, and a word in
+a short text more than in a long one.
 """
 
 import math
@@ -10,22 +10,22 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
 
-# How fast further occurrences stop to count, and how much the length of a text matters.
+# How fast further occurrences stop counting, and how much the length of a text matters.
 K1 = 1.2
 B = 0.75
-# ts_rank of one lexeme with equal weights is H(n) / ZETA2, where n is how often it occurs and H(n)
-# the sum of 1/k² up to n. Postgres keeps at most 255 places of a lexeme.
+# ts_rank of one lexeme with equal weights is H(n) / ZETA2, where n is the number of occurrences and
+# H(n) the sum of 1/k² up to n. Postgres stores at most 255 positions of a lexeme.
 _ZETA2 = 1.64493406685
 _MOST_PLACES = 255
 
 
 @dataclass(frozen=True, slots=True)
 class Statistics:
-    """What is known of all passages that a search goes through. Lengths are in characters."""
+    """Statistics over all searched passages. Lengths are in characters."""
 
     passages: float
     average_length: float
-    # How many passages have a lexeme; at least one, since the query's words were counted.
+    # The number of passages with a lexeme; at least one, since the query's words were counted.
     frequencies: Mapping[str, float]
 
     def weight(self, lexeme: str) -> float:
@@ -37,7 +37,7 @@ class Statistics:
 def score(
     counts: Mapping[str, int], length: float, average_length: float, weights: Mapping[str, float]
 ) -> float:
-    """`counts`: how often the text has each lexeme; `weights`: of the query's lexemes."""
+    """`counts`: occurrences of each lexeme in the text; `weights`: of the query's lexemes."""
     damping = K1 * (1 - B + B * length / max(average_length, 1.0))
     total = 0.0
     for lexeme, count in counts.items():
@@ -49,8 +49,8 @@ def score(
 
 @cache
 def occurrence_thresholds() -> str:
-    """For `width_bucket`, as an array in Postgres' words: which `ts_rank` of a single lexeme means
-    how many occurrences."""
+    """An array for `width_bucket`, in Postgres syntax, that maps the `ts_rank` of a single lexeme
+    to its number of occurrences."""
     sums = [0.0]
     for number in range(1, _MOST_PLACES + 1):
         sums.append(sums[-1] + 1 / number**2)

@@ -1,4 +1,5 @@
-"""Which chunks a query's words lead to, and their BM25: found by the index, scored in Postgres."""
+"""Candidate chunks for the words of a query, and their BM25: an index finds them, Postgres scores
+them."""
 
 import re
 from collections.abc import Sequence
@@ -11,26 +12,26 @@ from memory_core.search.lexemes import quoted
 from memory_core.search.passage_filters import Filters
 from memory_core.search.query_text import Asked
 
-# The rarest words of a query are looked for; a long query has more than anybody needs.
+# Only the rarest words of a query are used; a long query has more than it needs.
 MOST_WORDS = 16
-# A search follows its rarest words to all their chunks, as long as these are not more.
+# The rarest words lead to all their chunks, up to this number.
 _FOLLOWED = 8_000
-# It follows the heaviest of the common words to the chunks in which they are strong.
+# The heaviest common words lead to the chunks in which they are strong.
 _MOST_STRONG = 3
 _FOLLOWED_STRONG = 16_000
-# It follows sets of common words to the chunks that have a whole set, and larger sets to those that
-# lack one of the words at most.
+# Sets of common words lead to the chunks that have a whole set. Larger sets lead to the chunks that
+# lack at most one of the words.
 _MOST_COMMON = 8
 _WHOLE_SETS = (4, 5)
 _LARGE_SETS = (6, _MOST_COMMON)
 _FOLLOWED_SETS = 3_000
 _FOLLOWED_TO_THE_LETTER = 6_000
-# How many chunks are scored: more where many common words leave it open which are the best.
+# How many chunks are scored: more if many common words make the best ones uncertain.
 _SCORED = 500
 _FEW_COMMON = 3
 _SCORED_OF_MANY = 900
 _SCORED_OF_ONE = 1_000
-# For what a query only excludes, this many of the newest chunks are looked at.
+# For a query that only excludes words, how many of the newest chunks are checked.
 _LOOKED_AT = 3_000
 
 
@@ -51,7 +52,7 @@ class ChunkScore:
 
 @dataclass(frozen=True, slots=True)
 class Candidates:
-    """The chunks of one query; `limit`: how many of the best are wanted; `length_weight`: how much
+    """The chunks of one query. `limit`: how many of the best are wanted. `length_weight`: how much
     the length of a chunk matters."""
 
     session: Session
@@ -75,7 +76,7 @@ class Candidates:
         )  # fmt: skip
 
     async def _without(self) -> dict[str, float]:
-        """A query that only excludes has no words to score by: the newest come first."""
+        """A query that only excludes has no words to score by, so the newest chunks come first."""
         ids = await self.session.values(
             str,
             "newest_chunks_without",
@@ -92,7 +93,7 @@ class Candidates:
             return await self.session.rows(
                 ChunkKey,
                 "chunks_to_the_letter",
-                words=_has_all(self.asked.words),
+                words=_with_all_words(self.asked.words),
                 letters=self.asked.words,
                 followed=_FOLLOWED_TO_THE_LETTER,
                 limit=_SCORED_OF_ONE,
@@ -110,11 +111,11 @@ class Candidates:
 async def promising_chunks(
     session: Session, rarest: Sequence[str], statistics: Statistics, filters: Filters
 ) -> list[ChunkKey]:
-    """The chunks of the rarest words, and those in which common ones are strong."""
+    """The chunks of the rarest words, and those in which common words are strong."""
     rare = _rare(rarest, statistics)
     expected = sum(statistics.frequencies.get(lexeme, 0.0) for lexeme in rare)
     common = list(rarest[len(rare) :][:_MOST_COMMON])
-    # Where rare words lead to few chunks, all of these are scored.
+    # If rare words lead to few chunks, all of these are scored.
     strong = [*(rare if expected > _SCORED else ()), *common[:_MOST_STRONG]]
     sets = _sets(common, statistics) if common else {}
     return await session.rows(
@@ -147,7 +148,7 @@ async def scores_of(
     scored = await session.rows(
         ChunkScore,
         "score_chunks",
-        # Texts of lines: some thousand values of arrays would be quoted one by one.
+        # Texts with line breaks: as arrays, some thousand values would be quoted one by one.
         uids="\n".join(key.artifact_uid for key in keys),
         revisions="\n".join(key.revision_id for key in keys),
         indexes="\n".join(str(key.chunk_index) for key in keys),
@@ -190,8 +191,8 @@ def _all_of(lexemes: Sequence[str]) -> str:
 
 
 def _all_but_one(lexemes: Sequence[str]) -> str:
-    """By halves, one of which is whole: the index is asked in a third of the time that one clause
-    for each missing word takes."""
+    """Chunks that lack at most one word, as two halves of which one must be complete: the index
+    needs a third of the time of one clause per missing word."""
     if len(lexemes) == 1:
         return ""
     half = len(lexemes) // 2
@@ -201,6 +202,6 @@ def _all_but_one(lexemes: Sequence[str]) -> str:
     return "(" + " | ".join(" & ".join(filter(None, clause)) for clause in clauses) + ")"
 
 
-def _has_all(words: str) -> str:
-    """Of a tsquery what an index can tell: phrases as words that all occur."""
+def _with_all_words(words: str) -> str:
+    """The part of a tsquery that an index can check: all words of a phrase occur."""
     return re.sub(r"<(?:-|\d+)>", "&", words)

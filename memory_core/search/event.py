@@ -1,4 +1,4 @@
-"""An event as it is stored, and the quotes that prove it."""
+"""A stored event, and the quotes that prove it."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -13,7 +13,7 @@ class Event:
     revision_id: str
     category: str
     event_time: datetime | None
-    # Of a promise, with the words that state it; None where it has no date.
+    # For a promise, with the words that state it; None if it has no date.
     due_time: datetime | None
     due_quote: str | None
     due_start_char: int | None

@@ -1,4 +1,4 @@
-"""What events are filtered by, in addition to the words and the meaning of a query."""
+"""Filters of an event search, in addition to the words and the meaning of a query."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -20,7 +20,7 @@ class EventFilters:
     artifact_type: str | None = None
     source_system: str | None = None
     include_superseded: bool = False
-    # Of the revisions that were the latest at that moment.
+    # Only revisions that were the latest at that moment.
     as_of: datetime | None = None
 
     def __post_init__(self) -> None:
@@ -58,11 +58,11 @@ class AudienceMarks:
 
 
 async def audience_facets(session: Session) -> list[str] | None:
-    """The marks of the audiences that the principal sees, where these are few among many: then the
-    index leads to them alone. Who may see an event is not decided by them."""
+    """The marks of the audiences that the principal sees, if these are few among many: then the
+    index finds only their events. They do not decide who may see an event."""
     return (await session.only(AudienceMarks, "audience_facets")).facets
 
 
 def actor_facets(keys: list[str] | None) -> list[str] | None:
-    """The marks of `facets_of_event` for these actors, of which an event must have one."""
+    """The marks of `facets_of_event` for these actors; an event must have one of them."""
     return None if keys is None else [f"actor:{key}" for key in keys]

@@ -1,9 +1,8 @@
-"""Events by the words of a query and by filters: how many match, those that promise most, the
-newest.
+"""Events by the words of a query and by filters: their number, the most promising, the newest.
 
-What takes how long at a million events decides how they are looked for: few matches are all looked
-at; of many the rare words lead to the most promising, and going back in time to the newest, while
-they are counted.
+The strategy depends on the time that each takes at a million events. Few matches are all read. Of
+many, rare words lead to the most promising ones and going back in time to the newest, while the
+matches are counted.
 """
 
 import asyncio
@@ -22,21 +21,21 @@ from memory_core.search.query_text import Asked
 
 Parameters = dict[str, Any]
 
-# How many matches are ranked by their words, after which the others follow in the order of time: of
-# a common word the newest, else the most promising of LOOKED_AT.
+# How many matches are ranked by their words; the others follow in the order of time. For a common
+# word these are the newest, otherwise the most promising of LOOKED_AT.
 RANKED_MATCHES = 300
 LOOKED_AT = 3_000
-# Finding the newest few of many matches: going back in time takes the longer the fewer matches
-# there are, looking at all of them the longer the more. They take the same time at about this
-# many, times the square root of how many are wanted.
+# Two ways to find the newest few of many matches: going back in time takes longer the fewer matches
+# there are, reading all of them takes longer the more there are. They take the same time at about
+# this many, times the square root of the number wanted.
 FEW_MATCHES = 4_000
-# How far back the newest are looked for when it is not known how many matches there are: this many
-# times as far as it should take, and never farther than LOOKED_BACK events.
+# How far back to look for the newest if the number of matches is unknown: this many times as far as
+# expected, and never further than LOOKED_BACK events.
 _PATIENCE = 3
 LOOKED_BACK = 20_000
-# Of very many matches the most promising are looked for wherever in time, until there are this
-# many: those with a rare word, of which no more than RARE events have one; and those with all of
-# the _RAREST rarest words.
+# Of very many matches, the most promising of any age are collected until there are this many:
+# events with a rare word (at most RARE events have it), and events with all of the _RAREST rarest
+# words.
 _ENOUGH = 100
 RARE = 1_000
 _RAREST = 3
@@ -55,7 +54,7 @@ class Dated:
 
 @dataclass(frozen=True, slots=True)
 class Promising:
-    """Events in the order of what they promise: the weight of the words that they have."""
+    """Events ordered by promise: the weight of the words that they have."""
 
     ids: list[str]
     promises: list[float]
@@ -70,14 +69,15 @@ class _Counted:
 
 @dataclass(frozen=True, slots=True)
 class Matches:
-    """How many events match the words of a query and its filters, and the most promising."""
+    """The number of events that match the words of a query and its filters, and the most
+    promising."""
 
     asked: Asked
-    # The filters of the search, and the words as one of them.
+    # The filters of the search, including the words.
     parameters: Parameters
     total: int
     ranked: list[str]
-    # How many of them have most of what was asked for, as far as these were ranked.
+    # How many of the ranked events have most of the query's words.
     answering: int
 
     async def newest(
@@ -92,7 +92,7 @@ class Matches:
 async def match(
     runtime: Runtime, asked: Asked, filters: Parameters, statistics: Statistics, *, rank: bool
 ) -> Matches:
-    """`rank`: whether it matters which are the best."""
+    """`rank`: whether the best matches are needed."""
     if not asked.words:
         return Matches(asked, filters, 0, [], 0)
     search = _Search(asked, filters, statistics)
@@ -112,7 +112,7 @@ async def match(
         async with runtime.database.session() as session:
             return await search.best(session, likely)
 
-    # Each with a connection of its own: none waits for a connection while it holds another one.
+    # Each with its own connection, so that none waits for a connection while it holds another.
     total, ranked = await asyncio.gather(search.count(runtime), best())
     return search.matches(parameters, total, ranked)
 
@@ -144,15 +144,15 @@ async def newest(
 
 
 def _few(parameters: Parameters, total: int, wanted: int, open_ended: bool) -> bool:
-    """Whether an index should lead to all matches. It can when some filter is about what the row of
-    an entry does not have; words that must not be there lead nowhere."""
+    """Whether an index should find all matches. It can if some filter concerns a column that the
+    entry's row does not have; excluded words cannot be looked up."""
     names = ["facets", "actor_facets", "subject"] + ([] if open_ended else ["words"])
     indexed = any(parameters[name] for name in names)
     return indexed and total <= FEW_MATCHES * math.sqrt(wanted)
 
 
 class _Search:
-    """The words of one query among the events that its filters leave."""
+    """The words of one query among the events that pass its filters."""
 
     def __init__(self, asked: Asked, filters: Parameters, statistics: Statistics) -> None:
         self._asked, self._filters, self._statistics = asked, filters, statistics
@@ -161,7 +161,7 @@ class _Search:
 
     @property
     def words(self) -> Parameters:
-        """By which events are ranked."""
+        """The words that events are ranked by."""
         each_word = [quoted(lexeme) for lexeme in self._lexemes]
         weights = [self._statistics.weight(lexeme) for lexeme in self._lexemes]
         return {
@@ -171,14 +171,14 @@ class _Search:
             "ranked": RANKED_MATCHES,
         }
 
-    def matches(self, parameters: Parameters, total: int, found: dict[str, float]) -> Matches:
-        """`found`: what some of them promise."""
+    def matches(self, parameters: Parameters, total: int, promises: dict[str, float]) -> Matches:
+        """`promises`: the promise of some events."""
         asked = self._asked
         enough = sum(self._statistics.weight(lexeme) for lexeme in self._lexemes) / 2
-        answering = sum(promise > enough for promise in found.values())
-        if asked.to_the_letter or not found:
+        answering = sum(promise > enough for promise in promises.values())
+        if asked.to_the_letter or not promises:
             answering = total
-        ranked = sorted(found, key=lambda key: -found[key])
+        ranked = sorted(promises, key=lambda key: -promises[key])
         return Matches(asked, parameters, total, ranked, answering)
 
     def parameters(self) -> Parameters:
@@ -187,9 +187,9 @@ class _Search:
         return self.narrowed_to(self._asked.words)
 
     def narrowed_to(self, words: str | None) -> Parameters:
-        """The filters, with other words than those that were asked for."""
-        found, letters = by_index(words) if words else (None, None)
-        return {**self._filters, "words": found, "letters": letters}
+        """The filters, with other words than those of the query."""
+        indexed, letters = by_index(words) if words else (None, None)
+        return {**self._filters, "words": indexed, "letters": letters}
 
     async def count(self, runtime: Runtime) -> int:
         async def number(parameters: Parameters) -> int:
@@ -204,21 +204,21 @@ class _Search:
         return every - others
 
     async def best(self, session: Session, likely: int) -> dict[str, float]:
-        """The most promising of as many matches as Postgres expects."""
-        found: dict[str, float] = {}
+        """The most promising of the number of matches that Postgres expects."""
+        promises: dict[str, float] = {}
         for narrower, looked_at in self._narrower():
             parameters = self.narrowed_to(f"({self._asked.words}) & ({narrower})")
             expected = await session.expect("expected_matches", **parameters)
-            found |= await self._newest(session, parameters, expected, looked_at)
-            if len(found) >= _ENOUGH:
+            promises |= await self._newest(session, parameters, expected, looked_at)
+            if len(promises) >= _ENOUGH:
                 break
-        if len(found) < _ENOUGH:
-            found |= await self._newest(session, self.parameters(), likely, RANKED_MATCHES)
-        return found
+        if len(promises) < _ENOUGH:
+            promises |= await self._newest(session, self.parameters(), likely, RANKED_MATCHES)
+        return promises
 
     def _narrower(self) -> list[tuple[str, int]]:
-        """What the most promising of very many matches have, and how many of those are looked at:
-        what has all of the words promises the same."""
+        """Narrower queries for the most promising of very many matches, and how many matches of
+        each are read: events with all of the words have the same promise."""
         if self._asked.to_the_letter or len(self._lexemes) < 2:
             return []
         rare, followed = [], 0.0
@@ -234,8 +234,8 @@ class _Search:
     async def _newest(
         self, session: Session, parameters: Parameters, likely: int, looked_at: int
     ) -> dict[str, float]:
-        """The most promising of the newest of as many matches as Postgres expects, which may be
-        wrong about words that seldom or never stand together; with what they promise."""
+        """The most promising of the newest matches, with their promise. Postgres' estimate of the
+        number may be wrong for words that seldom or never occur together."""
         open_ended = self._asked.is_open_ended
 
         async def ranked(query: str, parameters: Parameters) -> dict[str, float]:
@@ -245,11 +245,11 @@ class _Search:
         passing = _without_index(parameters)
         if not _few(parameters, likely, RANKED_MATCHES, open_ended):
             last = await _looked_back(session, parameters, likely)
-            found = await ranked(
+            promises = await ranked(
                 "ranked_of_last", {**passing, "last": last, "limit": RANKED_MATCHES}
             )
-            if len(found) == RANKED_MATCHES or open_ended:
-                return found
+            if len(promises) == RANKED_MATCHES or open_ended:
+                return promises
             likely = 0
         if _few(parameters, likely, RANKED_MATCHES, open_ended):
             return await ranked("ranked_of_few", {**parameters, "limit": looked_at})
@@ -257,8 +257,8 @@ class _Search:
 
 
 def by_index(words: str) -> tuple[str | None, str | None]:
-    """Of a tsquery what the index finds, and what is to be looked at in each event found: whether
-    words stand in a phrase, the index does not know. What is excluded cannot be found."""
+    """The part of a tsquery that the index finds, and the part that must be checked in each event:
+    the index does not know phrases. Excluded words cannot be looked up."""
     if not _PHRASE.search(words):
         return words, None
     if "!" in words:
@@ -267,8 +267,8 @@ def by_index(words: str) -> tuple[str | None, str | None]:
 
 
 def _without_index(parameters: Parameters) -> Parameters:
-    """For going back in time: the words are looked at in each event that is passed, and its
-    audience is in its row."""
+    """For going back in time: the words are checked in each event, and its audience is in its
+    row."""
     letters = parameters["letters"] or parameters["words"]
     return {**parameters, "words": None, "letters": letters, "audience_facets": None}
 

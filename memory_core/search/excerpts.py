@@ -1,4 +1,4 @@
-"""What is shown of what was found: the part that answers, or whole chunks."""
+"""Excerpts: the shown part of each hit. It is the part that answers, or the whole chunk."""
 
 from bisect import bisect_left, bisect_right
 from dataclasses import replace
@@ -9,18 +9,18 @@ from memory_core.search.windows import WINDOW_CHARS, Window
 from memory_core.text.turns import turn_starts
 from memory_core.text.units import Span, units
 
-# Of a part that an earlier excerpt has shown mostly, a shorter rest is not worth a hit.
+# If an earlier excerpt has shown most of a part, a shorter rest is not worth a hit.
 _LEAST_REST = 40
 
 
 class _Shown:
-    """Chunks overlap: what an earlier hit has shown is left out of a later one."""
+    """What earlier hits have shown: chunks overlap, and later hits leave it out."""
 
     def __init__(self) -> None:
         self._spans: dict[str, list[Span]] = {}
 
     def rest(self, uid: str, start: int, end: int) -> Span:
-        """What is not shown yet; empty if all is."""
+        """The part that is not shown yet; empty if all of it is."""
         for first, last in self._spans.get(uid, ()):
             if first <= start < last:
                 start = last
@@ -31,7 +31,7 @@ class _Shown:
         return start, max(start, end)
 
     def has_room(self, uid: str, now: Span, grown: Span) -> bool:
-        """Whether an excerpt may grow: it stays short, and what is added was not shown."""
+        """Whether an excerpt may grow: it stays short, and the addition was not shown before."""
         if grown[1] - grown[0] > WINDOW_CHARS:
             return False
         first, last = (now[1], grown[1]) if grown[0] == now[0] else (grown[0], now[0])
@@ -42,20 +42,19 @@ class _Shown:
 
 
 def excerpts(ranked: list[FoundWindow], limit: int) -> list[Passage]:
-    """The last of them is the best memory that has words of the query, where none is among them: a
-    long document with the same words in many places would hide all memories."""
+    """Excerpts of the best windows. If no memory is among them, the last one is the best memory
+    with words of the query: otherwise a long document with the same words in many places would hide
+    all memories."""
     shown = _Shown()
     passages: list[Passage] = []
-    for found in ranked:
+    for hit in ranked:
         if len(passages) == limit:
             break
-        if (passage := _excerpt(found, shown)) is not None:
+        if (passage := _excerpt(hit, shown)) is not None:
             passages.append(passage)
     if any(passage.kind == "memory" for passage in passages):
         return passages
-    memories = (
-        found for found in ranked if isinstance(found.row, MemoryRecord) and found.window.words > 0
-    )
+    memories = (hit for hit in ranked if isinstance(hit.row, MemoryRecord) and hit.window.words > 0)
     if (best := next(memories, None)) is None or (memory := _excerpt(best, shown)) is None:
         return passages
     return [*passages[: limit - 1], memory]
@@ -64,8 +63,8 @@ def excerpts(ranked: list[FoundWindow], limit: int) -> list[Passage]:
 def whole_chunks(ranked: list[FoundWindow]) -> list[Passage]:
     shown = _Shown()
     passages = []
-    for found in ranked:
-        whole = _whole(found)
+    for hit in ranked:
+        whole = _whole(hit)
         if whole.start_char is None or whole.artifact_uid is None or whole.end_char is None:
             passages.append(whole)
             continue
@@ -73,19 +72,19 @@ def whole_chunks(ranked: list[FoundWindow]) -> list[Passage]:
         if start < end:
             shown.add(whole.artifact_uid, start, end)
             offset = whole.start_char
-            passages.append(_cut(whole, start - offset, end - offset, found.window))
+            passages.append(_cut(whole, start - offset, end - offset, hit.window))
     return passages
 
 
-def _whole(found: FoundWindow) -> Passage:
-    assert not isinstance(found.row, ShortText), "events are shown by themselves"
-    return passage_of(found.row, found.score, found.sources)
+def _whole(hit: FoundWindow) -> Passage:
+    assert not isinstance(hit.row, ShortText), "events are shown by themselves"
+    return passage_of(hit.row, hit.score, hit.sources)
 
 
-def _excerpt(found: FoundWindow, shown: _Shown) -> Passage | None:
-    """The window, with what stands around it as far as there is room; None if it is shown."""
-    whole = _whole(found)
-    window = found.window
+def _excerpt(hit: FoundWindow, shown: _Shown) -> Passage | None:
+    """The window with the text around it, as far as there is room; None if it was already shown."""
+    whole = _whole(hit)
+    window = hit.window
     if whole.start_char is None or whole.artifact_uid is None:
         return _cut(whole, window.start, window.end, window)
     offset = whole.start_char
@@ -98,8 +97,8 @@ def _excerpt(found: FoundWindow, shown: _Shown) -> Passage | None:
 
 
 def _with_surroundings(whole: Passage, start: int, end: int, shown: _Shown) -> Span:
-    """What follows a short message and what precedes it say what it is about. Whole units are
-    added on both sides in turn, none that was shown already."""
+    """The text before and after a short message says what it is about. Whole units are added on
+    both sides in turn, except those already shown."""
     uid, offset = whole.artifact_uid or "", whole.start_char or 0
     spans = units(whole.text, turn_starts(whole.text))
     edges = [offset + first for first, _ in spans] + [offset + len(whole.text)]
@@ -115,7 +114,7 @@ def _with_surroundings(whole: Passage, start: int, end: int, shown: _Shown) -> S
 
 
 def _cut(whole: Passage, start: int, end: int, window: Window) -> Passage:
-    """A part of a passage; offsets are those inside it."""
+    """A part of a passage; offsets are relative to it."""
     text = whole.text[start:end]
     if whole.start_char is None:
         return replace(whole, text=text)

@@ -1,4 +1,4 @@
-"""Reciprocal rank fusion: one ranking out of several, by ranks alone."""
+"""Reciprocal rank fusion: combines several rankings into one, by ranks alone."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 class Fused:
     key: str
     score: float
-    sources: tuple[str, ...]  # which rankings had it
+    sources: tuple[str, ...]  # the rankings that had it
 
 
 def ranking(rankings: Iterable[Sequence[str]], *, constant: int) -> list[str]:

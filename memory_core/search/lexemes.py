@@ -1,4 +1,4 @@
-"""Lexemes: words as Postgres' full text stores them, and as its queries quote them."""
+"""Lexemes: words as Postgres' full-text search stores them, and as its queries quote them."""
 
 import re
 from collections.abc import Iterable
@@ -8,8 +8,8 @@ _QUOTED = re.compile(r"'((?:''|[^'])*)'")
 
 def lexemes_of(queries: Iterable[str]) -> list[str]:
     """The lexemes of tsqueries, each once, in order."""
-    found = [item.replace("''", "'") for query in queries for item in _QUOTED.findall(query)]
-    return list(dict.fromkeys(found))
+    lexemes = [item.replace("''", "'") for query in queries for item in _QUOTED.findall(query)]
+    return list(dict.fromkeys(lexemes))
 
 
 def quoted(lexeme: str) -> str:

@@ -1,4 +1,4 @@
-"""Memories by their words, and by their ids."""
+"""Memories by words, and by ids."""
 
 from collections.abc import Sequence
 
@@ -16,8 +16,8 @@ async def best_memories(
     memory_type: str | None = None,
     min_confidence: float = 0.0,
 ) -> list[WordMatches]:
-    """Those that match a query taken to the letter, or have any of its first `words` words. None
-    for a query that only excludes."""
+    """Memories that match a query with operators, or have any of its first `words` words. Empty for
+    a query that only excludes."""
     each_word = list(asked.every_word[:words])
     any_word = " | ".join(f"({word})" for word in each_word)
     wanted = asked.words if asked.to_the_letter else any_word
@@ -37,5 +37,5 @@ async def best_memories(
 async def memories_by_id(
     session: Session, ids: Sequence[str], letters: str | None = None
 ) -> list[MemoryRecord]:
-    """`letters`: a query that they must match to the letter."""
+    """`letters`: a query with operators that they must match."""
     return await session.rows(MemoryRecord, "memories_by_id", ids=list(ids), letters=letters)

@@ -1,9 +1,9 @@
-"""Who is meant by a name.
+"""Resolving names: which person a name means.
 
-A person is a full name. A document may say that "AC" is Alice Chen: then "AC" finds her, as long
-as nothing is done under that name. What is done under a name stays with it. One document cannot
-give it to another person: whom it equates the name with is a candidate, shown with that document.
-Two people are never taken for one because their first names match.
+A person is identified by a full name. If a document says that "AC" is Alice Chen, "AC" finds her,
+unless some event has "AC" as an actor. Events under a name stay with that name, and one document
+cannot assign them to another person: the person whom it equates with the name is only a candidate,
+shown with that document. Two people are never merged because their first names match.
 """
 
 from dataclasses import dataclass, field
@@ -20,14 +20,14 @@ class Person:
     name: str
     events: int
     aliases: list[str]
-    # How to ask for exactly them: a name that is also a part of others stands in quotes.
+    # The query for exactly this person: a name that is also a part of other names stands in quotes.
     asked_as: str
-    said_in: str | None  # the document that equates the name asked for with this one
+    said_in: str | None  # the document that equates this name with the requested one
 
 
 @dataclass(frozen=True, slots=True)
 class KnownName:
-    key: str  # as names are compared
+    key: str  # the compared form
     is_actor: bool
     is_entity: bool
     is_org: bool
@@ -35,7 +35,7 @@ class KnownName:
 
 @dataclass(frozen=True, slots=True)
 class StatedAlias:
-    """A name that a document equates with the one that was asked for."""
+    """A name that a document equates with the requested one."""
 
     name_key: str
     said_in: str
@@ -51,15 +51,15 @@ class NamedPerson:
 
 @dataclass(frozen=True, slots=True)
 class Resolution:
-    """The keys to look for, and who else might be meant. Without keys, nothing is guessed."""
+    """The keys to search for, and the other candidates. Without keys, nothing is guessed."""
 
     keys: list[str] = field(default_factory=list)
     candidates: list[Person] = field(default_factory=list)
 
 
 async def resolve_name(session: Session, name: str) -> Resolution:
-    """The name itself; else who goes by it as an alias; else who has it as a part of their name.
-    In double quotes it is that name and no other."""
+    """The name itself; else the person who has it as an alias; else the people who have it as a
+    part of their name. In double quotes it means exactly that name."""
     exactly = _unquoted(name)
     if exactly is not None:
         return Resolution([await _key(session, exactly)])
@@ -71,8 +71,8 @@ async def resolve_name(session: Session, name: str) -> Resolution:
 
 
 async def names_looked_for(runtime: Runtime, name: str | None) -> list[str] | None:
-    """The names, as written, whose events a name finds: the person's own first, none if no event or
-    document has it. None when no name is given or it may mean several people."""
+    """The names, as written, whose events a name finds: the person's own first, empty if no event
+    or document has it. None if no name is given or it is ambiguous."""
     if name is None:
         return None
     async with runtime.database.session() as session:
@@ -83,14 +83,14 @@ async def names_looked_for(runtime: Runtime, name: str | None) -> list[str] | No
 
 
 async def _resolve(session: Session, name: str) -> Resolution | None:
-    """None when the name is not known."""
-    known = await session.only(KnownName, "known_name", name=name)
-    key = known.key
+    """None if the name is unknown."""
+    name_row = await session.only(KnownName, "known_name", name=name)
+    key = name_row.key
     claims = await _claims(session, key)
-    if known.is_actor and (" " in key or known.is_org):
+    if name_row.is_actor and (" " in key or name_row.is_org):
         return await _person(session, key, claims)
     parts = _without_titles([one for one in await _with_part(session, key) if one not in claims])
-    if known.is_actor:
+    if name_row.is_actor:
         if not parts:
             return await _person(session, key, claims)
         return await _unclear(session, [key, *claims, *parts], key, claims)
@@ -99,7 +99,7 @@ async def _resolve(session: Session, name: str) -> Resolution | None:
         return await _person(session, people[0], {})
     if people:
         return await _unclear(session, people, key, claims)
-    return await _person(session, key, {}) if known.is_entity else None
+    return await _person(session, key, {}) if name_row.is_entity else None
 
 
 async def _unclear(
@@ -109,7 +109,7 @@ async def _unclear(
 
 
 async def _with_part(session: Session, key: str) -> list[str]:
-    """Who has the name as a part of theirs."""
+    """The people who have the name as a part of theirs."""
     names = await session.values(str, "names_with_word", key=key, limit=_CANDIDATES + 1)
     return [name for name in names if name != key]
 
@@ -121,8 +121,8 @@ async def _claims(session: Session, key: str) -> dict[str, str]:
 
 
 async def _person(session: Session, key: str, claims: dict[str, str]) -> Resolution:
-    """One person, with and without titles; and, as candidates, the other names that act and that
-    documents equate with this one."""
+    """One person, with and without titles; and as candidates the other actors whom documents equate
+    with this name."""
     same = [key]
     if " " in key:
         names = await session.values(str, "names_with_word", key=_plain(key), limit=_CANDIDATES)

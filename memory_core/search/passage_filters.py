@@ -1,4 +1,4 @@
-"""What passages are filtered by, in addition to the words and the meaning of a query."""
+"""Filters of a passage search, in addition to the words and the meaning of a query."""
 
 from dataclasses import dataclass
 from datetime import datetime

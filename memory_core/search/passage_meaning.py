@@ -1,8 +1,8 @@
 """Passages by the meaning of a query: the nearest of those that pass the filters.
 
-Chroma knows nothing of filters here, since it would look at every entry. Few entries are compared
-with the query one by one; some thousands are named; else the nearest of all are asked for, and
-Postgres says which of them pass.
+Chroma is not given filters here, since it would look at every entry. Few entries are compared with
+the query one by one; some thousands are named in the request; otherwise the nearest of all are
+requested, and Postgres says which of them pass.
 """
 
 import logging
@@ -16,8 +16,8 @@ from memory_core.search.passage_filters import Filters
 
 log = logging.getLogger(__name__)
 
-# How many ids a question to Chroma may name. Where filters leave more, the nearest are asked for,
-# in steps of NEAREST.
+# How many ids a request to Chroma may name. If filters leave more, the nearest are requested, in
+# steps of NEAREST.
 NAMED = 10_000
 NEAREST = (600, 3_000)
 
@@ -25,8 +25,8 @@ NEAREST = (600, 3_000)
 async def nearest(
     runtime: Runtime, name: CollectionName, vector: Vector | None, filters: Filters, limit: int
 ) -> list[Hit]:
-    """Chunks, documents or memories, nearest first. Nothing while Chroma is away, or without a
-    vector: the words find what they find. Memories know no filters."""
+    """Chunks, documents or memories, nearest first. Empty while Chroma is away, or without a
+    vector: then the search uses words alone. Memories have no filters."""
     if vector is None:
         return []
     try:
@@ -44,19 +44,19 @@ async def _nearest(
     hits = await _of_those_that_pass(runtime, name, vector, filters, limit)
     if hits is not None:
         return hits
-    found: list[Hit] = []
+    passing: list[Hit] = []
     for number in NEAREST:
         hits = await runtime.vectors.query(name, vector, limit=number)
-        found = await _passing(runtime, name, hits, filters)
-        if len(found) >= limit or len(hits) < number:
+        passing = await _passing(runtime, name, hits, filters)
+        if len(passing) >= limit or len(hits) < number:
             break
-    return found[:limit]
+    return passing[:limit]
 
 
 async def _of_those_that_pass(
     runtime: Runtime, name: CollectionName, vector: Vector, filters: Filters, limit: int
 ) -> list[Hit] | None:
-    """None if these are very many, or some have no vector."""
+    """None if these are too many, or some have no vector."""
     query = "some_chunks" if name is CollectionName.CHUNKS else "some_documents"
     async with runtime.database.session() as session:
         if await session.expect("expected_chunks", **filters.for_sql()) > NAMED:
@@ -74,7 +74,7 @@ async def _passing(
 ) -> list[Hit]:
     query = "chunks_passing" if name is CollectionName.CHUNKS else "documents_passing"
     async with runtime.database.session() as session:
-        known = set(
+        passing_ids = set(
             await session.values(str, query, ids=[hit.id for hit in hits], **filters.for_sql())
         )
-    return [hit for hit in hits if hit.id in known]
+    return [hit for hit in hits if hit.id in passing_ids]

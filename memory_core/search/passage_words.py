@@ -7,11 +7,11 @@ from memory_core.kernel.database import Session
 from memory_core.search.passage_filters import Filters
 from memory_core.search.query_text import Asked
 
-# How many of the newest matches are ranked: all that have a rare word, some that have a common one.
+# How many of the newest matches are ranked: all matches of a rare word, some of a common one.
 _RANKED_MATCHES = 600
-# One hit in four is found by its title: documents say more than what they are called.
+# One hit in four is found by its title: a document's text says more than its title.
 _OF_TITLES = 4
-# How many of the newest chunks are looked at for a query that only excludes.
+# How many of the newest chunks are checked for a query that only excludes.
 _LOOKED_AT = 3_000
 
 
@@ -26,8 +26,8 @@ async def best_chunks(session: Session, asked: Asked, filters: Filters, limit: i
             limit=limit,
             **filters.for_sql(),
         )
-    found: dict[str, None] = {}
-    for words, in_title in _ever_fewer(asked):
+    chunk_ids: dict[str, None] = {}
+    for words, in_title in _relaxed_queries(asked):
         ids = await session.values(
             str,
             "best_chunks",
@@ -39,15 +39,15 @@ async def best_chunks(session: Session, asked: Asked, filters: Filters, limit: i
             limit=limit // _OF_TITLES if in_title else limit,
             **filters.for_sql(),
         )
-        found |= dict.fromkeys(ids)
-        if len(found) >= limit:
+        chunk_ids |= dict.fromkeys(ids)
+        if len(chunk_ids) >= limit:
             break
-    return list(found)[:limit]
+    return list(chunk_ids)[:limit]
 
 
-def _ever_fewer(asked: Asked) -> Iterator[tuple[str, bool]]:
-    """What is looked for, one after the other, and whether in titles: a document that is called so
-    is meant however old it is."""
+def _relaxed_queries(asked: Asked) -> Iterator[tuple[str, bool]]:
+    """The queries to try one after the other, and whether in titles: a document with such a title
+    is meant, however old it is."""
     if asked.to_the_letter:
         yield asked.words, False
         return

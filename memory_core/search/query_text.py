@@ -1,8 +1,8 @@
-"""What people type, as Postgres is asked for it: in sentences, or with operators.
+"""Query parsing: what a person types becomes a tsquery, as a sentence or with operators.
 
-With operators ("quotes", -exclusion, OR) a query is taken to the letter. Without, it is a
-sentence: of one or two words one will do, of more any two, and the rare ones say most. Which are
-rare differs between events and passages.
+A query with operators ("quotes", -exclusion, OR) is matched exactly. Otherwise it is a sentence: of
+one or two words one is enough, of more any two, and rare words count most. Which words are rare
+differs between events and passages.
 """
 
 import re
@@ -13,9 +13,10 @@ from typing import Any
 from memory_core.kernel.database import Session
 from memory_core.search.word_statistics import WordCount
 
-# Any two words of a query will do. Of a longer query, any two of its rarest.
+# Any two words of a query are enough. For a longer query, any two of its rarest.
 _MOST_WORDS = 8
-# How many texts that have some of the words are looked at, about. Two words are always looked for.
+# The approximate number of texts with some of the words that are read. Two words are always
+# searched.
 _MOST_LOOKED_AT = 150_000
 # A text that has more of the rarest words comes first; this many words are compared.
 _RANKED_WORDS = 16
@@ -23,27 +24,28 @@ _RANKED_WORDS = 16
 _QUOTED = re.compile(r'"[^"]*\w[^"]*"')
 _EXCLUDED = re.compile(r'(?<!\S)-(?="|\w\w|[^\W\x00-\x7f])')
 _EITHER = re.compile(r"(?<=\S)\s+OR\s+(?=\S)")
-# In a sentence "or" is a word like any other: in a question, and in anything longer than this.
+# In a sentence "or" is an ordinary word: in a question, and in anything longer than this.
 _EITHER_IN_FEW_WORDS = re.compile(r"(?<=\S)\s+or\s+(?=\S)(?!.*\?\s*$)", re.IGNORECASE | re.DOTALL)
 _FEW_WORDS = 5
-# Hyphens on their own, and options of a command.
+# Hyphens alone, and command-line options.
 _LOOSE_HYPHEN = re.compile(r"(?<!\S)(?:-+(?!\S)|-(?=[A-Za-z0-9](?!\w))|--+(?=\w))")
 _LEXEME = re.compile(r"'(?:''|[^'])*'")
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """`words`: the tsquery that must be matched; "" when there is nothing to look for."""
+    """`words`: the tsquery that must match; "" if there is nothing to search for."""
 
     words: str
-    # What it excludes must not come back by its meaning.
+    # True for a query with operators. What it excludes must not return by its meaning.
     to_the_letter: bool = False
-    # Its words one by one, for ranking; where they were counted, the rarest first.
+    # Its single words, for ranking; if they were counted, the rarest first.
     each_word: Sequence[str] = ()
-    # When what has none of its words matches as well: the tsquery of those that do not. The
-    # matches are counted by what they leave, since no index leads to what a text does not have.
+    # Set if texts without any of the words match as well: the tsquery of the texts that do not
+    # match. The matches are then counted by subtraction, since no index finds texts that lack a
+    # word.
     all_but: str | None = None
-    # All that were typed, also those that none of the counted has.
+    # All typed words, including those that no text has.
     every_word: Sequence[str] = ()
 
     @property
@@ -56,7 +58,7 @@ class Asked:
 
     @property
     def any_word(self) -> str:
-        """The tsquery of what has at least one of the words."""
+        """The tsquery of texts with at least one of the words."""
         return " | ".join(f"({word})" for word in self.each_word)
 
 
@@ -69,11 +71,11 @@ def has_operators(text: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class ParsedQuery:
-    """What a person typed, as Postgres understands it."""
+    """A typed query, as Postgres parses it."""
 
     strict: str
     open_ended: bool
-    words: list[list[list[str]]]  # of each word, its lexemes and those of its parts
+    words: list[list[list[str]]]  # for each word its lexemes, and those of its parts
 
 
 async def understand(
@@ -86,9 +88,9 @@ async def understand(
     alone: int = 0,
     **parameters: Any,
 ) -> Asked:
-    """`counting`: the query that tells how common words are, with its parameters; of up to
-    `uncounted` words it does not matter. Not `literally`: as a sentence, whatever operators it
-    has. In a short one, a word that no more than `alone` have will do alone."""
+    """`counting`: the named query that counts words, with its parameters; up to `uncounted` words
+    are not counted. Not `literally`: read as a sentence, whatever operators it has. In a short
+    sentence, a word that at most `alone` texts have is enough alone."""
     # Postgres would take a hyphen between words for an exclusion.
     text = _LOOSE_HYPHEN.sub(" ", text)
     parsed = await session.only(
@@ -112,7 +114,7 @@ async def understand(
 
 
 def _word(whole: list[str], parts: list[str]) -> str:
-    """One word as it was typed, or its parts: "follow-up" is also found as "follow up"."""
+    """One word as typed, or its parts: "follow-up" also matches "follow up"."""
     readings = [parts] if parts and set(parts) <= set(whole) else [whole, parts]
     return " | ".join(" & ".join(map(_quoted, lexemes)) for lexemes in readings if lexemes)
 
@@ -134,7 +136,7 @@ def _telling(rarest: list[WordCount]) -> list[str]:
 
 def two_of(words: Sequence[str]) -> str:
     """A tsquery for any two of the words. Two numbers differ in some binary digit: for each digit,
-    one of the words whose number has it and one of the others."""
+    one word whose number has it and one whose number does not."""
     pairs = []
     for digit in range((max(len(words), 1) - 1).bit_length()):
         sides: tuple[list[str], list[str]] = ([], [])
@@ -145,5 +147,5 @@ def two_of(words: Sequence[str]) -> str:
 
 
 def _all_but(strict: str) -> str:
-    """What does not match has at least one of the words."""
+    """A text that does not match has at least one of the words."""
     return f"({' | '.join(_LEXEME.findall(strict))}) & !({strict})"

@@ -1,5 +1,4 @@
-"""Words of nearly the same meaning as a query's: a text that says "cost" may answer a question
-about the price."""
+"""Related words: a text that says "cost" may answer a question about the price."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -8,21 +7,21 @@ import Stemmer
 
 from memory_core.embedding import Embedder
 
-# How many related words a word has at most, as far as they are near.
+# How many related words a word has at most, and how near they must be.
 _MOST = 4
 _NEAR = 0.45
 
 _WORD = re.compile(r"[a-z]{3,}")
-# The stemmer is that of Postgres' configuration `english`.
+# The same stemmer as Postgres' configuration `english`.
 _STEMMER = Stemmer.Stemmer("english")
 
 
 def related_lexemes(
     embedder: Embedder, query: str, lexemes: Iterable[str]
 ) -> Mapping[str, Mapping[str, float]]:
-    """For lexemes of a query, other lexemes and how near they are (cosine)."""
+    """For the lexemes of a query, other lexemes and their similarity (cosine)."""
     asked = frozenset(lexemes)
-    found: dict[str, dict[str, float]] = {}
+    related: dict[str, dict[str, float]] = {}
     for word in dict.fromkeys(_WORD.findall(query.lower())):
         lexeme = _STEMMER.stemWord(word)
         if lexeme not in asked:
@@ -35,5 +34,5 @@ def related_lexemes(
             if stem not in asked:
                 others.setdefault(stem, cosine)
         if others:
-            found[lexeme] = others
-    return found
+            related[lexeme] = others
+    return related

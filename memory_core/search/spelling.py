@@ -1,7 +1,7 @@
-"""What a query means by words that no chunk has, or that end in a star: words of the vocabulary.
+"""Misspelt and abbreviated words of a query, replaced by words of the vocabulary.
 
-`lant*` stands for the most common words that begin so. A word of at least five letters that no
-chunk has stands for those that differ by one letter: left out, doubled, wrong, or two swapped.
+`lant*` means the most common words with this beginning. A word of at least five letters that no
+chunk has means the words that differ by one letter: missing, doubled, wrong, or two swapped.
 """
 
 import re
@@ -17,12 +17,12 @@ _WORD = re.compile(r"(?<![\w*])([^\W\d_]{5,40})(?![\w*])")
 _MOST_ENDINGS = 12
 _MOST_CORRECTIONS = 2
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
-# The stemmer is that of Postgres' configuration `english`.
+# The same stemmer as Postgres' configuration `english`.
 _STEMMER = Stemmer.Stemmer("english")
 
 
 async def words_meant(session: Session, query: str, unknown: Iterable[str]) -> list[str]:
-    """Lexemes of the vocabulary; `unknown`: those of the query that no chunk has."""
+    """Lexemes of the vocabulary; `unknown`: lexemes of the query that no chunk has."""
     text = query.lower()
     beginnings = list(dict.fromkeys(_BEGINNING.findall(text)))
     missing = frozenset(unknown)
@@ -30,19 +30,20 @@ async def words_meant(session: Session, query: str, unknown: Iterable[str]) -> l
     if not beginnings and not mistyped:
         return []
     await fold(session)
-    found: list[str] = []
+    meant: list[str] = []
     for beginning in beginnings:
-        found += await session.values(
+        meant += await session.values(
             str, "words_beginning_with", beginning=beginning, limit=_MOST_ENDINGS
         )
     for word in mistyped:
         lexemes = sorted({_stem(other) for other in one_letter_off(word)})
-        found += await session.values(str, "known_words", lexemes=lexemes, limit=_MOST_CORRECTIONS)
-    return list(dict.fromkeys(found))
+        meant += await session.values(str, "known_words", lexemes=lexemes, limit=_MOST_CORRECTIONS)
+    return list(dict.fromkeys(meant))
 
 
 def one_letter_off(word: str) -> Iterator[str]:
-    """All that differ by one letter more, less or other, or by two neighbours swapped."""
+    """All strings that differ by one letter (added, missing or replaced), or by two swapped
+    neighbours."""
     letters = sorted(set(_LETTERS) | set(word))
     for place in range(len(word) + 1):
         before, after = word[:place], word[place:]

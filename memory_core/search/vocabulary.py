@@ -1,16 +1,17 @@
-"""The vocabulary: how many chunks have which word. Triggers add rows, which are folded here."""
+"""The vocabulary: how many chunks have which word. Triggers add rows, which are folded into counts
+here."""
 
 from memory_core.kernel.database import Database, Session
 
-# How many rows of changed words a search reads at most; of more, some are folded first.
+# How many rows of changed words a search reads at most; beyond that, some are folded first.
 MOST_UNFOLDED = 500
 _FOLDED_AT_ONCE = 2_000
 _SAMPLE = 30
 
 
 async def fold(session: Session, *, more_than: int = 0) -> int:
-    """Makes counts of the rows of changed words, if there are more than that; how many it was. None
-    while another session folds."""
+    """Fold rows of changed words into counts, if there are more than `more_than`. Returns their
+    number; 0 while another session folds."""
     if await session.value(int, "unfolded_words", limit=more_than + 1) <= more_than:
         return 0
     async with session.connection.transaction():
@@ -27,13 +28,13 @@ async def fold_all(database: Database) -> None:
 
 
 async def is_right(database: Database) -> bool:
-    """Whether the counts of some words are those of the index."""
+    """Whether the counts of a sample of words agree with the index."""
     async with database.session() as session:
         return not await session.value(int, "wrong_words", sample=_SAMPLE)
 
 
 async def rebuild(database: Database) -> None:
-    """All words counted again."""
+    """Count all words again."""
     async with database.transaction() as session:
         if await session.value(bool, "try_lock_vocabulary"):
             await session.run("rebuild_vocabulary")

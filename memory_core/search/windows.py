@@ -159,13 +159,13 @@ class Highlighter:
 
     def _lexemes_of(self, word: str) -> tuple[str, ...]:
         """What Postgres makes of a word: a compound counts as a whole and by its parts."""
-        known = self._known.get(word)
-        if known is None:
+        lexemes = self._known.get(word)
+        if lexemes is None:
             plain = word.strip(".'’/-@")
             parts = {plain, *_PART.split(plain)}
             stems = {_STEMMER.stemWord(part) for part in parts if part}
-            known = self._known[word] = tuple(sorted(self._sought & (parts | stems)))
-        return known
+            lexemes = self._known[word] = tuple(sorted(self._sought & (parts | stems)))
+        return lexemes
 
     def _of_words(self, lexemes: list[str], length: int) -> float:
         return bm25.score(_counted(lexemes), length, self._average_length, self._weights)

@@ -1,4 +1,4 @@
-"""What ranking needs to know of all passages: how many, how long, and with which words."""
+"""Statistics of all passages for ranking: their number, their lengths, and their words."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,14 +17,14 @@ class PassageStatistics:
 
 @dataclass(frozen=True, slots=True)
 class WordCount:
-    """How many passages have a word."""
+    """The number of passages with a word."""
 
     word: str
     found: float
 
 
 async def statistics_of(session: Session, lexemes: Sequence[str]) -> Statistics:
-    """Exact, also of what was stored a moment ago."""
+    """Exact, even for passages that were stored a moment ago."""
     await fold(session, more_than=MOST_UNFOLDED)
     every = await session.only(PassageStatistics, "passage_statistics")
     by_query = {quoted(lexeme): lexeme for lexeme in lexemes}

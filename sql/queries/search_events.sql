@@ -1,8 +1,8 @@
 -- Events by words and filters.
 
 -- name: events_by_id
--- What is shown of events. Which ones they are, Postgres has said before: ids that only an index
--- beside it knows must have gone through `filter_events`.
+-- The shown columns of events. Postgres must have chosen the ids: ids from Chroma alone must have
+-- passed `filter_events`.
 SELECT e.event_id, e.artifact_uid, e.revision_id, e.category, e.event_time, e.due_time,
        e.due_quote, e.due_start_char, e.due_end_char, e.narrative, e.subject_json, e.actors_json,
        e.confidence, r.title
@@ -25,16 +25,16 @@ LEFT JOIN artifact_revision r USING (artifact_uid, revision_id)
 WHERE e.event_id = ANY(%(ids)s::uuid[]);
 
 -- name: event_texts
--- What events are ranked by.
+-- The texts that events are ranked by.
 SELECT e.event_id::text AS text_id, e.document_title AS title,
        concat_ws(E'\n', e.document_title, e.narrative, e.quotes) AS text
 FROM semantic_event e
 WHERE e.event_id = ANY(%(ids)s::uuid[]);
 
 -- name: parse_query
--- What a person typed, as Postgres understands it: with its operators (empty when only stop words
--- are left; `open_ended` when it also matches what has none of its words), and word by word, each
--- as it stands and in its parts.
+-- A typed query as Postgres parses it: with its operators (empty if only stop words are left;
+-- `open_ended` if it also matches texts without any of its words), and word by word, each as
+-- written and in its parts.
 SELECT CASE WHEN numnode(q) > 0 THEN q::text ELSE '' END AS strict,
        numnode(q) > 0 AND ''::tsvector @@ q AS open_ended,
        (SELECT coalesce(jsonb_agg(jsonb_build_array(tsvector_to_array(w.whole),
@@ -46,8 +46,9 @@ SELECT CASE WHEN numnode(q) > 0 THEN q::text ELSE '' END AS strict,
 FROM websearch_to_tsquery('english', %(query)s) AS q;
 
 -- name: count_words_of_events
--- About how many events have each of these words, to know the rare ones. Of common words the
--- statistics know; the others are counted, as far as a hundred: their order is what matters.
+-- The approximate number of events with each of these words, to find the rare ones. For common
+-- words the planner's statistics are used; the others are counted up to a hundred, since only their
+-- order matters.
 SELECT w.word,
        coalesce(nullif(common.share * (SELECT greatest(reltuples, 0) FROM pg_class
                                        WHERE oid = 'event_entry'::regclass), 0),
@@ -60,11 +61,11 @@ FROM unnest(%(words)s::text[]) AS w (word)
 LEFT JOIN common_words('events') AS common ON w.word = quote_literal(common.lexeme);
 
 -- name: audience_facets
--- The marks of which an event must have one, for searches that an index leads.
+-- The marks of which an event must have one, for searches through an index.
 SELECT audience_facets() AS facets;
 
 -- fragment: entry_filters
--- Of entries (alias s): what their rows know, then what only their indexes do.
+-- Of entries (alias s): filters on columns of the row, then filters that only indexes have.
       (s.is_latest OR (NOT s.is_latest AND %(include_superseded)s))
   AND (%(time_from)s::timestamptz IS NULL OR s.event_time >= %(time_from)s)
   AND (%(time_to)s::timestamptz IS NULL OR s.event_time <= %(time_to)s)
@@ -93,14 +94,14 @@ WHERE
 ;
 
 -- name: expected_matches
--- What the planner thinks, in a fraction of a millisecond.
+-- The planner's estimate, in a fraction of a millisecond.
 EXPLAIN (FORMAT JSON) SELECT s.event_id FROM visible_event s
 WHERE
 -- include: entry_filters
 ;
 
 -- name: newest_of_few
--- Newest first, when there are not too many to look at all of them: OFFSET 0 finds them first.
+-- Newest first, for a number of matches that can all be read: OFFSET 0 finds them first.
 SELECT m.event_id::text, m.event_time, m.created_at
 FROM (
     SELECT s.event_id, s.event_time, s.created_at FROM visible_event s
@@ -112,7 +113,7 @@ ORDER BY m.event_time DESC NULLS LAST, m.created_at DESC, m.event_id
 LIMIT %(limit)s OFFSET %(offset)s;
 
 -- name: newest_of_many
--- Newest first, when going back in time soon meets enough of them.
+-- Newest first, if going back in time soon finds enough matches.
 SELECT s.event_id::text, s.event_time, s.created_at FROM visible_event s
 WHERE s.event_id <> ALL(%(without)s::uuid[]) AND
 -- include: entry_filters
@@ -120,7 +121,7 @@ ORDER BY s.event_time DESC NULLS LAST, s.created_at DESC, s.event_id
 LIMIT %(limit)s OFFSET %(offset)s;
 
 -- fragment: ranked
--- Of some events (newest) those that promise most, by the weights of the words that they have.
+-- The most promising of some events (newest), by the weights of the words that they have.
 SELECT coalesce(array_agg(p.event_id::text ORDER BY p.place), '{}') AS ids,
        coalesce(array_agg(p.promise ORDER BY p.place), '{}') AS promises
 FROM (
@@ -140,7 +141,7 @@ FROM (
 ) p
 
 -- name: ranked_with_total
--- The newest of few, best first, and how many there are, in one pass.
+-- The newest of few, best first, and the number of all, in one pass.
 WITH matches AS MATERIALIZED (
     SELECT s.event_id, s.event_time, s.created_at FROM visible_event s
     WHERE
@@ -184,8 +185,8 @@ WITH newest AS (
 ;
 
 -- name: ranked_of_last
--- The same among the newest events alone: should there be fewer matches than estimated, going
--- back to the first event would take seconds.
+-- The same among the newest events alone: with fewer matches than estimated, going back to the
+-- first event would take seconds.
 WITH newest AS (
     SELECT s.event_id
     FROM (
@@ -214,8 +215,8 @@ WHERE s.event_id = ANY(string_to_array(%(ids)s, ',')::uuid[]) AND
 ;
 
 -- name: few_events
--- All events that pass the filters, when there are few: with one more than that, there are not.
--- OFFSET 0 finds them first.
+-- All events that pass the filters, if there are few: one row more than the limit means that there
+-- are not. OFFSET 0 finds them first.
 SELECT s.event_id::text, s.event_time, s.created_at,
        coalesce(e.words @@ %(asked)s::tsquery, false) AS has_words
 FROM (
@@ -239,5 +240,5 @@ FROM (
 LIMIT %(limit)s;
 
 -- name: number_of_events
--- About how many there are.
+-- The approximate number of events.
 SELECT greatest(reltuples, 0)::bigint AS events FROM pg_class WHERE oid = 'event_entry'::regclass;

@@ -1,10 +1,10 @@
-"""How well search finds single sessions and messages, beside plain BM25.
+"""How well search finds single sessions and messages, compared with plain BM25.
 
 There are no labelled chats here, so the sample meetings are cut up. Conversations: each meeting as
 sessions of about 2,600 characters; questions and sentences of their answers ask for the session.
 Chats: sentences of an answer are a person's short messages, and the stretch of the meeting that
-they are about is the assistant's long one; the question asks for the short messages. The weights
-of excerpts were chosen on texts made in the same way: expect a little less elsewhere.
+they are about is the assistant's long one; the question asks for the short messages. The weights of
+excerpts were chosen on texts made in the same way: expect a little less elsewhere.
 """
 
 import asyncio

@@ -1,12 +1,13 @@
-"""How good event_search is: questions whose answers are known, beside plain BM25 in the same run.
+"""The quality of event_search: questions with known answers, compared with plain BM25 in the same
+run.
 
     python -m benchmarks event_quality
 
-The events are those that the rules find in the documents of the demo and, where they are at hand,
-in a sample of public documents and meetings (SAMPLE_DIR names their folder). A question counts as
-answered when one of the first three events says the answer, in its narrative or its quotes. BM25
-goes through the same events (narrative, quotes and title), in Python. The last line also takes
-the passages that event_search offers where events are few.
+The events are those that the rules extract from the documents of the demo and, if available, from a
+sample of public documents and meetings (SAMPLE_DIR names their folder). A question counts as
+answered if one of the first three events contains the answer, in its narrative or its quotes. BM25
+ranks the same events (narrative, quotes and title), in Python. The last line also counts the
+passages that event_search adds if there are few events.
 """
 
 import asyncio
@@ -41,8 +42,8 @@ from memory_core.processing.batch import process
 from memory_core.queue import jobs
 from memory_core.runtime import Runtime
 from memory_core.search.event_filters import EventFilters
-from memory_core.search.event_passages import passages_beside
-from memory_core.search.events import search_events
+from memory_core.search.event_passages import additional_passages
+from memory_core.search.event_search import search_events
 from stack.connection import connected, joined_runtime
 
 _FIRST = 3
@@ -109,7 +110,7 @@ async def answered(
     empty = 0
     for question, answer in asked.items():
         page = await search_events(runtime, question, EventFilters(), limit=20)
-        passages = await passages_beside(runtime, question, EventFilters(), page.answering)
+        passages = await additional_passages(runtime, question, EventFilters(), page.answering)
         found = [events[str(row.event_id)] for row in page.events]
         best = [events[chunk.source_id] for chunk in plain.best(question)[:20]]
         for number, depth in enumerate((1, _FIRST)):

@@ -1,8 +1,8 @@
-"""Searching a million events: each kind of search beside the bare SQL it consists of.
+"""Searching a million events: each kind of search compared with the bare SQL that it consists of.
 
-The data (benchmarks/event_data.py) is made once per version of the schema, under `.data`, and
-used again by later runs. Bare SQL means: exactly the statements that the search executed, with
-their parameters, sent once more by psycopg alone on one connection.
+The data (benchmarks/event_data.py) is generated once per version of the schema, under `.data`, and
+reused by later runs. Bare SQL means: exactly the statements that the search executed, with their
+parameters, sent again by psycopg alone on one connection.
 """
 
 import asyncio
@@ -36,7 +36,7 @@ from memory_core.kernel.database import Session
 from memory_core.kernel.settings import Settings
 from memory_core.runtime import Runtime
 from memory_core.search.event_filters import EventFilters
-from memory_core.search.events import search_events
+from memory_core.search.event_search import search_events
 from stack.connection import connected, joined_runtime
 
 SIZE = Size(events=1_000_000, revisions=200_000)

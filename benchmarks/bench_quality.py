@@ -1,12 +1,12 @@
-"""How good searches are: questions with known answers, beside plain BM25 in the same run.
+"""The quality of searches: questions with known answers, compared with plain BM25 in the same run.
 
     python -m benchmarks quality
 
-Known items: questions about the documents of the demo and, where they are at hand, of a sample of
-public documents; is the right document the first? Meetings: how much of the turns that answer a
-question is within the first characters that are returned? BM25 goes through the same chunks, in
-Python, without titles. Intervals are of the mean, by resampling the questions. Sample documents
-are not part of the project: without them (SAMPLE_DIR names their folder) only the demo is measured.
+Known items: questions about the documents of the demo and, if available, of a sample of public
+documents; is the right document the first? Meetings: how much of the turns that answer a question
+is within the first characters that are returned? BM25 ranks the same chunks, in Python, without
+titles. Intervals are of the mean, by resampling the questions. Sample documents are not part of the
+project: without them (SAMPLE_DIR names their folder) only the demo is measured.
 """
 
 import asyncio

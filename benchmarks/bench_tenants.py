@@ -30,7 +30,7 @@ from memory_core.kernel import migrations
 from memory_core.kernel.principal import Principal, asking
 from memory_core.kernel.settings import Settings
 from memory_core.runtime import Runtime
-from memory_core.search.events import search_events
+from memory_core.search.event_search import search_events
 from memory_core.search.passage_filters import Filters
 from memory_core.search.passages import hybrid_search
 from stack.connection import connected, joined_runtime

@@ -1,7 +1,7 @@
-"""Searching text: 200,000 texts, each kind of search compared with the bare SQL it consists of.
+"""Searching text: 200,000 passages, each kind of search compared with the bare SQL that it consists
+of.
 
-The data is that of `bench_events`: the texts that its events are proved by. At the end, what the
-candidates of a search are worth: the scores of the best of them, compared with the best of all.
+The data is that of `bench_events`: the texts that prove its events.
 """
 
 import os

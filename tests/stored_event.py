@@ -2,7 +2,7 @@
 
 from uuid import uuid4
 
-from memory_core.search.event import Event, Evidence
+from memory_core.search.event import Event, StoredEvidence
 
 
 def stored_event(narrative: str, *, category: str = "Decision") -> Event:
@@ -24,5 +24,5 @@ def stored_event(narrative: str, *, category: str = "Decision") -> Event:
     )
 
 
-def stored_evidence(event: Event, quote: str) -> Evidence:
-    return Evidence(event.event_id, quote, 0, len(quote), None, "exact")
+def stored_evidence(event: Event, quote: str) -> StoredEvidence:
+    return StoredEvidence(event.event_id, quote, 0, len(quote), None, "exact")

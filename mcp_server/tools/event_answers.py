@@ -11,7 +11,7 @@ from pydantic.json_schema import SkipJsonSchema
 from memory_core.extraction.model import ActorRole, Category, SubjectType
 from memory_core.kernel.database import columns
 from memory_core.kernel.times import utc_text
-from memory_core.search.event import Event, Evidence
+from memory_core.search.event import Event, StoredEvidence
 from memory_core.search.names import Person
 
 
@@ -97,7 +97,7 @@ def without_event(schema: dict[str, Any]) -> None:
 
 
 def event_out(
-    event: Event, evidence: dict[UUID, list[Evidence]] | None, later: Collection[UUID] = ()
+    event: Event, evidence: dict[UUID, list[StoredEvidence]] | None, later: Collection[UUID] = ()
 ) -> EventOut:
     """`later`: ids of the events that were extracted after the requested moment."""
     return EventOut(

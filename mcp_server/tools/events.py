@@ -41,8 +41,8 @@ from memory_core.kernel.database import columns
 from memory_core.kernel.times import parse_time, parse_until
 from memory_core.runtime import Runtime
 from memory_core.search.event_filters import EventFilters
-from memory_core.search.event_passages import note_on, passages_beside
-from memory_core.search.events import search_events
+from memory_core.search.event_passages import additional_passages, note_on
+from memory_core.search.event_search import search_events
 from memory_core.search.names import names_looked_for
 from memory_core.search.passage import Passage
 
@@ -186,7 +186,7 @@ async def event_search(
     )
     later = await extracted_later(runtime, page.events, filters.as_of)
     evidence = page.evidence if include_evidence else None
-    passages = await passages_beside(runtime, query, filters, page.answering)
+    passages = await additional_passages(runtime, query, filters, page.answering)
     return EventsFound(
         events=[event_out(row, evidence, later) for row in page.events],
         total=page.total,

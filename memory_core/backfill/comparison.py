@@ -9,7 +9,7 @@ from memory_core.events.diff import differences, match
 from memory_core.events.event_ids import event_id
 from memory_core.events.stored_events import ProvedEvents
 from memory_core.processing.extraction import Extraction
-from memory_core.search.event import Event, Evidence
+from memory_core.search.event import Event, StoredEvidence
 
 # An event that differs only in its confidence counts as kept.
 _UNIMPORTANT = frozenset({"confidence"})
@@ -56,7 +56,7 @@ def in_stored_form(extraction: Extraction) -> ProvedEvents:
     """The result of an extraction, in the form of stored events."""
     job = extraction.job
     events: list[Event] = []
-    evidence: dict[UUID, list[Evidence]] = {}
+    evidence: dict[UUID, list[StoredEvidence]] = {}
     for event in extraction.events:
         id_ = event_id(job.artifact_uid, job.revision_id, event)
         events.append(
@@ -78,7 +78,7 @@ def in_stored_form(extraction: Extraction) -> ProvedEvents:
             )
         )
         evidence[id_] = [
-            Evidence(id_, item.quote, item.start_char, item.end_char, None, item.match_kind)
+            StoredEvidence(id_, item.quote, item.start_char, item.end_char, None, item.match_kind)
             for item in event.evidence
         ]
     return ProvedEvents(events, evidence)

@@ -18,7 +18,7 @@ from memory_core.events.stored_events import evidence_of
 from memory_core.kernel.database import Session
 from memory_core.kernel.times import check_period
 from memory_core.runtime import Runtime
-from memory_core.search.event import Evidence
+from memory_core.search.event import StoredEvidence
 from memory_core.search.event_filters import actor_facets, audience_facets
 from memory_core.search.names import Person, resolve_name
 
@@ -43,7 +43,7 @@ class Commitment:
 @dataclass(frozen=True, slots=True)
 class CommitmentPage:
     commitments: list[Commitment]
-    evidence: dict[UUID, list[Evidence]]
+    evidence: dict[UUID, list[StoredEvidence]]
     candidates: list[Person]
     # The number of all matches; None if there are too many to compute.
     total: int | None = 0

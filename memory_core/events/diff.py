@@ -14,7 +14,7 @@ from memory_core.artifacts import stored_artifacts as artifacts
 from memory_core.events.stored_events import ProvedEvents, RevisionEvents, list_for_revision
 from memory_core.kernel.errors import InvalidInput
 from memory_core.runtime import Runtime
-from memory_core.search.event import Event, Evidence
+from memory_core.search.event import Event, StoredEvidence
 
 # Narratives with this similarity (0 to 100) tell of the same occurrence; with an equal quote, less
 # is enough.
@@ -54,7 +54,7 @@ class EventDiff:
     removed: list[Event]
     changed: list[ChangedEvent]
     kept: list[Event]
-    evidence: dict[UUID, list[Evidence]]
+    evidence: dict[UUID, list[StoredEvidence]]
     text_diff: str
     statuses: dict[str, str | None] = field(default_factory=dict)
     # Why there is nothing to compare, or that newer events are still to come.

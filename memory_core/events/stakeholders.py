@@ -8,9 +8,9 @@ from uuid import UUID
 from memory_core.events.stored_events import evidence_of
 from memory_core.runtime import Runtime
 from memory_core.search import event_matching
-from memory_core.search.event import Event, Evidence
+from memory_core.search.event import Event, StoredEvidence
 from memory_core.search.event_filters import EventFilters
-from memory_core.search.events import events_by_id, search_events
+from memory_core.search.event_search import events_by_id, search_events
 
 # How many events are considered: the best matches of a query, or the newest of all.
 MATCHES_CONSIDERED = 300
@@ -30,7 +30,7 @@ class Stakeholder:
     first_time: datetime | None
     last_time: datetime | None
     examples: list[Event]
-    evidence: dict[UUID, list[Evidence]]
+    evidence: dict[UUID, list[StoredEvidence]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +104,7 @@ def _stakeholder(
     row: StakeholderRow,
     aliases: dict[str, list[str]],
     events: dict[UUID, Event],
-    evidence: dict[UUID, list[Evidence]],
+    evidence: dict[UUID, list[StoredEvidence]],
 ) -> Stakeholder:
     examples = [events[id_] for id_ in row.example_ids if id_ in events]
     return Stakeholder(

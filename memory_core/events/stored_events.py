@@ -13,7 +13,7 @@ from memory_core.artifacts.stored_artifacts import RevisionRecord, find_revision
 from memory_core.kernel.database import Session
 from memory_core.kernel.errors import NotFound
 from memory_core.runtime import Runtime
-from memory_core.search.event import Event, Evidence
+from memory_core.search.event import Event, StoredEvidence
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class ProvedEvents:
     """Events, and the evidence of each by its id."""
 
     events: list[Event]
-    evidence: dict[UUID, list[Evidence]]
+    evidence: dict[UUID, list[StoredEvidence]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,12 +99,14 @@ async def list_for_revision(
     return RevisionEvents(events, evidence, revision)
 
 
-async def evidence_of(session: Session, events: Sequence[Event]) -> dict[UUID, list[Evidence]]:
+async def evidence_of(
+    session: Session, events: Sequence[Event]
+) -> dict[UUID, list[StoredEvidence]]:
     """Evidence of many events, in one query."""
     ids = [event.event_id for event in events]
-    by_event: dict[UUID, list[Evidence]] = {id_: [] for id_ in ids}
+    by_event: dict[UUID, list[StoredEvidence]] = {id_: [] for id_ in ids}
     if ids:
-        for evidence in await session.rows(Evidence, "evidence_of_events", ids=ids):
+        for evidence in await session.rows(StoredEvidence, "evidence_of_events", ids=ids):
             # An event that was replaced between the two queries leaves only its evidence here.
             by_event.setdefault(evidence.event_id, []).append(evidence)
     return by_event

@@ -6,9 +6,9 @@ from itertools import groupby
 from uuid import UUID
 
 from memory_core.runtime import Runtime
-from memory_core.search.event import Event, Evidence
+from memory_core.search.event import Event, StoredEvidence
 from memory_core.search.event_filters import EventFilters
-from memory_core.search.events import search_events
+from memory_core.search.event_search import search_events
 from memory_core.search.names import Person
 
 
@@ -22,7 +22,7 @@ class Day:
 class Timeline:
     days: list[Day]
     total: int
-    evidence: dict[UUID, list[Evidence]]
+    evidence: dict[UUID, list[StoredEvidence]]
     candidates: list[Person]
 
 

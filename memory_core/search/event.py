@@ -27,11 +27,11 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class EventWithEvidence(Event):
-    evidence: list[dict[str, Any]]  # as `Evidence`, without the event
+    evidence: list[dict[str, Any]]  # as `StoredEvidence`, without the event
 
 
 @dataclass(frozen=True, slots=True)
-class Evidence:
+class StoredEvidence:
     event_id: UUID
     quote: str
     start_char: int

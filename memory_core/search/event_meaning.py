@@ -1,10 +1,10 @@
-"""Events by the meaning of a query: the nearest narratives, as far as they are near, exist and
-pass the filters.
+"""Events by the meaning of a query: the nearest narratives that are near enough, exist and pass the
+filters.
 
-Chroma knows nothing of filters here, since it would look at every entry. Where they leave few
-events, the vectors of these are compared with the query one by one; where they leave some
-thousands, these are named; else the nearest of all are asked for, and Postgres says which of them
-pass.
+Chroma is not given filters here, since it would look at every entry. If the filters leave few
+events, their vectors are compared with the query one by one; if they leave some thousands, the
+query to Chroma names them; otherwise the nearest of all are requested, and Postgres says which of
+them pass.
 """
 
 import asyncio
@@ -21,21 +21,21 @@ from memory_core.search.query_text import Asked
 from memory_core.search.similarity import LEAST_SIMILARITY
 
 DENSE_HITS = 60
-# How many the filters should leave. As many of the nearest are asked for as that should take, at
-# most MORE_HITS.
+# How many events should pass the filters. As many of the nearest are requested as that should need,
+# at most MORE_HITS.
 _ENOUGH_HITS = 20
 MORE_HITS = 600
-# How many ids a question to Chroma may name. Where filters leave more, the nearest are asked for,
-# at most MOST_HITS.
+# How many ids a request to Chroma may name. If filters leave more, the nearest are requested, at
+# most MOST_HITS.
 _NAMED = 10_000
 MOST_HITS = 3_000
 # The planner's row estimate can be this many times too high.
 _OVERESTIMATE = 3
-# Narratives up to this cosine distance are taken to be about the question, also without its words.
+# Narratives up to this cosine distance count as relevant, even without the query's words.
 NEAR = 1 - LEAST_SIMILARITY
-# Where a filter says what is asked for (a kind of event, a person, a subject, a document), and few
-# of these events have the words, others of them may be meant: those that are not much farther than
-# the nearest. Without such a filter they would be noise.
+# If a filter says what is wanted (a category, a person, a subject, a document) and few of these
+# events match the words, other events count as well, if they are not much farther than the nearest.
+# Without such a filter they would be noise.
 _FEW_FOUND = 10
 _BEHIND_THE_NEAREST = 0.22
 FARTHEST = 0.95
@@ -56,18 +56,18 @@ class Meant:
     cosine: float
 
 
-# Nearest first, each with what Postgres says of it.
+# Nearest first, each with its row from Postgres.
 Passing = list[tuple[Hit, Near]]
 
 
 class Meaning:
-    """What a query means: asked of Chroma from the beginning, so that it answers while Postgres
+    """The meaning of a query. Chroma is asked at the start, so that it answers while Postgres
     works."""
 
     def __init__(
         self, runtime: Runtime, query: str, filters: EventFilters, farthest: float | None
     ) -> None:
-        """`farthest`: up to which cosine distance a narrative is taken to be about the query."""
+        """`farthest`: the maximum cosine distance of a relevant narrative."""
         self._runtime, self._query = runtime, query
         self._superseded = filters.include_superseded
         self._near = NEAR if farthest is None else farthest
@@ -75,10 +75,10 @@ class Meaning:
         self._vector = asyncio.ensure_future(self._embed())
         # The cosine of the farthest narrative that was looked at: others are no nearer.
         self.lowest = 0.0
-        # How many of the nearest were asked for, whatever else they are; none with filters yet.
+        # How many of the nearest were requested without filters; none yet if there are filters.
         self._asked_for = DENSE_HITS
         self._hits: asyncio.Future[list[Hit]] | None = None
-        # How many pass the filters, as Postgres guesses. A document has few events.
+        # How many events pass the filters, by Postgres' estimate. A document has few events.
         self._likely: int | None = None
         self._in_document = filters.artifact_uid is not None
         self._says_what = any(
@@ -91,7 +91,7 @@ class Meaning:
     def cancel(self) -> None:
         for task in (self._vector, self._hits):
             if task is not None and not task.cancel() and not task.cancelled():
-                task.exception()  # its answer is not needed any more
+                task.exception()  # its answer is no longer needed
 
     async def passing(self, asked: Asked, filters: Parameters) -> Passing:
         """The nearest events that exist and pass the filters."""
@@ -100,8 +100,8 @@ class Meaning:
             if few is not None:
                 compared = await self._compare(list(few))
                 return [(hit, few[hit.id]) for hit in compared]
-            if enough > MORE_HITS and (found := await self._named(asked, filters)) is not None:
-                return found
+            if enough > MORE_HITS and (passing := await self._named(asked, filters)) is not None:
+                return passing
             self._asked_for = min(max(enough, DENSE_HITS), MORE_HITS)
             self._hits = asyncio.ensure_future(self._nearest(self._asked_for))
         return await self._those_that_pass(await self._hits, asked, filters)
@@ -146,19 +146,19 @@ class Meaning:
         hits = await self._hits
         return len(hits) == self._asked_for and hits[-1].distance <= self._near
 
-    async def _more(self, found: int, asked: Asked, filters: Parameters) -> Passing | None:
-        """When too few of the nearest pass; None when as many were looked at as there may be."""
+    async def _more(self, passing_so_far: int, asked: Asked, filters: Parameters) -> Passing | None:
+        """Used when too few of the nearest pass; None if there are no more to request."""
         if (named := await self._named(asked, filters)) is not None:
             return named
-        enough = min(self._asked_for * 2 * _ENOUGH_HITS // (found + 1), MORE_HITS)
-        # What is taken to the letter leaves few however many there are.
+        enough = min(self._asked_for * 2 * _ENOUGH_HITS // (passing_so_far + 1), MORE_HITS)
+        # A query with operators leaves few events, however many are requested.
         most = MOST_HITS if self._filtered and not asked.to_the_letter else enough
         if most <= self._asked_for:
             return None
         return await self._those_that_pass(await self._nearest(most), asked, filters)
 
     async def _named(self, asked: Asked, filters: Parameters) -> Passing | None:
-        """The nearest of all that pass the filters; None if these are very many, or some have no
+        """The nearest of all that pass the filters; None if these are too many, or some have no
         vector, as superseded ones."""
         if self._superseded or self._likely is None or self._likely > _NAMED:
             return None
@@ -179,8 +179,8 @@ class Meaning:
         return await self._runtime.vectors.compare(CollectionName.EVENTS, await self._vector, ids)
 
     async def _few(self, asked: Asked, filters: Parameters) -> tuple[dict[str, Near] | None, int]:
-        """What passes the filters, by id, if it is little; and of how many of the nearest enough
-        should pass."""
+        """The events that pass the filters, by id, if there are few; and how many of the nearest
+        are needed so that enough pass."""
         most = self._runtime.vectors.comparable
         async with self._runtime.database.session() as session:
             if not self._in_document:
@@ -197,7 +197,7 @@ class Meaning:
         return None, 2 * _ENOUGH_HITS * every // max(self._likely, 1)
 
     async def _those_that_pass(self, hits: list[Hit], asked: Asked, filters: Parameters) -> Passing:
-        # What is no UUID is no event of ours.
+        # An id that is no UUID is not one of our events.
         near = (hit.id for hit in hits if hit.distance <= self._farthest)
         ids = [id_ for id_ in near if _UUID.fullmatch(id_)]
         if not ids:
@@ -215,7 +215,7 @@ class Meaning:
 
 
 def _by_id(rows: list[Near], asked: Asked) -> dict[str, Near]:
-    """What the query excludes must not come back by its meaning."""
+    """By id, without events that the query excludes: they must not return by their meaning."""
     return {row.event_id: row for row in rows if row.has_words or not asked.to_the_letter}
 
 

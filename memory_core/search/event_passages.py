@@ -1,34 +1,34 @@
-"""Passages beside events: where few events answer, the documents themselves may."""
+"""Passages in addition to events: if few events answer, the documents themselves may."""
 
 from collections.abc import Sequence
 
 from memory_core.runtime import Runtime
 from memory_core.search.event_filters import EventFilters
-from memory_core.search.events import EventPage
+from memory_core.search.event_search import EventPage
 from memory_core.search.passage import Passage
 from memory_core.search.passage_filters import Filters
 from memory_core.search.passages import hybrid_search
 from memory_core.search.passages import note_on as passages_note
 from memory_core.search.similarity import NO_EVENT_HAS_THE_WORDS
 
-# With fewer events that have most of what a query asks for, passages are offered too: the second
-# number of them.
+# If fewer events than the first number have most of the query's words, passages are added: the
+# second number of them.
 FEW_EVENTS = 5
 _PASSAGES = 3
 
 
 def note_on(page: EventPage, passages: Sequence[Passage]) -> str:
-    """What a reader of these should know; "" if nothing."""
+    """A note for the reader of these; "" if there is nothing to say."""
     if page.events and not page.by_words:
         return NO_EVENT_HAS_THE_WORDS
     return "" if page.events else passages_note(passages)
 
 
-async def passages_beside(
+async def additional_passages(
     runtime: Runtime, query: str | None, filters: EventFilters, answering: int
 ) -> list[Passage]:
-    """What documents say that pass the same filters, as far as documents know them. None of the
-    past: only latest revisions are searched by their text."""
+    """Passages that pass the same filters, as far as documents have them. None for the past: only
+    latest revisions are searched by their text."""
     if not query or not query.strip() or answering >= FEW_EVENTS or filters.as_of is not None:
         return []
     of_documents = Filters(

@@ -1,4 +1,4 @@
-"""What a text search returns: a part of a document, or a memory."""
+"""The result of a text search: a part of a document, or a memory."""
 
 import re
 from dataclasses import dataclass, field
@@ -15,7 +15,7 @@ _NO_WORD = re.compile(r"[\W_]+")
 
 @dataclass(frozen=True, slots=True)
 class ChunkText:
-    """A chunk with its text and what its document says of itself."""
+    """A chunk with its text and the labels of its document."""
 
     chunk_id: str
     artifact_uid: str
@@ -38,7 +38,7 @@ class ChunkText:
 
 @dataclass(frozen=True, slots=True)
 class FoundChunk(ChunkText):
-    is_opening: bool  # the first of its document
+    is_opening: bool  # the first chunk of its document
     chunk_count: int  # of its document
     source_id: str  # "" when the source gave none
 
@@ -51,7 +51,7 @@ class FoundChunk(ChunkText):
 
 @dataclass(frozen=True, slots=True)
 class NeighborChunk(ChunkText):
-    of_chunk: str  # the chunk that it stands before or after
+    of_chunk: str  # the chunk that it is next to
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ class WordMatches:
 
 @dataclass(frozen=True, slots=True)
 class ShortText:
-    """An event or a memory, as it is ranked."""
+    """An event or a memory, in the form that is ranked."""
 
     text_id: str
     title: str
@@ -121,7 +121,7 @@ class Passage:
     source_ts: datetime | None = None
     memory_id: str | None = None
     memory_type: str | None = None
-    # What of the document answers best: inside [start_char, end_char).
+    # The part of the document that answers best: inside [start_char, end_char).
     highlight: tuple[int, int] | None = None
     neighbors: list["Passage"] = field(default_factory=list)
 

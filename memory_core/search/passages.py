@@ -2,7 +2,7 @@
 
 With RANKING=scores (`scored_passages.py`) a passage is the part of a chunk that answers best. With
 RANKING=rrf Postgres' full text and Chroma's vectors each give a ranking of chunks, and reciprocal
-rank fusion makes one of them. Postgres has the last word on what exists and what is latest.
+rank fusion combines them. Postgres decides what exists and what is latest.
 """
 
 import asyncio
@@ -34,15 +34,15 @@ from memory_core.text.scripts import in_pairs
 
 log = logging.getLogger(__name__)
 
-# How many candidates each ranking contributes per result wanted: old revisions and several
-# passages of one document fall away afterwards.
+# How many candidates each ranking contributes per wanted result: old revisions and further passages
+# of the same document are dropped afterwards.
 _DEPTH_FACTOR = 4
 _MIN_DEPTH = 40
-# And where too few of these are left.
+# Used if too few of these are left.
 _MORE_HITS = 600
-# How many more than are wanted are read at first.
+# How many more than wanted are read at first.
 _SPARE = 10
-# How many of its words memories are looked through for, at most.
+# The maximum number of query words that memories are searched for.
 _MEMORY_WORDS = 32
 # More words than any query has.
 _ANY_NUMBER = 1_000_000
@@ -66,13 +66,13 @@ async def hybrid_search(
     full_chunks: bool = False,
     each_document_once: bool = False,
 ) -> list[Passage]:
-    """`full_chunks`: whole chunks instead of the parts of them that answer."""
+    """`full_chunks`: whole chunks instead of the parts that answer."""
     # The scored search counts the words itself.
     uncounted = _ANY_NUMBER if runtime.settings.ranking == "scores" else 1
     vector, asked = await asyncio.gather(
         _embed(runtime, query), _understand(runtime, query, uncounted)
     )
-    # Memories have no source, type or time to filter by: a filtered search leaves them out.
+    # Memories have no source, type or time, so a filtered search leaves them out.
     with_memory = include_memory and filters == Filters()
     if runtime.settings.ranking == "scores":
         search = ScoredSearch(
@@ -100,11 +100,11 @@ async def _by_ranks(search: "_Search", query: str, limit: int) -> list[Passage]:
     depth = max(_MIN_DEPTH, limit * _DEPTH_FACTOR)
     passages, is_full = await search.best(limit, depth)
     if len(passages) < limit and is_full:
-        # Entries of what was superseded just now; or what a query that is taken to the letter
-        # excludes.
+        # The entries were superseded a moment ago, or a query with operators excludes them.
         passages, _ = await search.best(limit, max(depth, _MORE_HITS))
     if not passages and asked.to_the_letter and not asked.excludes:
-        # Few people quote exactly, and an empty answer helps no one: it is taken for a sentence.
+        # Few people quote exactly, and an empty answer does not help, so the query is read as a
+        # sentence.
         loose = replace(search, asked=await _understand(runtime, query, 1, literally=False))
         passages, _ = await loose.best(limit, depth)
     return passages
@@ -163,7 +163,7 @@ class _Search:
     with_memory: bool
 
     async def best(self, limit: int, depth: int) -> tuple[list[Passage], bool]:
-        """The best passages of rankings as deep as that; and whether Chroma would have had more."""
+        """The best passages of rankings of this depth, and whether Chroma might have more."""
         text, chunks, documents, memory_text, memory_dense = await asyncio.gather(
             self._full_text(depth),
             self._nearest(CollectionName.CHUNKS, depth),
@@ -200,8 +200,8 @@ class _Search:
         return [hit.id for hit in hits]
 
     async def _load(self, ranked: list[Fused], limit: int) -> list[Passage]:
-        """The best that Postgres knows of, read as far as they are wanted: most of the first are
-        there. A document and its first chunk are one passage."""
+        """The best hits that Postgres knows, read only as far as needed: most of the first exist. A
+        document and its first chunk are one passage."""
         best: dict[str, Passage] = {}
         start, step = 0, limit + _SPARE
         while len(best) < limit and start < len(ranked):
@@ -214,7 +214,7 @@ class _Search:
         return list(best.values())[:limit]
 
     async def _rows(self, keys: list[str]) -> dict[str, FoundChunk | MemoryRecord]:
-        # What the query excludes must not come back by its meaning.
+        # What the query excludes must not return by its meaning.
         letters = self.asked.words if self.asked.to_the_letter else None
         memories: list[MemoryRecord] = []
         async with self.runtime.database.session() as session:
@@ -234,11 +234,11 @@ async def _with_neighbors(runtime: Runtime, passages: list[Passage]) -> list[Pas
     ids = [passage.chunk_id for passage in passages if passage.chunk_id is not None]
     async with runtime.database.session() as session:
         rows = await session.rows(NeighborChunk, "neighbors_of_chunks", ids=ids)
-    beside: dict[str, list[Passage]] = {}
+    neighbors_of: dict[str, list[Passage]] = {}
     for row in rows:
-        beside.setdefault(row.of_chunk, []).append(passage_of(row, 0.0, ()))
+        neighbors_of.setdefault(row.of_chunk, []).append(passage_of(row, 0.0, ()))
     return [
-        Passage(**{**_fields(passage), "neighbors": beside.get(passage.chunk_id or "", [])})
+        Passage(**{**_fields(passage), "neighbors": neighbors_of.get(passage.chunk_id or "", [])})
         for passage in passages
     ]
 

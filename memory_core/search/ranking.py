@@ -1,8 +1,8 @@
-"""One order of all candidates, by scores: the words of a chunk and of its best windows, its title,
-its meaning, and in one document what stands around it.
+"""Ranking all candidates by scores: the words of a chunk and of its best windows, its title, its
+meaning, and within one document its neighbours.
 
 Each score by words is divided by the highest of its kind, so that they can be added; the cosine is
-taken as it is.
+used as it is.
 """
 
 import math
@@ -20,7 +20,7 @@ _WINDOWS_OF_A_CHUNK = 6
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """What each part contributes."""
+    """The weight of each part of the score."""
 
     meaning: float
     chunk: float = 0.45
@@ -30,40 +30,40 @@ class Weights:
     # Between documents, what the share of the query that a chunk has at all counts: of two chunks
     # with the same score, one has a word often, the other has more of the words.
     coverage: float = 0.10
-    # Inside one document, chunks that answer lie together: what the next one adds, and the one
-    # after that.
+    # Within one document, chunks that answer are close together: the weights of the next chunk and
+    # the one after it.
     neighbours: tuple[float, ...] = (0.3, 0.1)
-    # Between documents, what the logarithm of their number of chunks takes away: the best of many
-    # chunks scores high by chance.
+    # Between documents, subtracted per logarithm of their number of chunks: the best of many chunks
+    # scores high by chance.
     chances: float = 0.03
     # How much the length of a chunk matters: BM25's b.
     length: float = bm25.B
-    # Whether windows keep to the turns of a transcript or chat.
+    # Whether windows follow the turns of a transcript or chat.
     by_turns: bool = False
 
 
-# The rule for what is returned. A reader of whole chunks wants the stretch of a meeting in which a
-# subject is discussed: windows only score, so they go across turns, and neighbouring chunks count
-# much. A reader of excerpts wants the message that answers, which may be short and stand between
-# long ones: windows keep to turns, a short turn competes alone, long chunks count less, neighbours
-# too, and meaning more, since a short passage has few words.
+# The weights for each kind of result. A reader of whole chunks wants the stretch of a meeting in
+# which a topic is discussed: windows only score, so they cross turns, and neighbouring chunks count
+# much. A reader of excerpts wants the message that answers, which may be short and between long
+# ones: windows follow turns, a short turn competes alone, long chunks and neighbours count less,
+# and meaning counts more, since a short passage has few words.
 FOR_CHUNKS = Weights(meaning=0.15)
 FOR_EXCERPTS = Weights(meaning=0.3, neighbours=(0.15, 0.05), length=1.0, by_turns=True)
-# Events and memories are short and stand alone.
+# Events and memories are short and have no neighbours.
 FOR_SHORT_TEXTS = Weights(meaning=0.25, coverage=0.0)
 
 
-# What is ranked.
+# The types that are ranked.
 Readable = FoundChunk | MemoryRecord | ShortText
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
     row: Readable
-    chunk: float  # BM25 of the whole
+    chunk: float  # BM25 of the whole chunk
     cosine: float
-    near: bool  # whether its meaning is among the nearest
-    title: float  # how much of the query its title has
+    near: bool  # whether it is among the nearest by meaning
+    title: float  # the share of the query that its title has
     coverage: float  # how much of the query its text has
     windows: list[Window]
 
@@ -94,7 +94,7 @@ def candidate(
     cosine: float | None,
     floor: float,
 ) -> Candidate:
-    """`chunk`: its BM25, where Postgres has told it; `cosine`: None where it is below `floor`."""
+    """`chunk`: its BM25, if Postgres computed it; `cosine`: None if it is below `floor`."""
     reading = highlighter.read(row.text)
     best = max((window.words for window in reading.windows), default=0.0)
     return Candidate(
@@ -109,7 +109,7 @@ def candidate(
 
 
 class Ranking:
-    """The order of candidates. `cosines`: of windows, where these are known."""
+    """The order of candidates. `cosines`: of windows, where known."""
 
     def __init__(self, candidates: list[Candidate], weights: Weights, *, inside_one: bool) -> None:
         self._candidates, self._weights, self._inside_one = candidates, weights, inside_one
@@ -119,20 +119,20 @@ class Ranking:
         self._pairs = max((window.pairs for window in windows), default=0.0) or 1.0
 
     def best(self, per_chunk: int = _WINDOWS_OF_A_CHUNK) -> list[FoundWindow]:
-        """Of each candidate its best windows that do not overlap."""
+        """The best windows of each candidate that do not overlap."""
         lifts = self._of_neighbours() if self._inside_one else self._of_documents()
-        found = []
+        ranked = []
         for item, lift in zip(self._candidates, lifts, strict=True):
             for window in self._apart(item, per_chunk):
                 total = self._score(item, window) + lift
                 far = _is_far(item, window)
-                found.append(FoundWindow(item.row, window, total, _sources(item), far))
-        return sorted(found, key=lambda item: (-item.score, item.row.key, item.window.start))
+                ranked.append(FoundWindow(item.row, window, total, _sources(item), far))
+        return sorted(ranked, key=lambda item: (-item.score, item.row.key, item.window.start))
 
     def with_meaning(self, cosines: Mapping[tuple[str, int, int], float]) -> "Ranking":
-        """The same, where the cosines of some windows are known by candidate, start and end."""
+        """The same ranking with known cosines of some windows, by candidate, start and end."""
 
-        def known(item: Candidate) -> list[Window]:
+        def with_cosines(item: Candidate) -> list[Window]:
             key = item.row.key
             windows = []
             for window in item.windows:
@@ -140,7 +140,7 @@ class Ranking:
                 windows.append(window if cosine is None else replace(window, cosine=cosine))
             return windows
 
-        candidates = [replace(item, windows=known(item)) for item in self._candidates]
+        candidates = [replace(item, windows=with_cosines(item)) for item in self._candidates]
         return Ranking(candidates, self._weights, inside_one=self._inside_one)
 
     def _score(self, item: Candidate, window: Window) -> float:
@@ -180,7 +180,7 @@ class Ranking:
         }
         places = sorted(own)
         number = {place: index for index, place in enumerate(places)}
-        beside: Callable[[int], float] = lambda index: (  # noqa: E731
+        score_at: Callable[[int], float] = lambda index: (  # noqa: E731
             own[places[index]] if 0 <= index < len(places) else 0.0
         )
         lifts = []
@@ -188,7 +188,7 @@ class Ranking:
             index = number[item.row.start_char] if isinstance(item.row, FoundChunk) else None
             steps = enumerate(self._weights.neighbours, start=1) if index is not None else ()
             lifts.append(
-                sum(share * (beside(index - far) + beside(index + far)) for far, share in steps)
+                sum(share * (score_at(index - far) + score_at(index + far)) for far, share in steps)
                 if index is not None
                 else 0.0
             )
@@ -197,9 +197,9 @@ class Ranking:
 
 def first_of_each_document(ranked: list[FoundWindow]) -> list[FoundWindow]:
     best: dict[str, FoundWindow] = {}
-    for found in ranked:
-        if isinstance(found.row, FoundChunk):
-            best.setdefault(found.row.artifact_uid, found)
+    for hit in ranked:
+        if isinstance(hit.row, FoundChunk):
+            best.setdefault(hit.row.artifact_uid, hit)
     return list(best.values())
 
 
@@ -210,7 +210,7 @@ def _is_far(item: Candidate, window: Window) -> bool:
 
 
 def _sources(item: Candidate) -> tuple[str, ...]:
-    """By what it was found, in the words of the specification."""
+    """How it was found, in the words of the specification."""
     if isinstance(item.row, MemoryRecord):
         words, meaning = "memory_full_text", "dense_memory"
     elif isinstance(item.row, ShortText):
@@ -223,5 +223,5 @@ def _sources(item: Candidate) -> tuple[str, ...]:
 
 
 def _chunks_of(row: Readable) -> int:
-    """How many chunks its document has."""
+    """The number of chunks of its document."""
     return max(row.chunk_count, 1) if isinstance(row, FoundChunk) else 1

@@ -1,7 +1,7 @@
 """Passages ranked by scores: BM25 of a chunk and of its best window, and the meaning of both.
 
-The words find candidates in Postgres, the meaning finds some in Chroma. The best of both are read,
-and a chunk's text says which part of it answers the query.
+Words find candidates in Postgres, meaning finds some in Chroma. The texts of the best of both are
+read, and each text shows which part of it answers the query.
 """
 
 import asyncio
@@ -36,11 +36,11 @@ from memory_core.search.spelling import words_meant
 from memory_core.search.windows import Highlighter
 from memory_core.search.word_statistics import statistics_of
 
-# The texts of the best candidates are read.
+# How many texts of the best candidates are read.
 _READ = 50
 _READ_IN_DOCUMENT = 250
 _NEAREST = 100
-# Windows whose own meaning is compared with the query's.
+# How many windows have their own meaning compared with the query's.
 _COMPARED = 40
 
 
@@ -56,14 +56,14 @@ class ScoredSearch:
         with_memory: bool,
         each_document_once: bool = False,
     ) -> None:
-        """`vector`: None when the meaning cannot be asked for."""
+        """`vector`: None if meaning is not available."""
         self._runtime, self._query, self._asked = runtime, query, asked
         self._vector, self._filters, self._with_memory = vector, filters, with_memory
         self._each_document_once = each_document_once
         self._lexemes = lexemes_of(asked.every_word)
 
     def asking(self, asked: Asked) -> "ScoredSearch":
-        """The same search, for the query as it is understood now."""
+        """The same search for another interpretation of the query."""
         return ScoredSearch(
             self._runtime, self._query, asked, self._vector, self._filters,
             with_memory=self._with_memory, each_document_once=self._each_document_once,
@@ -137,20 +137,20 @@ class ScoredSearch:
     async def _cosines_of_windows(
         self, ranked: list[FoundWindow]
     ) -> dict[tuple[str, int, int], float]:
-        """Of the best windows, where embedding them costs next to nothing."""
+        """Cosines of the best windows, if embedding is cheap."""
         vector = self._vector
         if vector is None or not self._runtime.embedder.is_cheap:
             return {}
         best = ranked[:_COMPARED]
-        embedded = await self._runtime.embedder.embed([_text_of(found) for found in best])
+        embedded = await self._runtime.embedder.embed([_text_of(hit) for hit in best])
         return {
-            (found.row.key, found.window.start, found.window.end): sum(map(mul, vector, other))
-            for found, other in zip(best, embedded, strict=True)
+            (hit.row.key, hit.window.start, hit.window.end): sum(map(mul, vector, other))
+            for hit, other in zip(best, embedded, strict=True)
         }
 
     async def _rows(self, keys: list[str]) -> dict[str, FoundChunk | MemoryRecord]:
-        """What Postgres knows of these; it has the last word."""
-        # What the query excludes must not come back by its meaning.
+        """The rows of these keys that Postgres has: it decides what exists."""
+        # What the query excludes must not return by its meaning.
         letters = self._asked.words if self._asked.to_the_letter else None
         memories: list[MemoryRecord] = []
         async with self._runtime.database.session() as session:
@@ -160,13 +160,13 @@ class ScoredSearch:
             if self._with_memory:
                 memories = await self._memories(session, keys, letters)
         wanted = set(keys)
-        found: dict[str, FoundChunk | MemoryRecord] = {}
+        row_by_key: dict[str, FoundChunk | MemoryRecord] = {}
         for row in chunks:
-            # A document in several chunks is found by these.
+            # A document of several chunks is represented by these.
             whole = not row.is_chunked and row.artifact_id in wanted
             if row.chunk_id in wanted or whole:
-                found[row.artifact_id if whole else row.chunk_id] = row
-        return found | {row.memory_id: row for row in memories}
+                row_by_key[row.artifact_id if whole else row.chunk_id] = row
+        return row_by_key | {row.memory_id: row for row in memories}
 
     async def _memories(
         self, session: Session, keys: list[str], letters: str | None
@@ -189,5 +189,5 @@ def _most_promising(
     return sorted(together, key=lambda key: (-together[key], key))[:limit]
 
 
-def _text_of(found: FoundWindow) -> str:
-    return found.row.text[found.window.start : found.window.end]
+def _text_of(hit: FoundWindow) -> str:
+    return hit.row.text[hit.window.start : hit.window.end]

@@ -1,6 +1,6 @@
-"""The order of short texts by scores: their words, words that are neighbours, titles, meaning.
+"""Ranking short texts by scores: their words, neighbouring words, titles, meaning.
 
-Events and memories are read whole; what differs between them is data.
+Events and memories are read whole; the differences between them are data.
 """
 
 from collections.abc import Mapping, Sequence
@@ -10,7 +10,7 @@ from memory_core.search.passage import ShortText
 from memory_core.search.ranking import FOR_SHORT_TEXTS, Ranking, candidate
 from memory_core.search.windows import Highlighter
 
-# The narrative and the quotes of an event, or a memory, have about this many characters.
+# The average length of an event's narrative and quotes, or of a memory, in characters.
 _AVERAGE_LENGTH = 300
 
 
@@ -21,8 +21,8 @@ def best_first(
     *,
     lowest: float = 1.0,
 ) -> list[str]:
-    """The ids of some events or memories. One without a cosine is as far as the farthest, which may
-    be one that was not kept: `lowest` is its cosine."""
+    """The ids of these events or memories, best first. One without a cosine counts as far as the
+    farthest, which may have been dropped: `lowest` is its cosine."""
     lexemes = list(statistics.frequencies)
     highlighter = Highlighter(
         lexemes,
@@ -35,4 +35,4 @@ def best_first(
         candidate(text, highlighter, None, cosines.get(text.text_id), floor) for text in texts
     ]
     ranking = Ranking(candidates, FOR_SHORT_TEXTS, inside_one=False)
-    return [found.row.key for found in ranking.best(per_chunk=1)]
+    return [hit.row.key for hit in ranking.best(per_chunk=1)]

@@ -1,5 +1,5 @@
-"""Texts that share no word with a query: how near in meaning they must be, and how an answer says
-that there are only such."""
+"""Texts that share no word with a query: how near in meaning they must be, and the note of an
+answer that has no others."""
 
 from collections.abc import Callable, Sequence
 from typing import TypeVar
@@ -17,5 +17,5 @@ T = TypeVar("T")
 
 
 def near_enough(ranked: Sequence[T], is_far: Callable[[T], bool]) -> list[T]:
-    """What is far is left out, unless there is nothing else."""
+    """The texts that are not far; all of them if every text is far."""
     return [item for item in ranked if not is_far(item)] or list(ranked)

@@ -1,4 +1,5 @@
-"""The part of a chunk that answers a query best: some neighbouring units of its text."""
+"""Windows: the part of a chunk that answers a query best, made of neighbouring units of its
+text."""
 
 import re
 from bisect import bisect_left
@@ -14,29 +15,29 @@ from memory_core.text.scripts import is_pair
 from memory_core.text.turns import turn_starts
 from memory_core.text.units import LEAST_TURN_CHARS, Span, units
 
-# A window has about this many characters.
+# The approximate length of a window.
 WINDOW_CHARS = 600
-# The stemmer changes the end of a word: of stems up to this length two letters, else one.
+# The stemmer changes the end of a word: up to this length of the stem two letters, otherwise one.
 _SHORT = 3
-# Two words are neighbours when this much stands between the end of a stem and the next word: the
-# rest of the word, and a short word such as "of" or "the".
+# Two words are neighbours if at most this many characters are between the end of a stem and the
+# next word: the rest of the word, and a short word such as "of" or "the".
 _BETWEEN = 12
-# What a related word counts of what the word itself would.
+# The weight of a related word, relative to the word itself.
 _RELATED = 0.4
-# The stemmer is that of Postgres' configuration `english`.
+# The same stemmer as Postgres' configuration `english`.
 _STEMMER = Stemmer.Stemmer("english")
 _PART = re.compile(r"[-/'’.@]+")
 
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """Offsets are those in the chunk's text."""
+    """Offsets are relative to the chunk's text."""
 
     start: int
     end: int
     words: float  # BM25
     pairs: float  # BM25 of neighbouring words of the query that are neighbours here too
-    cosine: float | None = None  # of its meaning, where it was asked for
+    cosine: float | None = None  # of its meaning, if it was requested
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +51,7 @@ class Reading:
 
 
 _Item = TypeVar("_Item")
-# Where a lexeme stands.
+# The position of a lexeme.
 _Occurrence = tuple[int, str]
 
 
@@ -67,9 +68,9 @@ class Highlighter:
         average_chunk: float = WINDOW_CHARS,
         by_turns: bool = False,
     ) -> None:
-        """`lexemes`: those of the query, in its order. `related`: for some of them other lexemes
-        that mean nearly the same, and how nearly. `by_turns`: windows begin and end where turns do,
-        and a short turn is a window of its own."""
+        """`lexemes`: those of the query, in its order. `related`: for some of them, other lexemes
+        of similar meaning, with the similarity. `by_turns`: windows begin and end with turns, and a
+        short turn is a separate window."""
         self._lexemes = frozenset(lexemes)
         self._weights = weights
         self._average_length, self._average_chunk = average_length, average_chunk
@@ -79,7 +80,7 @@ class Highlighter:
             for pair in pairwise(lexemes)
             if pair[0] != pair[1]
         }
-        # By the related lexeme: which of the query it stands for, and its weight.
+        # By the related lexeme: the lexeme of the query that it replaces, and its weight.
         self._related: dict[str, list[tuple[str, float]]] = {}
         for lexeme, others in (related or {}).items():
             for other, cosine in others.items():
@@ -89,8 +90,8 @@ class Highlighter:
         self._likely = _likely(self._sought)
         pairs = sorted(lexeme for lexeme in self._lexemes if is_pair(lexeme))
         self._likely_pair = re.compile(f"(?=({'|'.join(pairs)}))") if pairs else None
-        # A text has the same words again and again.
-        self._known: dict[str, tuple[str, ...]] = {}
+        # A cache, because a text repeats its words.
+        self._lexemes_by_word: dict[str, tuple[str, ...]] = {}
 
     def windows(self, text: str) -> list[Window]:
         return self.read(text).windows
@@ -127,7 +128,7 @@ class Highlighter:
         )
 
     def share(self, text: str) -> float:
-        """How much of the query's weight the words of a short text have, such as a title's."""
+        """The share of the query's weight that the words of a short text have, such as a title."""
         return self._share(lexeme for _, lexeme in self._occurrences(text))
 
     def _share(self, lexemes: Iterable[str]) -> float:
@@ -137,8 +138,8 @@ class Highlighter:
         return sum(self._weights[lexeme] for lexeme in present) / total if total else 0.0
 
     def _occurrences(self, text: str) -> list[_Occurrence]:
-        # Small letters are found four times as fast as letters of either case. Each letter has one
-        # small letter, except for this one: offsets stay those of the text.
+        # Matching lower case only is four times as fast as matching either case. Lower-casing keeps
+        # the length of every letter except this one, so offsets stay correct.
         small = text.replace("İ", "i").lower()
         words = [
             (match.start(), lexeme)
@@ -158,13 +159,14 @@ class Highlighter:
         return pair if pair in self._pairs else None
 
     def _lexemes_of(self, word: str) -> tuple[str, ...]:
-        """What Postgres makes of a word: a compound counts as a whole and by its parts."""
-        lexemes = self._known.get(word)
+        """The lexemes that Postgres makes of a word: a compound counts as a whole and by its
+        parts."""
+        lexemes = self._lexemes_by_word.get(word)
         if lexemes is None:
             plain = word.strip(".'’/-@")
             parts = {plain, *_PART.split(plain)}
             stems = {_STEMMER.stemWord(part) for part in parts if part}
-            lexemes = self._known[word] = tuple(sorted(self._sought & (parts | stems)))
+            lexemes = self._lexemes_by_word[word] = tuple(sorted(self._sought & (parts | stems)))
         return lexemes
 
     def _of_words(self, lexemes: list[str], length: int) -> float:
@@ -173,7 +175,7 @@ class Highlighter:
     def _of_related(
         self, others: Sequence[str], lexemes: Iterable[str], length: float, average: float
     ) -> float:
-        """For words of the query that are not there, the best of what stands for them."""
+        """For words of the query that are missing, the best related words."""
         if not others:
             return 0.0
         best: dict[str, float] = {}
@@ -185,15 +187,15 @@ class Highlighter:
         return sum(part for lexeme, part in best.items() if lexeme not in there)
 
     def _of_pairs(self, pairs: list[tuple[str, str] | None]) -> float:
-        found = _counted([pair for pair in pairs if pair is not None])
+        pair_counts = _counted([pair for pair in pairs if pair is not None])
         return sum(
             self._pairs[pair] * count * (bm25.K1 + 1) / (count + bm25.K1)
-            for pair, count in found.items()
+            for pair, count in pair_counts.items()
         )
 
 
 def _counted(items: Sequence[_Item]) -> dict[_Item, int]:
-    """A Counter takes longer to make than these few take to count."""
+    """Building a Counter takes longer than counting these few."""
     counts: dict[_Item, int] = {}
     for item in items:
         counts[item] = counts.get(item, 0) + 1
@@ -201,7 +203,7 @@ def _counted(items: Sequence[_Item]) -> dict[_Item, int]:
 
 
 def _likely(lexemes: Iterable[str]) -> re.Pattern[str]:
-    """Finds words that may be forms of these."""
+    """A pattern for words that may be forms of these."""
     beginnings = sorted({re.escape(_beginning(lexeme)) for lexeme in lexemes})
     if not beginnings:
         return re.compile(r"(?!)")
@@ -209,19 +211,20 @@ def _likely(lexemes: Iterable[str]) -> re.Pattern[str]:
 
 
 def _beginning(lexeme: str) -> str:
-    """What every form of a stem begins with: "stories" is "stori", and of short ones, "dying" is
+    """What every form of a stem begins with: "stories" is "stori", and for short ones, "dying" is
     "die"."""
     return lexeme[:-1] if len(lexeme) > _SHORT else lexeme[: max(len(lexeme) - 2, 1)]
 
 
 def _first_in(occurrences: Sequence[_Occurrence], spans: Sequence[Span]) -> list[int]:
-    """For each unit which occurrence is the first in it or behind it; and their number."""
+    """For each unit the number of its first occurrence, or of the next one; and the number of
+    all."""
     places = [place for place, _ in occurrences]
     return [bisect_left(places, start) for start, _ in spans] + [len(places)]
 
 
 def _stretches(spans: Sequence[Span]) -> list[tuple[int, int]]:
-    """First and last unit of each window: from every unit on, as many as there is room for."""
+    """First and last unit of each window: from every unit on, as many as fit."""
     stretches: list[tuple[int, int]] = []
     last = 0
     for first in range(len(spans)):
@@ -229,7 +232,7 @@ def _stretches(spans: Sequence[Span]) -> list[tuple[int, int]]:
         while last + 1 < len(spans) and spans[last + 1][1] - spans[first][0] <= WINDOW_CHARS:
             last += 1
         if stretches and stretches[-1][1] == last:
-            continue  # inside the one before
+            continue  # contained in the previous one
         stretches.append((first, last))
     return stretches
 
@@ -237,7 +240,7 @@ def _stretches(spans: Sequence[Span]) -> list[tuple[int, int]]:
 def _with_single_turns(
     stretches: list[tuple[int, int]], spans: Sequence[Span], turns: Sequence[int]
 ) -> list[tuple[int, int]]:
-    """A short message may answer alone, between long ones that say the same words more often."""
+    """A short message may answer alone, between long ones that repeat the same words more often."""
     if not turns:
         return stretches
     starting = {start: number for number, (start, _) in enumerate(spans)}

@@ -1,7 +1,7 @@
 -- Passages by words and filters, the vocabulary, and memories.
 
 -- fragment: passage_filters
--- Of revisions (r): only the latest, and what a search is narrowed to.
+-- Of revisions (r): only the latest, and the filters of a search.
       r.is_latest
   AND (%(artifact_uid)s::text IS NULL OR r.artifact_uid = %(artifact_uid)s)
   AND (%(artifact_type)s::text IS NULL OR r.artifact_type = %(artifact_type)s)
@@ -11,7 +11,7 @@
   AND (%(time_to)s::timestamptz IS NULL OR coalesce(r.source_ts, r.ingested_at) <= %(time_to)s)
 
 -- fragment: entry_of_chunk_filters
--- The same of chunks of latest revisions (s).
+-- The same for chunks of latest revisions (s).
       (%(artifact_uid)s::text IS NULL OR s.artifact_uid = %(artifact_uid)s)
   AND (%(artifact_type)s::text IS NULL OR s.artifact_type = %(artifact_type)s)
   AND (%(source_system)s::text IS NULL OR s.source_system = %(source_system)s)
@@ -19,10 +19,10 @@
   AND (%(time_to)s::timestamptz IS NULL OR s.time <= %(time_to)s)
 
 -- name: best_chunks
--- The newest chunks that match, by themselves or by the title of which they are the opening: those
--- with more of the words first, then those with the rarer ones, which come first, then those in which
--- they stand more often and closer together. What is ranked is read once; OFFSET 0 finds all before
--- any is.
+-- The newest chunks that match, by themselves or by the title of which they are the opening. First
+-- those with more of the words, then those with the rarer words (which come first in the list),
+-- then those in which the words occur more often and closer together. Ranked chunks are read once;
+-- OFFSET 0 finds all before any is read.
 WITH newest AS (
     SELECT m.artifact_uid, m.revision_id, m.chunk_index, m.time
     FROM (
@@ -70,8 +70,8 @@ ORDER BY s.time DESC, c.chunk_id
 LIMIT %(limit)s;
 
 -- name: count_words_of_chunks
--- How many chunks have each of these words, exactly: the folded counts, and what changed since. What is
--- more than one lexeme is counted by the index, as far as a thousand.
+-- The exact number of chunks with each of these words: the folded counts, plus later changes. A
+-- word of more than one lexeme is counted by the index, up to a thousand.
 SELECT w.word,
        CASE WHEN w.word ~ '^''[^''\\]+''$' THEN passages_with(btrim(w.word, ''''))::float8
             ELSE (SELECT count(*) FROM (
@@ -83,19 +83,19 @@ SELECT w.word,
 FROM unnest(%(words)s::text[]) AS w (word);
 
 -- name: unfolded_words
--- How many rows of changed words wait to be folded, as far as a limit.
+-- The number of unfolded rows of changed words, up to a limit.
 SELECT waiting_words(%(limit)s) AS waiting;
 
 -- name: try_lock_vocabulary
--- One at a time folds; until the end of the transaction.
+-- Only one session folds at a time, until the end of the transaction.
 SELECT pg_try_advisory_xact_lock(hashtext('word_frequency')) AS locked;
 
 -- name: fold_words
 SELECT fold_words(%(limit)s) AS folded;
 
 -- name: wrong_words
--- How many of some words are counted otherwise than the index has them; of those that are not common,
--- which takes no time.
+-- How many of some words have another count than the index; only words that are not common, which
+-- takes no time.
 SELECT count(*) AS wrong
 FROM (SELECT tenant_id, lexeme, passages FROM word_frequency
       WHERE lexeme >= md5(random()::text) AND lexeme ~ '^[[:alnum:]]+$' AND passages BETWEEN 1 AND 1000
@@ -122,7 +122,7 @@ ORDER BY f.passages DESC, f.lexeme
 LIMIT %(limit)s;
 
 -- name: words_beginning_with
--- The most common words of chunks that begin so.
+-- The most common words of chunks with this beginning.
 SELECT f.lexeme FROM word_of_tenant f
 WHERE f.passages > 0
   AND f.lexeme >= %(beginning)s AND f.lexeme < %(beginning)s || chr(1114111)
@@ -133,14 +133,14 @@ ORDER BY f.passages DESC, f.lexeme
 LIMIT %(limit)s;
 
 -- name: expected_chunks
--- How many chunks pass the filters, as the planner thinks.
+-- The planner's estimate of the chunks that pass the filters.
 EXPLAIN (FORMAT JSON) SELECT 1 FROM visible_chunk s
 WHERE
 -- include: entry_of_chunk_filters
 ;
 
 -- name: some_chunks
--- The chunks that pass the filters, as far as a limit; texts of one piece are documents.
+-- The chunks that pass the filters, up to a limit; a text of one piece is a document.
 SELECT c.chunk_id AS id
 FROM (
     SELECT s.artifact_uid, s.revision_id, s.chunk_index FROM visible_chunk s
@@ -156,7 +156,7 @@ CROSS JOIN LATERAL (
 ) c;
 
 -- name: some_documents
--- The same of documents.
+-- The same for documents.
 SELECT r.artifact_id AS id
 FROM (
     SELECT s.artifact_uid, s.revision_id FROM visible_chunk s
@@ -171,9 +171,9 @@ CROSS JOIN LATERAL (
 ) r;
 
 -- name: passages_by_id
--- The passages behind ids that a search found; an artifact_id stands for the first chunk of its
--- revision. Ids that are not of a latest revision, or that fail the filters, fall away here; and
--- what lacks the words of a query that is taken to the letter.
+-- The passages of ids that a search found; an artifact_id means the first chunk of its revision.
+-- Ids that are not of a latest revision, or that fail the filters, are dropped, and so are chunks
+-- without the words of a query with operators.
 WITH found AS (
     SELECT c.artifact_uid, c.revision_id, c.chunk_index
     FROM revision_chunk c WHERE c.chunk_id = ANY(%(ids)s)
@@ -195,14 +195,14 @@ WHERE (%(letters)s::tsquery IS NULL OR c.words @@ %(letters)s::tsquery)
 ;
 
 -- name: documents_passing
--- Which of these documents a search may find.
+-- Which of these documents pass the filters.
 SELECT r.artifact_id AS id FROM artifact_revision r
 WHERE r.artifact_id = ANY(%(ids)s) AND
 -- include: passage_filters
 ;
 
 -- name: chunks_passing
--- Which of these chunks a search may find.
+-- Which of these chunks pass the filters.
 SELECT c.chunk_id AS id
 FROM revision_chunk c JOIN artifact_revision r USING (artifact_uid, revision_id)
 WHERE c.chunk_id = ANY(%(ids)s) AND
@@ -224,7 +224,7 @@ WHERE c.chunk_id = ANY(%(ids)s)
 ORDER BY c.chunk_id, n.chunk_index;
 
 -- name: best_memories
--- Of memories that pass the filters, those with some of the words, and how many of these they have.
+-- Memories that pass the filters and have some of the words, with the number of these words.
 SELECT m.memory_id,
        (SELECT count(*) FROM unnest(%(each_word)s::tsquery[]) AS one WHERE m.words @@ one) AS found
 FROM visible_memory m
@@ -241,14 +241,14 @@ WHERE memory_id = ANY(%(ids)s)
   AND (%(letters)s::tsquery IS NULL OR words @@ %(letters)s::tsquery);
 
 -- name: passage_statistics
--- How many chunks a search goes through, and how long they are on average.
+-- The number of searched chunks, and their average length.
 SELECT coalesce(sum(passages), 0)::float8 AS passages,
        (sum(characters) / nullif(sum(passages), 0))::float8 AS average_length
 FROM passage_statistics
 WHERE tenant_id = current_tenant();
 
 -- name: rebuild_vocabulary
--- All words counted again. Chunks, changes and counts are seen as of the same moment, like above.
+-- Count all words again. Chunks, changes and counts are read at the same moment, as above.
 WITH folded AS (DELETE FROM word_change), counted AS MATERIALIZED (
     SELECT s.tenant_id, w.lexeme, count(*) AS passages
     FROM chunk_entry s
@@ -266,10 +266,10 @@ ON CONFLICT (tenant_id, lexeme) DO UPDATE SET passages = excluded.passages
 WHERE f.passages <> excluded.passages;
 
 -- name: chunk_candidates
--- The chunks that promise the highest scores. The index leads from a rare word to all its chunks, from
--- a common word to the chunks in which it is strong (the strongest first, up to a limit), and from a set
--- of common words to the chunks that have all of the set. The promise of a chunk is the sum over the
--- words of weight and strength. A word of unknown strength counts as 0.8.
+-- The chunks that promise the highest scores. The index leads from a rare word to all its chunks,
+-- from a common word to the chunks in which it is strong (the strongest first, up to a limit), and
+-- from a set of common words to the chunks that have the whole set. The promise of a chunk is the
+-- sum over its words of weight times strength. A word of unknown strength counts as 0.8.
 WITH rare AS (
     SELECT s.tid, w.weight * 0.8 AS promise, 0.0::float8 AS known, 0.0::float8 AS present
     FROM unnest(%(rare)s::text[], %(rare_weights)s::float8[]) AS w (word, weight)
@@ -320,7 +320,7 @@ SELECT s.artifact_uid, s.revision_id, s.chunk_index
 FROM best b JOIN visible_chunk s ON s.tid = b.tid;
 
 -- name: chunks_of_document
--- All chunks of one document, as far as a limit.
+-- All chunks of one document, up to a limit.
 SELECT s.artifact_uid, s.revision_id, s.chunk_index FROM visible_chunk s
 WHERE
 -- include: entry_of_chunk_filters
@@ -328,8 +328,8 @@ ORDER BY s.chunk_index
 LIMIT %(limit)s;
 
 -- name: chunks_to_the_letter
--- The chunks that match a query with operators. `words` has all its words and is found by the index;
--- what they mean together is looked at in the chunk, of as many as there is time for.
+-- The chunks that match a query with operators. The index finds chunks with all its words
+-- (`words`); the operators are then checked in the chunk, for as many as the time allows.
 SELECT s.artifact_uid, s.revision_id, s.chunk_index
 FROM (
     SELECT s.artifact_uid, s.revision_id, s.chunk_index FROM visible_chunk s
@@ -348,8 +348,8 @@ WHERE c.words @@ %(letters)s::tsquery
 LIMIT %(limit)s;
 
 -- name: score_chunks
--- BM25 of chunks: how often each lexeme occurs is told by its ts_rank. `words || ''` unpacks the words of
--- a chunk once, where they are stored apart from its row.
+-- BM25 of chunks: ts_rank gives the occurrences of each lexeme. `words
+--  ''` decompresses the words of a chunk once, if they are stored outside its row.
 WITH unpacked AS MATERIALIZED (
     SELECT c.chunk_id, c.artifact_uid, c.chunk_index, c.end_char - c.start_char AS length,
            CASE WHEN pg_column_size(c.words) < 1900 THEN c.words

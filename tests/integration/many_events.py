@@ -13,7 +13,7 @@ from memory_core.kernel.settings import Settings
 from memory_core.runtime import Runtime
 from memory_core.search import event_matching
 from memory_core.search.event_filters import EventFilters
-from memory_core.search.events import search_events
+from memory_core.search.event_search import search_events
 from stack.connection import joined_runtime
 from tests.integration.explained_plans import Explained, explain
 

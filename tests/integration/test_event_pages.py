@@ -8,7 +8,7 @@ import pytest
 
 from memory_core.index.generation import CollectionName
 from memory_core.runtime import Runtime
-from memory_core.search import event_matching, event_meaning, events
+from memory_core.search import event_matching, event_meaning, event_search
 from memory_core.search.event_filters import EventFilters
 from tests.indexing import ids as indexed_ids
 from tests.indexing import plant, remove
@@ -54,7 +54,7 @@ async def test_pages_are_disjoint_and_together_everything(
     """Also past the matches that are ranked: those follow in the order of time."""
     monkeypatch.setattr(event_matching, "RANKED_MATCHES", 8)
     monkeypatch.setattr(event_meaning, "DENSE_HITS", 5)
-    events = [
+    event_search = [
         Event(
             f"Launch step {number} was taken{', which is risky' if number % 7 == 0 else ''}.",
             category="Change" if number % 2 else "Execution",
@@ -62,7 +62,7 @@ async def test_pages_are_disjoint_and_together_everything(
         )
         for number in range(30)
     ]
-    await garden.document(*events, source_id="steps")
+    await garden.document(*event_search, source_id="steps")
 
     seen, totals = await pages(tools, 7, **arguments)
 
@@ -86,14 +86,14 @@ async def test_pages_by_time_have_matches_by_meaning_between_those_by_words(
     """Five by their words; all others count as near."""
     monkeypatch.setattr(event_meaning, "NEAR", 2.0)
     monkeypatch.setattr(event_meaning, "FARTHEST", 2.0)
-    events = [
+    event_search = [
         Event(
             f"Step {number} was taken{', which is risky' if number % 4 == 0 else ''}.",
             time=f"2026-01-{1 + number % 9:02}" if number % 5 else None,
         )
         for number in range(20)
     ]
-    await garden.document(*events, source_id="steps")
+    await garden.document(*event_search, source_id="steps")
 
     seen, totals = await pages(tools, size, query="risky", sort="time")
 
@@ -161,7 +161,7 @@ async def test_what_has_more_of_the_words_comes_first(
         source_id="launch",
     )
 
-    page = await events.search_events(runtime, "beta launch", EventFilters(), limit=3)
+    page = await event_search.search_events(runtime, "beta launch", EventFilters(), limit=3)
 
     assert page.events[0].narrative == both.narrative
     # Both words are as rare as each other: one of them alone is not most of what was asked for.
@@ -180,7 +180,7 @@ async def test_searches_at_once_do_not_wait_for_each_other_s_connections(
 
     pages = await asyncio.gather(
         *(
-            events.search_events(runtime, "pricing", EventFilters(), limit=5)
+            event_search.search_events(runtime, "pricing", EventFilters(), limit=5)
             for _ in range(2 * size)
         )
     )

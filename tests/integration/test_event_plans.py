@@ -24,7 +24,7 @@ from memory_core.queue.listing import RecentJob
 from memory_core.runtime import Runtime
 from memory_core.search import event_matching, passage_meaning
 from memory_core.search.event_filters import EventFilters
-from memory_core.search.events import search_events
+from memory_core.search.event_search import search_events
 from memory_core.search.passage_filters import Filters
 from memory_core.search.passages import hybrid_search
 from memory_core.search.query_text import understand

@@ -1,8 +1,8 @@
-"""Searching events: by words, by meaning, by who, what, when and where.
+"""Searching events: by words, meaning, person, category, time and document.
 
-Full text over narratives and quotes, and vectors of narratives, find events. With RANKING=scores
-(`scored_texts.py`) they are ordered by their texts and cosines; with RANKING=rrf reciprocal rank
-fusion makes one ranking of both. Postgres has the last word on what exists.
+Events are found by full text over narratives and quotes, and by the vectors of narratives. With
+RANKING=scores (`scored_texts.py`) they are ordered by their texts and cosines; with RANKING=rrf
+reciprocal rank fusion combines two rankings. Postgres decides what exists.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ from memory_core.kernel.errors import MEANING_AWAY
 from memory_core.runtime import Runtime
 from memory_core.search import event_matching
 from memory_core.search.bm25 import Statistics
-from memory_core.search.event import Event, EventWithEvidence, Evidence
+from memory_core.search.event import Event, EventWithEvidence, StoredEvidence
 from memory_core.search.event_filters import EventFilters
 from memory_core.search.event_matching import Dated, Matches, Parameters
 from memory_core.search.event_meaning import Meaning, Meant
@@ -33,9 +33,9 @@ from memory_core.search.word_statistics import WordCount
 
 log = logging.getLogger(__name__)
 
-# In a sentence, a word that no more events than this have will do alone.
+# In a sentence, a word that at most this many events have is enough alone.
 _SAYS_ENOUGH = 20
-# The texts of the most promising events and of the nearest are read.
+# The texts of the most promising events and of the nearest ones are read.
 _PROMISING = 50
 _NEAREST = 30
 
@@ -47,11 +47,11 @@ Sort = Literal["relevance", "time"]
 class EventPage:
     events: list[Event]
     total: int
-    answering: int  # of the total, those that have most of what the query asks for
+    answering: int  # how many of the total have most of the query's words
     # False when a query found events by their meaning alone.
     by_words: bool = True
-    evidence: dict[UUID, list[Evidence]] = field(default_factory=dict)
-    # Who else `actor` may mean. Where it means no one in particular, there are no events.
+    evidence: dict[UUID, list[StoredEvidence]] = field(default_factory=dict)
+    # Other people whom `actor` may mean. If it is ambiguous, there are no events.
     candidates: list[Person] = field(default_factory=list)
 
 
@@ -66,7 +66,7 @@ async def search_events(
     include_evidence: bool = True,
     farthest: float | None = None,
 ) -> EventPage:
-    """`farthest`: the cosine distance up to which a narrative is taken to be about the query."""
+    """`farthest`: the maximum cosine distance of a relevant narrative."""
     if query is None or not query.strip():
         async with runtime.database.session() as session:
             resolution = await _actor(session, filters)
@@ -82,17 +82,17 @@ async def search_events(
         question = await _understand(session, query, filters)
     if _is_unclear(filters, question.actor):
         return EventPage([], 0, 0, candidates=question.actor.candidates)
-    found = await _found(runtime, question, filters, farthest, rank=sort == "relevance")
+    matched = await _matched(runtime, question, filters, farthest, rank=sort == "relevance")
     async with runtime.database.session() as session:
         if sort == "time":
-            ids = await _by_time(session, found, limit, offset)
+            ids = await _by_time(session, matched, limit, offset)
         else:
-            ids = await _by_relevance(runtime, session, question, found, limit, offset)
-        page = await _page(session, ids, found.total, include_evidence=include_evidence)
+            ids = await _by_relevance(runtime, session, question, matched, limit, offset)
+        page = await _page(session, ids, matched.total, include_evidence=include_evidence)
     return replace(
         page,
-        answering=found.matches.answering,
-        by_words=found.matches.total > 0,
+        answering=matched.matches.answering,
+        by_words=matched.matches.total > 0,
         candidates=question.actor.candidates,
     )
 
@@ -102,12 +102,12 @@ class _Question:
     query: str
     asked: Asked
     actor: Resolution
-    statistics: Statistics  # of the words that are looked for
+    statistics: Statistics  # of the query's words
     parameters: Parameters  # the filters
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
+class _Matched:
     matches: Matches
     meant: list[Meant]
     lowest: float = 0.0  # the cosine of what is not among these is at most that
@@ -139,49 +139,49 @@ async def _understand(session: Session, query: str, filters: EventFilters) -> _Q
 
 
 async def _statistics(session: Session, lexemes: list[str], superseded: bool) -> Statistics:
-    """Of events, as far as ranking needs to know: of words that a hundred events or more have, what
-    the planner knows."""
+    """Word statistics of events for ranking. For words that a hundred events or more have, the
+    planner's statistics are used."""
     by_query = {quoted(lexeme): lexeme for lexeme in lexemes}
     counted = await session.rows(
         WordCount, "count_words_of_events", words=list(by_query), include_superseded=superseded
     )
     every = await session.value(int, "number_of_events")
-    # The planner knows nothing of events that were stored a moment ago.
-    known = [float(every), *(2 * word.found for word in counted)]
+    # The planner does not know events that were stored a moment ago.
+    counts = [float(every), *(2 * word.found for word in counted)]
     return Statistics(
-        passages=max(known),
+        passages=max(counts),
         average_length=1.0,
         frequencies={by_query[word.word]: word.found for word in counted},
     )
 
 
-async def _found(
+async def _matched(
     runtime: Runtime,
     question: _Question,
     filters: EventFilters,
     farthest: float | None,
     *,
     rank: bool,
-) -> _Found:
+) -> _Matched:
     asked, statistics, parameters = question.asked, question.statistics, question.parameters
     if filters.as_of is not None:
-        # Superseded revisions are found by their words alone: only latest ones are indexed.
+        # Superseded revisions are searched by words only, because only latest ones are indexed.
         matches = await event_matching.match(runtime, asked, parameters, statistics, rank=rank)
-        return _Found(matches, [])
+        return _Matched(matches, [])
     meaning = Meaning(runtime, question.query, filters, farthest)
     try:
         matches, passing = await asyncio.gather(
             event_matching.match(runtime, asked, parameters, statistics, rank=rank),
-            _as_far_as_it_is_there(meaning.passing(asked, parameters)),
+            _unless_away(meaning.passing(asked, parameters)),
         )
-        meant = await _as_far_as_it_is_there(meaning.meant(passing, matches))
-        return _Found(matches, meant, meaning.lowest)
+        meant = await _unless_away(meaning.meant(passing, matches))
+        return _Matched(matches, meant, meaning.lowest)
     finally:
         meaning.cancel()
 
 
-async def _as_far_as_it_is_there(meaning: Awaitable[list[T]]) -> list[T]:
-    """Nothing by meaning while Chroma or the embedder is away: the words find what they find."""
+async def _unless_away(meaning: Awaitable[list[T]]) -> list[T]:
+    """Empty while Chroma or the embedder is away: then the search uses words alone."""
     try:
         return await meaning
     except MEANING_AWAY as fault:
@@ -205,20 +205,21 @@ async def _by_relevance(
     runtime: Runtime,
     session: Session,
     question: _Question,
-    found: _Found,
+    matched: _Matched,
     limit: int,
     offset: int,
 ) -> list[str]:
-    """What the words and the meaning rank; then the other matches, newest first."""
-    matches = found.matches
-    cosines = {meant.event.event_id: meant.cosine for meant in found.meant}
+    """First the events that are ranked by words and meaning; then the other matches, newest
+    first."""
+    matches = matched.matches
+    cosines = {meant.event.event_id: meant.cosine for meant in matched.meant}
     if runtime.settings.ranking == "rrf":
         constant = runtime.settings.rrf_constant
         ranked = ranking([matches.ranked, list(cosines)], constant=constant)
     else:
-        ranked = await _by_scores(session, found, cosines, question.statistics)
+        ranked = await _by_scores(session, matched, cosines, question.statistics)
     page = ranked[offset : offset + limit]
-    if len(page) < limit and len(ranked) < found.total:
+    if len(page) < limit and len(ranked) < matched.total:
         missing, before = limit - len(page), max(offset - len(ranked), 0)
         rest = await matches.newest(session, missing, before, without=ranked)
         page += [event.event_id for event in rest]
@@ -226,9 +227,9 @@ async def _by_relevance(
 
 
 async def _by_scores(
-    session: Session, found: _Found, cosines: dict[str, float], statistics: Statistics
+    session: Session, found: _Matched, cosines: dict[str, float], statistics: Statistics
 ) -> list[str]:
-    """Those whose text is not read follow in the order in which they came."""
+    """Events whose text is not read follow in their previous order."""
     promising = found.matches.ranked
     read = dict.fromkeys([*promising[:_PROMISING], *list(cosines)[:_NEAREST]])
     texts = await session.rows(ShortText, "event_texts", ids=list(read))
@@ -236,11 +237,11 @@ async def _by_scores(
     return list(dict.fromkeys([*best, *promising, *cosines]))
 
 
-async def _by_time(session: Session, found: _Found, limit: int, offset: int) -> list[str]:
-    """The same matches, newest first: those by their words, and between them those by meaning."""
-    matches = found.matches
-    others = sorted(found.without_words, key=_newest_first)
-    # At most all the others come before: further back the page cannot begin.
+async def _by_time(session: Session, matched: _Matched, limit: int, offset: int) -> list[str]:
+    """The same matches, newest first: matches by words and by meaning, merged."""
+    matches = matched.matches
+    others = sorted(matched.without_words, key=_newest_first)
+    # At most all matches by meaning come first, so the page cannot begin further back.
     start = max(min(offset - len(others), matches.total - 1), 0)
     by_words: list[Dated] = []
     if matches.total:
@@ -255,7 +256,7 @@ async def _by_time(session: Session, found: _Found, limit: int, offset: int) -> 
 
 
 def _newest_first(event: Dated) -> tuple[bool, timedelta, timedelta, str]:
-    """As Postgres orders them."""
+    """The same order as in Postgres."""
     time = event.event_time
     age = _LATEST - time if time is not None else timedelta(0)
     return time is None, age, _LATEST - event.created_at, event.event_id
@@ -267,20 +268,20 @@ _LATEST = datetime.max.replace(tzinfo=UTC)
 async def _page(
     session: Session, ids: list[str], total: int, *, include_evidence: bool
 ) -> EventPage:
-    """Events as they are shown: all in one query, with what proves them."""
+    """Events as they are shown: all in one query, with their evidence."""
     if not include_evidence:
         events = await events_by_id(session, ids) if ids else []
         return EventPage(_in_order(events, ids), total, total)
     proved = await session.rows(EventWithEvidence, "events_with_evidence", ids=ids) if ids else []
     evidence = {
-        event.event_id: [Evidence(event.event_id, **quote) for quote in event.evidence]
+        event.event_id: [StoredEvidence(event.event_id, **quote) for quote in event.evidence]
         for event in proved
     }
     return EventPage(_in_order(proved, ids), total, total, evidence=evidence)
 
 
 async def events_by_id(session: Session, ids: Sequence[str | UUID]) -> list[Event]:
-    """In no order. The ids come from Postgres, or have gone through its filters."""
+    """In no order. The ids come from Postgres, or have passed its filters."""
     return await session.rows(Event, "events_by_id", ids=list(ids))
 
 

@@ -63,7 +63,7 @@ import resource, sys
 from pathlib import Path
 from memory_core.importing.file_cache import FileCache
 from memory_core.importing.reader import Reader
-from memory_core.importing.roots import Place, Registry, Root
+from memory_core.importing.roots import ImportPlace, Registry, Root
 from memory_core.importing.import_run import survey
 
 def peak():
@@ -76,9 +76,9 @@ def peak():
 
 folder, empty = map(Path, sys.argv[1:])
 reader = Reader({"inbox": FileCache(empty, "inbox", "")})
-found = survey([Place(Root("inbox", folder), ".", False)], Registry(empty), empty)
+surveyed = survey([ImportPlace(Root("inbox", folder), ".", False)], Registry(empty), empty)
 before = peak()
-for one in found.files:
+for one in surveyed.files:
     reader.read(one)
 print(peak() - before)
 """

@@ -91,18 +91,9 @@ def test_every_setting_that_a_page_gives_a_value_exists(page: Path) -> None:
 def test_every_block_of_a_page_is_of_a_kind_that_is_checked(page: Path) -> None:
     """A block that is neither run nor read would never be missed when it goes wrong."""
     for block in blocks(page):
-        assert block.language in {
-            "sh",
-            "json",
-            "mermaid",
-            "text",
-            "sql",
-            "nginx",
-            "caddy",
-            "yaml",
-            "python",
-            "javascript",
-        }, f"{block.name}: give the block a language, or put it right below what prints it"
+        assert block.language in LANGUAGES, (
+            f"{block.name}: give the block a language, or put it right below what prints it"
+        )
 
 
 def test_every_command_is_in_the_readme_or_a_page_it_links_to() -> None:

@@ -80,12 +80,12 @@ LOADS = """
 import asyncio, sys
 from mcp import Client
 from memory_core.kernel.settings import load_settings
-from memory_core.telemetry import exporting
+from memory_core.telemetry import span_export
 from mcp_server.server import build_server
 
 async def call():
     settings = load_settings()
-    exporting.start(settings, "serve")
+    span_export.start(settings, "serve")
     async with Client(build_server(settings)) as client:
         assert not (await client.call_tool("memory_list", {})).is_error
 

@@ -145,6 +145,8 @@ KINDS = [
     ),
     Kind("common, in 90 days", lambda d: (common(d), within(d, 90))),
     Kind("common, in 4 years", lambda d: (common(d), within(d, 1_460))),
+    Kind("common, as of a day", lambda d: (common(d), EventFilters(as_of=start_of_range(d)))),
+    Kind("seldom, as of a day", lambda d: (seldom(d), EventFilters(as_of=start_of_range(d)))),
     Kind("common, in a document", lambda d: (common(d), EventFilters(artifact_uid=uid(d)))),
     Kind("rare, by category", lambda d: (seldom(d), EventFilters(category=category(d)))),
     Kind("no words, by category", lambda d: (None, EventFilters(category=category(d)))),

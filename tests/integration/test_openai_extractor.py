@@ -394,10 +394,10 @@ async def test_a_faulty_event_costs_itself_now_and_when_it_is_known(
     good = answered(narrative="A good one.")
     provider.enqueue(Answer({"events": [bad, good], "entities": []}))
     extract = opened()
-    first, first, second = await extract(), await extract()
+    first, second = await extract(), await extract()
 
-    assert first, second.from_cache
-    for proposal in (first, first, second):
+    assert second.from_cache
+    for proposal in (first, second):
         assert narratives(proposal) == ["A good one."]
         [rejected] = proposal.rejections
         assert rejected.reason == "INVALID_FIELD"

@@ -217,6 +217,14 @@ class Pipeline:
             "AND next_run_at > now() AND next_run_at < '9000-01-01'"
         )
 
+    def age_request(self, ingested: Json) -> None:
+        """The request for a run is old enough for a look at whether that run has ended."""
+        self.sql(
+            "UPDATE job_request SET requested_at = requested_at - interval '1 hour' "
+            "WHERE job_id = %s",
+            ingested["job_id"],
+        )
+
     def request_again(self, ingested: Json, *, bypass_cache: bool = False) -> None:
         """As a forced re-extraction does, whichever run holds the job."""
         self.sql(

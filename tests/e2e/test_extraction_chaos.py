@@ -109,6 +109,7 @@ def kill_with_runs(pipeline: Pipeline, code_server: psutil.Process) -> None:
 def test_killed_before_the_claim(pipeline: Pipeline, text: str, untroubled: Json) -> None:
     with pipeline.parked_before_the_claim(text, title="Before the claim") as ingested:
         pipeline.kill_runs()
+    pipeline.age_request(ingested)
 
     [job] = pipeline.settle(ingested)
 
@@ -205,6 +206,7 @@ def test_killed_before_the_claim_together_with_the_code_server(
     pipeline.sql(
         "UPDATE dagster.runs SET start_time = start_time - 3600 WHERE run_id = %s", dead_run
     )
+    pipeline.age_request(ingested)
 
     [job] = pipeline.settle(ingested)
 

@@ -206,10 +206,15 @@ def test_ten_thousand_jobs_of_one_tenant_do_not_starve_another(
     asked = sensor.tick()
     assert sum(len(keys) for keys in asked) == JOBS_PER_TICK
 
+    # All jobs are equally old, so which of them a tick takes is up to their ids.
+    requested = {key for keys in asked for key in keys}
+    waiting = next(n for n in range(1, 10_001) if f"key-{n}" not in requested)
     other = uuid4()
     queue.run("INSERT INTO tenant (tenant_id, name) VALUES (%s, 'other')", other)
-    queue.run("UPDATE event_jobs SET tenant_id = %s WHERE artifact_uid = 'uid_10000'", other)
+    queue.run(
+        "UPDATE event_jobs SET tenant_id = %s WHERE artifact_uid = %s", other, f"uid_{waiting}"
+    )
     try:
-        assert sensor.tick() == [["key-10000"]]
+        assert sensor.tick() == [[f"key-{waiting}"]]
     finally:
         queue.run("DELETE FROM tenant WHERE tenant_id = %s", other)

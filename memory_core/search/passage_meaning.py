@@ -16,10 +16,12 @@ from memory_core.search.passage_filters import Filters
 
 log = logging.getLogger(__name__)
 
-# How many ids a request to Chroma may name. If filters leave more, the nearest are requested, in
-# steps of NEAREST.
+# How many ids a request to Chroma may name. If filters leave more, the nearest of all are
+# requested: FIRST_NEAREST of them. If fewer than half of the wanted ones pass, as many as should be
+# enough follow, at most MOST_NEAREST. Each of them takes time.
 NAMED = 10_000
-NEAREST = (600, 3_000)
+FIRST_NEAREST = 600
+MOST_NEAREST = 3_000
 
 
 async def nearest(
@@ -44,12 +46,12 @@ async def _nearest(
     hits = await _of_those_that_pass(runtime, name, vector, filters, limit)
     if hits is not None:
         return hits
-    passing: list[Hit] = []
-    for number in NEAREST:
-        hits = await runtime.vectors.query(name, vector, limit=number)
+    hits = await runtime.vectors.query(name, vector, limit=FIRST_NEAREST)
+    passing = await _passing(runtime, name, hits, filters)
+    if len(passing) < limit / 2 and len(hits) == FIRST_NEAREST:
+        more = min(MOST_NEAREST, FIRST_NEAREST * limit // max(len(passing), 1))
+        hits = await runtime.vectors.query(name, vector, limit=more)
         passing = await _passing(runtime, name, hits, filters)
-        if len(passing) >= limit or len(hits) < number:
-            break
     return passing[:limit]
 
 

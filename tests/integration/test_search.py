@@ -421,12 +421,12 @@ async def test_an_empty_memory_has_no_hits(tools: ToolClient) -> None:
 
 
 @pytest.mark.parametrize(
-    ("compared", "named", "nearest"),
+    ("compared", "named", "first_nearest"),
     [
-        pytest.param(300, 10_000, (600, 3_000), id="few are compared"),
-        pytest.param(0, 10_000, (600, 3_000), id="some are named"),
-        pytest.param(-1, 0, (600, 3_000), id="of many, the nearest"),
-        pytest.param(-1, 0, (5, 3_000), id="and more of these"),
+        pytest.param(300, 10_000, 600, id="few are compared"),
+        pytest.param(0, 10_000, 600, id="some are named"),
+        pytest.param(-1, 0, 600, id="of many, the nearest"),
+        pytest.param(-1, 0, 5, id="and more of these"),
     ],
 )
 @pytest.mark.parametrize("long", [False, True], ids=["short", "long"])
@@ -435,12 +435,12 @@ async def test_filters_leave_what_is_meant_however_much_is_nearer(
     monkeypatch: pytest.MonkeyPatch,
     compared: int,
     named: int,
-    nearest: tuple[int, int],
+    first_nearest: int,
     long: bool,
 ) -> None:
     monkeypatch.setattr(VectorStore, "comparable", compared)
     monkeypatch.setattr(passage_meaning, "NAMED", named)
-    monkeypatch.setattr(passage_meaning, "NEAREST", nearest)
+    monkeypatch.setattr(passage_meaning, "FIRST_NEAREST", first_nearest)
     wanted = "Customers complained about the invoice. " * (300 if long else 1)
     for number in range(12):
         await note(tools, f"Client billing complaint {number}.", source_id=f"nearer {number}")

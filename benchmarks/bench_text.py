@@ -1,7 +1,7 @@
-"""Searching text: 200,000 passages, each kind of search compared with the bare SQL that it consists
-of.
+"""Searching text: 200,000 texts, each kind of search compared with the bare SQL of it.
 
-The data is that of `bench_events`: the texts that prove its events.
+The data is that of `bench_events`: the texts that prove its events. The second table compares the
+scores of a search's candidates with the best scores of all passages.
 """
 
 import os

@@ -19,6 +19,7 @@ _FOLLOWED = 8_000
 # The heaviest common words lead to the chunks in which they are strong.
 _MOST_STRONG = 3
 _FOLLOWED_STRONG = 16_000
+_FOLLOWED_STRONG_OF_MANY = 9_000
 # Sets of common words lead to the chunks that have a whole set. Larger sets lead to the chunks that
 # lack at most one of the words.
 _MOST_COMMON = 8
@@ -118,6 +119,7 @@ async def promising_chunks(
     # If rare words lead to few chunks, all of these are scored.
     strong = [*(rare if expected > _SCORED else ()), *common[:_MOST_STRONG]]
     sets = _sets(common, statistics) if common else {}
+    is_few = len(common) <= _FEW_COMMON
     return await session.rows(
         ChunkKey,
         "chunk_candidates",
@@ -129,9 +131,10 @@ async def promising_chunks(
         sets=list(sets),
         set_weights=list(sets.values()),
         followed=_FOLLOWED,
-        followed_strong=_FOLLOWED_STRONG // max(len(strong), 1),
+        followed_strong=(_FOLLOWED_STRONG if is_few else _FOLLOWED_STRONG_OF_MANY)
+        // max(len(strong), 1),
         followed_sets=_FOLLOWED_SETS,
-        limit=_SCORED if len(common) <= _FEW_COMMON else _SCORED_OF_MANY,
+        limit=_SCORED if is_few else _SCORED_OF_MANY,
         **filters.for_sql(),
     )
 

@@ -17,8 +17,8 @@ from memory_core.search.passage_filters import Filters
 log = logging.getLogger(__name__)
 
 # How many ids a request to Chroma may name. If filters leave more, the nearest of all are
-# requested: FIRST_NEAREST of them. If fewer than half of the wanted ones pass, as many as should be
-# enough follow, at most MOST_NEAREST. Each of them takes time.
+# requested: FIRST_NEAREST of them. If fewer than a third of the wanted number pass, as many as
+# should bring half of it are requested, at most MOST_NEAREST. Each of them takes time.
 NAMED = 10_000
 FIRST_NEAREST = 600
 MOST_NEAREST = 3_000
@@ -48,8 +48,8 @@ async def _nearest(
         return hits
     hits = await runtime.vectors.query(name, vector, limit=FIRST_NEAREST)
     passing = await _passing(runtime, name, hits, filters)
-    if len(passing) < limit / 2 and len(hits) == FIRST_NEAREST:
-        more = min(MOST_NEAREST, FIRST_NEAREST * limit // max(len(passing), 1))
+    if len(passing) < limit / 3 and len(hits) == FIRST_NEAREST:
+        more = min(MOST_NEAREST, FIRST_NEAREST * limit // (2 * len(passing) + 1))
         hits = await runtime.vectors.query(name, vector, limit=more)
         passing = await _passing(runtime, name, hits, filters)
     return passing[:limit]

@@ -6,7 +6,6 @@ parameters, sent again by psycopg alone on one connection.
 """
 
 import asyncio
-import hashlib
 import json
 import logging
 import os
@@ -25,13 +24,13 @@ import psycopg
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.event_data import CASES, Size, fill, person, word
+from benchmarks.event_data import CASES, Size, fill, fingerprint, person, word
 from benchmarks.index import own_generation
 from memory_core.events.reextraction import job_status
 from memory_core.events.stored_events import get_event
 from memory_core.index.generation import CollectionName
 from memory_core.index.store import Entry
-from memory_core.kernel import migrations, principal, queries
+from memory_core.kernel import principal, queries
 from memory_core.kernel.database import Session
 from memory_core.kernel.settings import Settings
 from memory_core.runtime import Runtime
@@ -53,7 +52,6 @@ LOOKUP_TARGET_MS = 10.0
 PAGE = 20
 _DATA = Path(".data")
 # What the generator is: a change of it generates the data again.
-_GENERATOR = Path(__file__).with_name("event_data.py")
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,9 +246,7 @@ def p95(times: list[float]) -> float:
 
 
 def data_dir() -> Path:
-    marks = [migration.checksum for migration in migrations.shipped()]
-    marks += [_GENERATOR.read_text(encoding="utf-8"), str(SIZE)]
-    return _DATA / f"bench-events-{hashlib.sha256(''.join(marks).encode()).hexdigest()[:8]}"
+    return _DATA / f"bench-events-{fingerprint(SIZE)}"
 
 
 def prepare(settings: Settings, console: Console) -> None:

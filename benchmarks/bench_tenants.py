@@ -23,10 +23,9 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.bench_events import KINDS, Kind, p95, several
-from benchmarks.event_data import Size, fill
+from benchmarks.event_data import Size, fill, fingerprint
 from memory_core.artifacts.document import ArtifactType, Document, VisibilityScope
 from memory_core.artifacts.ingest import ingest
-from memory_core.kernel import migrations
 from memory_core.kernel.principal import Principal, asking
 from memory_core.kernel.settings import Settings
 from memory_core.runtime import Runtime
@@ -42,7 +41,6 @@ ROUNDS = 60
 _WARM_UP = 5
 _SEED = 11
 _DATA = Path(".data")
-_GENERATOR = Path(__file__).with_name("event_data.py")
 _KINDS = (
     *("rare: a seldom word", "common word", "two common words", "eight words"),
     *("common, by category", "common, in 90 days", "no words, by category"),
@@ -137,9 +135,7 @@ async def run(settings: Settings, tenants: int, console: Console) -> None:
 
 
 def data_dir(size: Size) -> Path:
-    marks = [migration.checksum for migration in migrations.shipped()]
-    marks += [_GENERATOR.read_text(encoding="utf-8"), str(size)]
-    return _DATA / f"bench-tenants-{hashlib.sha256(''.join(marks).encode()).hexdigest()[:8]}"
+    return _DATA / f"bench-tenants-{fingerprint(size)}"
 
 
 def prepare(settings: Settings, size: Size, console: Console) -> None:

@@ -10,13 +10,18 @@ import random
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from hashlib import md5
+from hashlib import md5, sha256
 from itertools import accumulate
+from pathlib import Path
 from typing import Any
 from uuid import UUID
 
 import psycopg
 from psycopg.types.json import Jsonb
+
+from benchmarks import event_words
+from benchmarks.event_words import COMMON, FIRST_NAMES, SYLLABLES
+from memory_core.kernel import migrations
 
 _TABLES = (
     "semantic_event",
@@ -30,146 +35,6 @@ _TABLES = (
     "revision_period",
 )
 
-_COMMON = [
-    "pricing",
-    "customer",
-    "launch",
-    "team",
-    "release",
-    "beta",
-    "review",
-    "meeting",
-    "plan",
-    "contract",
-    "migration",
-    "deadline",
-    "dashboard",
-    "billing",
-    "server",
-    "login",
-    "invoice",
-    "budget",
-    "security",
-    "design",
-    "mobile",
-    "search",
-    "report",
-    "partner",
-    "training",
-    "support",
-    "roadmap",
-    "payment",
-    "testing",
-    "upgrade",
-    "database",
-    "network",
-    "password",
-    "account",
-    "export",
-    "import",
-    "backup",
-    "license",
-    "discount",
-    "renewal",
-    "survey",
-    "feedback",
-    "interface",
-    "keyboard",
-    "tablet",
-    "shipping",
-    "warehouse",
-    "inventory",
-    "supplier",
-    "audit",
-    "compliance",
-    "privacy",
-    "legal",
-    "marketing",
-    "campaign",
-    "website",
-    "article",
-    "podcast",
-    "hiring",
-    "interview",
-    "onboarding",
-    "salary",
-    "office",
-    "travel",
-]
-_SYLLABLES = [
-    "ba",
-    "ke",
-    "lo",
-    "mi",
-    "nu",
-    "ra",
-    "se",
-    "ti",
-    "vo",
-    "za",
-    "bra",
-    "cle",
-    "dro",
-    "fli",
-    "gru",
-    "pla",
-    "sko",
-    "tre",
-    "vin",
-    "wex",
-    "jul",
-    "kor",
-    "lam",
-    "nep",
-    "olt",
-    "pim",
-    "qua",
-    "rin",
-    "sul",
-    "tam",
-    "urb",
-    "vek",
-    "wol",
-    "xan",
-    "yor",
-    "zim",
-    "dax",
-    "fen",
-    "gob",
-    "hul",
-]
-_FIRST_NAMES = [
-    "Alice",
-    "Bob",
-    "Carla",
-    "Dana",
-    "Elif",
-    "Femi",
-    "Grace",
-    "Hugo",
-    "Ines",
-    "Jonas",
-    "Kira",
-    "Lena",
-    "Marco",
-    "Nadia",
-    "Omar",
-    "Priya",
-    "Quinn",
-    "Rosa",
-    "Sam",
-    "Tomas",
-    "Uma",
-    "Victor",
-    "Wanda",
-    "Xenia",
-    "Yuki",
-    "Zoe",
-    "Amir",
-    "Bela",
-    "Chen",
-    "Dora",
-]
 _CATEGORIES = (
     *("Execution",) * 6,
     *("Decision",) * 4,
@@ -363,6 +228,13 @@ class _Revision:
     is_latest: bool
 
 
+def fingerprint(size: Size) -> str:
+    """Of the schema and of what makes the data: another version is another data directory."""
+    marks = [migration.checksum for migration in migrations.shipped()]
+    marks += [Path(path).read_text(encoding="utf-8") for path in (__file__, event_words.__file__)]
+    return sha256("".join([*marks, str(size)]).encode()).hexdigest()[:8]
+
+
 def fill(connection: psycopg.Connection, size: Size) -> None:
     """Into an empty, migrated database; on a connection of its own, as superuser, autocommit."""
     # What the triggers would do row by row is done in bulk here.
@@ -388,13 +260,13 @@ def fill(connection: psycopg.Connection, size: Size) -> None:
 
 def word(rank: int) -> str:
     """The word of that rank, 0 being the most common."""
-    if rank < len(_COMMON):
-        return _COMMON[rank]
-    return "".join(_SYLLABLES[rank // step % 40] for step in (1, 40, 1600))
+    if rank < len(COMMON):
+        return COMMON[rank]
+    return "".join(SYLLABLES[rank // step % 40] for step in (1, 40, 1600))
 
 
 def person(rank: int) -> str:
-    first = _FIRST_NAMES[rank % len(_FIRST_NAMES)]
+    first = FIRST_NAMES[rank % len(FIRST_NAMES)]
     return f"{first} {word(_PERSON_WORDS + rank).capitalize()}"
 
 

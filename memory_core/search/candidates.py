@@ -194,8 +194,8 @@ def _all_of(lexemes: Sequence[str]) -> str:
 
 
 def _all_but_one(lexemes: Sequence[str]) -> str:
-    """Chunks that lack at most one word, as two halves of which one must be complete: the index
-    needs a third of the time of one clause per missing word."""
+    """Chunks that lack at most one word, as two halves of which one must be complete: for eight
+    words the index checks 24 terms, and 56 with one clause per missing word."""
     if len(lexemes) == 1:
         return ""
     half = len(lexemes) // 2

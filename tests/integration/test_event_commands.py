@@ -11,6 +11,7 @@ import pytest
 from memory_core.index.generation import CollectionName
 from memory_core.kernel.settings import Settings
 from memory_core.runtime import Runtime
+from memory_core.search.similarity import NO_TEXT_HAS_A_WORD
 from tests.indexing import ids as indexed_ids
 from tests.indexing import remove
 from tests.integration.commands import Command, answer, words
@@ -54,6 +55,12 @@ def test_search(command: Command, planted: Planted) -> None:
     assert "“we charge per seat”" not in text
     shown = answer(command, "events", "search", "charge", "--category", "Decision")
     assert [event["event_id"] for event in shown["events"]] == planted.ids[:1]
+
+
+@pytest.mark.usefixtures("planted")
+def test_a_search_says_that_no_word_of_it_occurs(command: Command) -> None:
+    assert NO_TEXT_HAS_A_WORD in words(command("search", "zzzqqq"))
+    assert NO_TEXT_HAS_A_WORD not in words(command("search", "lunch"))
 
 
 def test_search_in_full(command: Command, planted: Planted) -> None:

@@ -161,6 +161,9 @@ class Database:
             max_size=max_connections,
             open=False,
             timeout=connect_seconds,
+            # The pool waits longer and longer between attempts. After so long it gives up, and the
+            # next session tries at once: a server that is back is found without delay.
+            reconnect_timeout=connect_seconds,
             check=_check,
             configure=_tune,
             kwargs={"row_factory": dict_row, "connect_timeout": 5, "autocommit": True},

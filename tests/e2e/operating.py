@@ -119,6 +119,15 @@ class Operator(Pipeline):
         [run] = self.runs(runIds=[run_id])
         return {tag["key"]: tag["value"] for tag in run["tags"]}
 
+    def runs_of_people(self) -> list[str]:
+        """Runs that no sensor and no schedule has requested."""
+        ours = {"dagster/sensor_name", "dagster/schedule_name"}
+        return sorted(
+            run["runId"]
+            for run in self.runs()
+            if not ours.intersection(tag["key"] for tag in run["tags"])
+        )
+
     def said(self, run_id: str) -> str:
         """Everything that the log of the run says."""
         events = self.stack.graphql(_LOG, id=run_id)["logsForRun"]["events"]

@@ -147,11 +147,11 @@ class Pipeline:
             return cursor.fetchall() if cursor.description else []
 
     @contextmanager
-    def locked(self, table: str) -> Iterator[None]:
-        """Reads pass, writers wait: parks a run at a place of our choice."""
+    def locked(self, table: str, mode: str = "SHARE") -> Iterator[None]:
+        """Parks a run at a place of our choice. In this mode reads pass and writers wait."""
         with self.connect() as connection:
             connection.execute("BEGIN")
-            connection.execute(f"LOCK TABLE {table} IN SHARE MODE")
+            connection.execute(f"LOCK TABLE {table} IN {mode} MODE")
             try:
                 yield
             finally:

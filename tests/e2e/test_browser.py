@@ -107,7 +107,7 @@ def test_a_failed_revision_is_found_by_its_name_and_turns_green_after_a_click(
 
 def test_another_page_cannot_change_dagster_or_listen_to_it(operator: Operator, page: Page) -> None:
     dagster = str(operator.stack.state.dagster_url)
-    before = len(operator.runs())
+    before = operator.runs_of_people()
     answered: list[int] = []
     page.on("response", lambda answer: answered.append(answer.status))
     location = 'repositoryLocationName: \\"memory\\"'
@@ -137,7 +137,7 @@ def test_another_page_cannot_change_dagster_or_listen_to_it(operator: Operator, 
     assert opened is False
     assert set(answered) <= {200, 403}, answered
     assert answered.count(403) == len(answered) - 1, "only the page itself was answered"
-    assert len(operator.runs()) == before
+    assert operator.runs_of_people() == before
     assert operator.stack.times_ready("dagster-code") == 1
 
 

@@ -8,6 +8,7 @@ import os
 import signal
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import ExitStack
 
 import psutil
 import pytest
@@ -152,17 +153,16 @@ def test_killed_before_the_commit(pipeline: Pipeline) -> None:
 def test_killed_after_the_commit(pipeline: Pipeline, text: str, untroubled: Json) -> None:
     ingested = pipeline.ingest(text, title="After the commit")
     pipeline.wait_done(ingested)
-    chroma = psutil.Process(pipeline.stack.pid_of("chroma"))
-    try:
+    with ExitStack() as after_the_commit:
         with pipeline.locked("semantic_event"):
             pipeline.request_again(ingested)
             eventually(lambda: pipeline.waits_for("semantic_event"), what="a run about to store")
-            # It commits, and then cannot tidy the index.
-            chroma.suspend()
+            # It commits, and then cannot see whether the index has its events.
+            after_the_commit.enter_context(
+                pipeline.locked("log.projection_checkpoints", "ACCESS EXCLUSIVE")
+            )
         [job] = pipeline.wait_done(ingested)
         pipeline.kill_runs()
-    finally:
-        chroma.resume()
 
     assert pipeline.wait_finished(job["locked_by"]) == "FAILURE"
     assert_as_if_nothing_had_happened(pipeline, ingested, untroubled)

@@ -9,20 +9,14 @@ from memory_core.assistant import conversations, memories
 from memory_core.assistant.conversations import Role
 from memory_core.assistant.memories import MemoryType
 from memory_core.events.reextraction import reextract
-from memory_core.log.change import START, Change
-from memory_core.log.log_reader import read
 from memory_core.log.origin import acting
 from memory_core.queue.answers import Answers
 from memory_core.runtime import Runtime
-
-
-async def changes(runtime: Runtime) -> list[Change]:
-    async with runtime.database.session() as session:
-        return await read(session, START, 1000)
+from tests.log_reading import all_changes
 
 
 async def told(runtime: Runtime) -> list[str]:
-    return [change.event_type for change in await changes(runtime)]
+    return [change.event_type for change in await all_changes(runtime.database)]
 
 
 async def note(runtime: Runtime, content: str, title: str = "A note") -> IngestResult:
@@ -47,7 +41,7 @@ async def test_the_life_of_a_document(runtime: Runtime) -> None:
     await reextract(runtime, first.artifact_uid, None, answers=Answers.NEW)
     deleted = await delete_artifact(runtime, artifact_uid=first.artifact_uid)
 
-    listed = await changes(runtime)
+    listed = await all_changes(runtime.database)
 
     assert [change.event_type for change in listed] == [
         "artifact.created",

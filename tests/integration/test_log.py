@@ -25,6 +25,7 @@ from memory_core.log.change import (
 )
 from memory_core.log.log_writer import append
 from memory_core.log.origin import acting
+from tests.log_reading import all_changes
 from tests.patience import PATIENCE
 
 
@@ -39,16 +40,11 @@ async def append_alone(database: Database, *changes: NewChange) -> list[Position
         return await append(session, changes)
 
 
-async def read_all(database: Database, after: Position = START) -> list[Change]:
-    async with database.session() as session:
-        return await log_reader.read(session, after, 100_000)
-
-
 async def test_a_change_is_read_as_it_was_appended(database: Database) -> None:
     with acting(actor_id="alice", source="artifact_ingest", trace_id="t1", span_id="s1"):
         [position] = await append_alone(database, revised("uid_a"))
 
-    [change] = await read_all(database)
+    [change] = await all_changes(database)
 
     assert change.position == position
     assert change.aggregate_id == aggregate_id(AggregateType.ARTIFACT, "uid_a")
@@ -66,7 +62,7 @@ async def test_versions_of_an_aggregate_count_up_within_and_between_appends(
     await append_alone(database, revised("uid_a"), revised("uid_b"), revised("uid_a"))
     await append_alone(database, revised("uid_a"))
 
-    changes = await read_all(database)
+    changes = await all_changes(database)
 
     versions = [(change.payload["artifact_uid"], change.version) for change in changes]
     assert versions == [("uid_a", 1), ("uid_b", 1), ("uid_a", 2), ("uid_a", 3)]
@@ -76,7 +72,7 @@ async def test_positions_come_in_the_order_of_the_changes(database: Database) ->
     positions = await append_alone(database, *[revised(f"uid_{n}") for n in range(50)])
 
     assert positions == sorted(positions)
-    assert [c.payload["artifact_uid"] for c in await read_all(database)] == [
+    assert [c.payload["artifact_uid"] for c in await all_changes(database)] == [
         f"uid_{n}" for n in range(50)
     ]
 
@@ -90,7 +86,7 @@ async def test_a_transaction_that_fails_leaves_nothing_in_the_log(database: Data
     with pytest.raises(ZeroDivisionError):
         await fail_after_appending()
 
-    assert await read_all(database) == []
+    assert await all_changes(database) == []
 
 
 async def test_of_two_appends_with_the_same_expected_version_exactly_one_wins(
@@ -105,7 +101,7 @@ async def test_of_two_appends_with_the_same_expected_version_exactly_one_wins(
 
     assert sum(isinstance(outcome, list) for outcome in outcomes) == 1
     assert sum(isinstance(outcome, Conflict) for outcome in outcomes) == 7
-    assert [change.version for change in await read_all(database)] == [1, 2]
+    assert [change.version for change in await all_changes(database)] == [1, 2]
 
 
 async def test_the_first_version_is_given_once_however_many_create_it(database: Database) -> None:
@@ -115,14 +111,14 @@ async def test_the_first_version_is_given_once_however_many_create_it(database: 
     )
 
     assert sum(isinstance(outcome, list) for outcome in outcomes) == 1
-    assert [change.version for change in await read_all(database)] == [1]
+    assert [change.version for change in await all_changes(database)] == [1]
 
 
 async def test_a_wrong_expectation_takes_the_whole_transaction_back(database: Database) -> None:
     with pytest.raises(Conflict):
         await append_alone(database, revised("uid_a"), revised("uid_b", expected_version=7))
 
-    assert await read_all(database) == []
+    assert await all_changes(database) == []
 
 
 async def test_changes_cannot_be_altered_or_removed(database: Database, settings: Settings) -> None:
@@ -137,7 +133,7 @@ async def test_changes_cannot_be_altered_or_removed(database: Database, settings
             with pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState, match="append-only"):
                 connection.execute(statement)
 
-    assert len(await read_all(database)) == 1
+    assert len(await all_changes(database)) == 1
 
 
 async def test_a_transaction_held_open_while_a_thousand_commit_is_not_passed_over(
@@ -155,11 +151,11 @@ async def test_a_transaction_held_open_while_a_thousand_commit_is_not_passed_ove
             await asyncio.gather(
                 *[append_alone(database, revised(f"uid_{n % 20}")) for n in range(100)]
             )
-        before = await read_all(database)
         async with database.session() as session:
+            before = await log_reader.read(session, START, 10)
             holder = await log_reader.holder(session)
         await held.commit()
-    after = await read_all(database)
+    after = await all_changes(database)
 
     assert before == []
     assert holder is not None

@@ -20,9 +20,7 @@ from memory_core.kernel.settings import Settings
 from memory_core.log import checkpoint, log_partitions, rebase
 from memory_core.log.aggregate_state import SNAPSHOT_EVERY, fold, keep_snapshots, state_of
 from memory_core.log.change import (
-    START,
     AggregateType,
-    Change,
     ChangeType,
     aggregate_id,
     of_artifact,
@@ -30,6 +28,7 @@ from memory_core.log.change import (
 from memory_core.log.log_reader import read
 from memory_core.log.log_upkeep import keep_log
 from memory_core.log.log_writer import append
+from tests.log_reading import all_changes
 
 UID = "uid_0123456789abcdef"
 ARTIFACT = (AggregateType.ARTIFACT.value, aggregate_id(AggregateType.ARTIFACT, UID))
@@ -50,11 +49,6 @@ async def tell(database: Database, *revisions: str) -> None:
         async with database.transaction() as session:
             change = of_artifact(ChangeType.ARTIFACT_REVISED, UID, revision_id=revision)
             await append(session, [change])
-
-
-async def all_changes(database: Database) -> list[Change]:
-    async with database.session() as session:
-        return await read(session, START, 10_000)
 
 
 def partition_names(dsn: str) -> set[str]:

@@ -13,6 +13,7 @@ import psycopg
 import pytest
 
 from memory_core.kernel.errors import StackFault
+from memory_core.kernel.file_locks import holding
 from memory_core.kernel.settings import Settings
 from stack import stack_state
 from stack.checksums import enable_checksums, has_checksums
@@ -46,10 +47,13 @@ def layout(memory: Settings) -> Layout:
 @pytest.fixture
 def older(memory: Settings, layout: Layout) -> Settings:
     """As a version without checksums made it."""
-    if has_checksums(layout):
-        server = EmbeddedPostgres(layout.postgres)
-        done = server.run_tool("pg_checksums", "--disable", "-D", str(layout.postgres))
-        assert done.returncode == 0, done.stderr
+    # Its Postgres ends a moment after its last user.
+    with holding(layout.supervisor_lock, timeout=PATIENCE) as ended:
+        assert ended
+        if has_checksums(layout):
+            server = EmbeddedPostgres(layout.postgres)
+            done = server.run_tool("pg_checksums", "--disable", "-D", str(layout.postgres))
+            assert done.returncode == 0, done.stderr
     return memory
 
 

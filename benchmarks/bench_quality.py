@@ -46,57 +46,12 @@ _RESAMPLED = 2_000
 _AT_ONCE = 4
 _REVISION = re.compile(r"\.r\d+(?=\.)")
 _SOURCE = "quality"
-_STOP_WORDS = frozenset(
-    [
-        "a",
-        "about",
-        "an",
-        "and",
-        "are",
-        "as",
-        "at",
-        "be",
-        "by",
-        "did",
-        "do",
-        "does",
-        "for",
-        "from",
-        "had",
-        "has",
-        "have",
-        "how",
-        "i",
-        "in",
-        "is",
-        "it",
-        "its",
-        "of",
-        "on",
-        "or",
-        "our",
-        "so",
-        "that",
-        "the",
-        "their",
-        "they",
-        "this",
-        "to",
-        "was",
-        "we",
-        "were",
-        "what",
-        "when",
-        "where",
-        "which",
-        "who",
-        "why",
-        "will",
-        "with",
-        "you",
-        "your",
-    ]
-)
+_COMMON_WORDS = """
+    a about an and are as at be by did do does for from had has have how i in is it its of
+    on or our so that the their they this to was we were what when where which who why will
+    with you your
+"""
+_STOP_WORDS = frozenset(_COMMON_WORDS.split())
 
 Span = tuple[int, int]
 

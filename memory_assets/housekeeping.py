@@ -18,7 +18,7 @@ from memory_core.kernel.settings import Settings
 from memory_core.log import log_upkeep
 from memory_core.telemetry.audit_partitions import keep_audit
 from memory_core.upkeep import cache_sweep, retention, statistics
-from memory_core.upkeep.vacuum import vacuum
+from memory_core.upkeep.vacuum import SCHEMAS, vacuum
 from stack import dagster_lineage
 from stack.dagster_orchestrator import DagsterOrchestrator
 
@@ -27,6 +27,8 @@ RUNS_PER_TIME = 5_000
 CHECK_RESULTS_PER_TIME = 50_000
 CACHE_ENTRIES_PER_TIME = 100_000
 _RUNS_PER_BATCH = 100
+# Where Dagster keeps its tables.
+_DAGSTERS_SCHEMA = "dagster"
 
 
 @dg.asset(
@@ -76,7 +78,7 @@ async def _keep_house(context: dg.AssetExecutionContext, memory: MemoryResource)
         audit = await keep_audit(database, settings.audit_days)
         done["made_audit_partitions"] = len(audit.made)
         done["dropped_audit_partitions"] = len(audit.dropped)
-        vacuumed = await vacuum(database)
+        vacuumed = await vacuum(database, schemas=[*SCHEMAS, _DAGSTERS_SCHEMA])
     if retired.kept:
         done["more_partitions_than_the_limit"] = retired.kept
     return done | {"vacuumed_tables": len(vacuumed), "vacuumed": ", ".join(vacuumed) or "none"}

@@ -1,12 +1,14 @@
 """Vacuuming tables after large deletions: autovacuum would wait until a fifth of a table is
 dead."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from psycopg import sql
 
 from memory_core.kernel.database import Database
 
+SCHEMAS = ("public", "log")
 DEAD_ROWS = 10_000
 DEAD_SHARE = 0.1
 
@@ -18,13 +20,21 @@ class TableName:
 
 
 async def vacuum(
-    database: Database, *, dead_rows: int = DEAD_ROWS, dead_share: float = DEAD_SHARE
+    database: Database,
+    *,
+    schemas: Sequence[str] = SCHEMAS,
+    dead_rows: int = DEAD_ROWS,
+    dead_share: float = DEAD_SHARE,
 ) -> list[str]:
     """Vacuum and return the tables. Readers and writers are not blocked; a locked table is
     skipped."""
     async with database.session() as session:
         tables = await session.rows(
-            TableName, "tables_to_vacuum", dead_rows=dead_rows, dead_share=dead_share
+            TableName,
+            "tables_to_vacuum",
+            schemas=list(schemas),
+            dead_rows=dead_rows,
+            dead_share=dead_share,
         )
         for table in tables:
             name = sql.Identifier(table.schemaname, table.relname)

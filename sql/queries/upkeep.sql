@@ -23,7 +23,7 @@ WHERE c.ctid IN (
 
 -- name: tables_to_vacuum
 SELECT schemaname, relname FROM pg_stat_user_tables
-WHERE schemaname IN ('public', 'dagster')
+WHERE schemaname = ANY(%(schemas)s)
   AND n_dead_tup > %(dead_rows)s AND n_dead_tup > n_live_tup * %(dead_share)s::float8
 ORDER BY n_dead_tup DESC;
 

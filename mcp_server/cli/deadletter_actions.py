@@ -1,12 +1,11 @@
 """The actions of `mcp-memory deadletters …`."""
 
 import getpass
-from collections.abc import Sequence
 
 from mcp_server.cli import terminal_tables
 from mcp_server.cli.safe_text import as_json as json_text
 from mcp_server.cli.safe_text import shown
-from mcp_server.cli.session import OpenMemory, with_operator
+from mcp_server.cli.session import with_transaction
 from mcp_server.cli.terminal_tables import Column
 from memory_core.kernel.errors import InvalidInput, NotFound
 from memory_core.log import deadletters
@@ -18,13 +17,9 @@ def list_(projection: str | None, status: str | None, limit: int, *, as_json: bo
     if status is not None and status not in _STATUSES:
         raise InvalidInput(f"{status!r} is no status: choose {', '.join(_STATUSES)}.")
 
-    async def read(memory: OpenMemory) -> tuple[Sequence[deadletters.DeadLetter], int]:
-        async with memory.runtime.database.session() as session:
-            return await deadletters.find(
-                session, projection=projection, status=status, limit=limit
-            )
-
-    letters, total = with_operator(read)
+    letters, total = with_transaction(
+        lambda session: deadletters.find(session, projection=projection, status=status, limit=limit)
+    )
     if as_json:
         print(json_text({"total": total, "dead_letters": [one.as_json() for one in letters]}))
         return
@@ -50,32 +45,26 @@ def list_(projection: str | None, status: str | None, limit: int, *, as_json: bo
 
 
 def show(id_: int) -> None:
-    async def read(memory: OpenMemory) -> deadletters.DeadLetter:
-        async with memory.runtime.database.session() as session:
-            return await deadletters.get(session, id_)
-
-    print(json_text(with_operator(read).as_json()))
+    letter = with_transaction(lambda session: deadletters.get(session, id_))
+    print(json_text(letter.as_json()))
 
 
 def retry(ids: list[int] | None, *, every: bool, projection: str | None) -> None:
     chosen = _chosen(ids, every=every, projection=projection)
-
-    async def ask(memory: OpenMemory) -> int:
-        async with memory.runtime.database.session() as session:
-            return await deadletters.retry(session, chosen, projection=projection, by=_user())
-
-    number = _require_some(with_operator(ask), chosen)
+    number = with_transaction(
+        lambda session: deadletters.retry(session, chosen, projection=projection, by=_user())
+    )
+    _require_some(number, chosen)
     print(f"{number} will be tried again by the worker; `deadletters list` shows how.")
 
 
 def resolve(ids: list[int] | None, *, every: bool, projection: str | None) -> None:
     chosen = _chosen(ids, every=every, projection=projection)
-
-    async def close(memory: OpenMemory) -> int:
-        async with memory.runtime.database.session() as session:
-            return await deadletters.resolve(session, chosen, projection=projection, by=_user())
-
-    print(f"{_require_some(with_operator(close), chosen)} resolved.")
+    number = with_transaction(
+        lambda session: deadletters.resolve(session, chosen, projection=projection, by=_user())
+    )
+    _require_some(number, chosen)
+    print(f"{number} resolved.")
 
 
 def _chosen(ids: list[int] | None, *, every: bool, projection: str | None) -> list[int] | None:
@@ -87,14 +76,13 @@ def _chosen(ids: list[int] | None, *, every: bool, projection: str | None) -> li
     raise InvalidInput("Say which: their numbers, --projection NAME, or --all.")
 
 
-def _require_some(number: int, chosen: list[int] | None) -> int:
+def _require_some(number: int, chosen: list[int] | None) -> None:
     if chosen and not number:
         named = ", ".join(str(id_) for id_ in chosen)
         raise NotFound(
             f"No dead letter {named} is open: nothing was changed. `mcp-memory deadletters list` "
             "shows those that are."
         )
-    return number
 
 
 def _user() -> str:

@@ -1,35 +1,33 @@
 """The actions of `mcp-memory keys …`."""
 
 import sys
-from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
-from typing import TypeVar
 
 from mcp_server.cli import terminal_tables
 from mcp_server.cli.safe_text import as_json as json_text
 from mcp_server.cli.safe_text import shown
-from mcp_server.cli.session import OpenMemory, with_operator
+from mcp_server.cli.session import OpenMemory, with_operator, with_transaction
 from mcp_server.cli.terminal_tables import Column
 from memory_core.access import keys
-from memory_core.access.keys import AccessKey
-from memory_core.kernel.database import Session
-
-T = TypeVar("T")
+from memory_core.access.keys import AccessKey, NewKey
 
 
 def create(
     tenant: str, user: str, *, groups: str, scopes: str, expires: int | None, as_json: bool
 ) -> None:
-    made, auth = _with_session(
-        lambda session: keys.create(
-            session,
-            tenant=tenant,
-            user=user,
-            groups=_listed(groups),
-            scopes=_listed(scopes),
-            days=expires,
-        )
-    )
+    async def work(memory: OpenMemory) -> tuple[NewKey, str]:
+        async with memory.runtime.database.transaction() as session:
+            made = await keys.create(
+                session,
+                tenant=tenant,
+                user=user,
+                groups=_listed(groups),
+                scopes=_listed(scopes),
+                days=expires,
+            )
+        return made, memory.runtime.settings.auth
+
+    made, auth = with_operator(work)
     if as_json:
         print(json_text({**made.key.as_json(), "key": made.text}))
         return
@@ -40,7 +38,7 @@ def create(
 
 
 def list_(tenant: str | None, *, as_json: bool) -> None:
-    listed, _ = _with_session(lambda session: keys.list_keys(session, tenant))
+    listed = with_transaction(lambda session: keys.list_keys(session, tenant))
     if as_json:
         print(json_text({"keys": [one.as_json() for one in listed]}))
         return
@@ -66,19 +64,11 @@ def list_(tenant: str | None, *, as_json: bool) -> None:
 
 
 def revoke(prefix: str, *, as_json: bool) -> None:
-    revoked, _ = _with_session(lambda session: keys.revoke(session, prefix))
+    revoked = with_transaction(lambda session: keys.revoke(session, prefix))
     if as_json:
         print(json_text(revoked.as_json()))
         return
     print(f"The key {revoked.prefix} of {shown(revoked.user)} is revoked.")
-
-
-def _with_session(work: Callable[[Session], Awaitable[T]]) -> tuple[T, str]:
-    async def run(memory: OpenMemory) -> tuple[T, str]:
-        async with memory.runtime.database.transaction() as session:
-            return await work(session), memory.runtime.settings.auth
-
-    return with_operator(run)
 
 
 def _listed(text: str) -> list[str]:

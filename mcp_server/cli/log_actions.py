@@ -3,7 +3,6 @@
 import contextlib
 import re
 from collections.abc import Callable
-from typing import Any
 from uuid import UUID
 
 from rich.console import Console
@@ -11,17 +10,17 @@ from rich.console import Console
 from mcp_server.cli import terminal_tables
 from mcp_server.cli.safe_text import as_json as json_text
 from mcp_server.cli.safe_text import shown
-from mcp_server.cli.session import OpenMemory, with_operator
+from mcp_server.cli.session import OpenMemory, with_operator, with_transaction
 from mcp_server.cli.terminal_tables import Column
 from memory_core.kernel.errors import InvalidInput
 from memory_core.kernel.times import parse_time
 from memory_core.log import checkpoint
 from memory_core.log.aggregate_state import State, state_of
-from memory_core.log.change import AggregateType, Change, Position, aggregate_id
+from memory_core.log.change import AggregateType, Change, aggregate_id
 from memory_core.log.change_types import change_types
 from memory_core.log.checkpoint import Status
 from memory_core.log.follower import follow as follow_log
-from memory_core.log.lag import COUNTED, Lag, read_lags
+from memory_core.log.lag import COUNTED, read_lags
 from memory_core.log.log_reader import last, read
 from memory_core.log.rebase import rebase as rebase_log
 
@@ -104,20 +103,14 @@ def _aggregate(text: str) -> tuple[str, UUID]:
 
 
 def rebase() -> None:
-    async def work(memory: OpenMemory) -> Any:
-        return await rebase_log(memory.runtime.database)
-
-    done = with_operator(work)
+    done = with_operator(lambda memory: rebase_log(memory.runtime.database))
     print(
         f"{done.changes} changes and {done.checkpoints} checkpoints have positions of this server."
     )
 
 
 def projections(*, as_json: bool) -> None:
-    async def work(memory: OpenMemory) -> list[Lag]:
-        return await read_lags(memory.runtime.database)
-
-    lags = with_operator(work)
+    lags = with_operator(lambda memory: read_lags(memory.runtime.database))
     if as_json:
         print(json_text({"projections": [lag.as_json() for lag in lags]}))
         return
@@ -151,9 +144,5 @@ _DONE = {
 
 
 def set_status(name: str, status: Status) -> None:
-    async def work(memory: OpenMemory) -> Position:
-        async with memory.runtime.database.session() as session:
-            return (await checkpoint.set_status(session, name, status)).position
-
-    position = with_operator(work)
-    print(_DONE[status].format(name=name, position=position))
+    point = with_transaction(lambda session: checkpoint.set_status(session, name, status))
+    print(_DONE[status].format(name=name, position=point.position))

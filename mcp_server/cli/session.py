@@ -8,6 +8,7 @@ from uuid import UUID
 from mcp_server.cli.command_record import opened
 from mcp_server.cli.configuration import read_settings
 from memory_core.kernel import principal
+from memory_core.kernel.database import Session
 from memory_core.kernel.errors import ErrorCode, MemoryFault
 from memory_core.kernel.short_ids import (
     find_artifact_uid,
@@ -77,3 +78,13 @@ def with_operator(work: Callable[[OpenMemory], Awaitable[T]]) -> T:
     """For commands about the whole installation, of every user and tenant."""
     with principal.system("a command of the person who runs the installation"):
         return with_memory(work)
+
+
+def with_transaction(work: Callable[[Session], Awaitable[T]]) -> T:
+    """For such a command that needs one transaction in Postgres and nothing else."""
+
+    async def run(memory: OpenMemory) -> T:
+        async with memory.runtime.database.transaction() as session:
+            return await work(session)
+
+    return with_operator(run)

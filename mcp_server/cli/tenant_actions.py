@@ -1,8 +1,6 @@
 """The actions of `mcp-memory tenants …`."""
 
-from collections.abc import Awaitable, Callable
 from dataclasses import asdict
-from typing import TypeVar
 
 import typer
 
@@ -12,15 +10,12 @@ from mcp_server.cli.session import OpenMemory, with_operator
 from mcp_server.cli.terminal_tables import Column
 from memory_core.access import tenants
 from memory_core.access.tenants import Tenant
-from memory_core.kernel.database import Database
 from memory_core.upkeep import tenant_deletion
 from memory_core.upkeep.tenant_deletion import TenantRows
 
-T = TypeVar("T")
-
 
 def create(name: str, *, as_json: bool) -> None:
-    made = _with_database(lambda database: tenants.create(database, name))
+    made = with_operator(lambda memory: tenants.create(memory.runtime.database, name))
     _print_result(
         made,
         f"The tenant {made.name} is made. Its first key: "
@@ -30,7 +25,7 @@ def create(name: str, *, as_json: bool) -> None:
 
 
 def list_(*, as_json: bool) -> None:
-    listed = _with_database(tenants.list_tenants)
+    listed = with_operator(lambda memory: tenants.list_tenants(memory.runtime.database))
     if as_json:
         print(json_text({"tenants": [one.as_json() for one in listed]}))
         return
@@ -44,19 +39,21 @@ def list_(*, as_json: bool) -> None:
 
 
 def suspend(name: str, *, as_json: bool) -> None:
-    tenant = _with_database(lambda database: tenants.suspend(database, name))
+    tenant = with_operator(lambda memory: tenants.suspend(memory.runtime.database, name))
     _print_result(
         tenant, f"The tenant {tenant.name} is suspended. Its data stays.", as_json=as_json
     )
 
 
 def resume(name: str, *, as_json: bool) -> None:
-    tenant = _with_database(lambda database: tenants.resume(database, name))
+    tenant = with_operator(lambda memory: tenants.resume(memory.runtime.database, name))
     _print_result(tenant, f"The tenant {tenant.name} is active.", as_json=as_json)
 
 
 def delete(name: str, *, dry_run: bool, yes: bool, as_json: bool) -> None:
-    tenant, counts = _with_database(lambda database: tenant_deletion.preview(database, name))
+    tenant, counts = with_operator(
+        lambda memory: tenant_deletion.preview(memory.runtime.database, name)
+    )
     summary = {"tenant": tenant.name, "dry_run": dry_run, **asdict(counts)}
     if dry_run:
         print(
@@ -92,10 +89,3 @@ def _listed(counts: TenantRows) -> str:
 
 def _print_result(tenant: Tenant, text: str, *, as_json: bool) -> None:
     print(json_text(tenant.as_json()) if as_json else text)
-
-
-def _with_database(work: Callable[[Database], Awaitable[T]]) -> T:
-    async def run(memory: OpenMemory) -> T:
-        return await work(memory.runtime.database)
-
-    return with_operator(run)

@@ -9,15 +9,16 @@ import typer
 from mcp_server.cli import terminal_tables
 from mcp_server.cli.safe_text import as_json as json_text
 from mcp_server.cli.safe_text import shown
-from mcp_server.cli.session import OpenMemory, with_operator
+from mcp_server.cli.session import OpenMemory, with_operator, with_transaction
 from mcp_server.cli.terminal_tables import Column
+from memory_core.kernel.database import Session
 from memory_core.kernel.errors import InvalidInput
 from memory_core.log.change_types import change_types
 from memory_core.webhooks import subscriptions
 from memory_core.webhooks.addresses import AddressRefused, NameUnknown, checked, parse_url, resolve
 from memory_core.webhooks.messages import test_message
 from memory_core.webhooks.sender import Sender, SendFault
-from memory_core.webhooks.subscriptions import DeliveryState, ListedSubscription, Subscription
+from memory_core.webhooks.subscriptions import DeliveryState, Subscription
 
 
 def add(
@@ -69,11 +70,7 @@ async def _look_up(url: httpx.URL, *, allow_private: bool) -> bool:
 
 
 def list_(*, as_json: bool) -> None:
-    async def work(memory: OpenMemory) -> list[ListedSubscription]:
-        async with memory.runtime.database.session() as session:
-            return await subscriptions.list_subscriptions(session)
-
-    listed = with_operator(work)
+    listed = with_transaction(subscriptions.list_subscriptions)
     if as_json:
         print(json_text({"subscriptions": [one.as_json() for one in listed]}))
         return
@@ -100,13 +97,12 @@ def list_(*, as_json: bool) -> None:
 
 
 def remove(id_: str) -> None:
-    async def work(memory: OpenMemory) -> Subscription:
-        async with memory.runtime.database.transaction() as session:
-            subscription = await subscriptions.find(session, id_)
-            await subscriptions.remove(session, subscription)
+    async def work(session: Session) -> Subscription:
+        subscription = await subscriptions.find(session, id_)
+        await subscriptions.remove(session, subscription)
         return subscription
 
-    print(f"Subscription {with_operator(work).id} is removed.")
+    print(f"Subscription {with_transaction(work).id} is removed.")
 
 
 def test(id_: str, *, as_json: bool) -> None:
@@ -141,11 +137,10 @@ def test(id_: str, *, as_json: bool) -> None:
 
 
 def rotate(id_: str, *, as_json: bool) -> None:
-    async def work(memory: OpenMemory) -> Subscription:
-        async with memory.runtime.database.transaction() as session:
-            return await subscriptions.rotate(session, await subscriptions.find(session, id_))
+    async def work(session: Session) -> Subscription:
+        return await subscriptions.rotate(session, await subscriptions.find(session, id_))
 
-    made = with_operator(work)
+    made = with_transaction(work)
     if as_json:
         print(json_text({**made.as_json(), "secret": made.secret}))
         return
@@ -154,12 +149,11 @@ def rotate(id_: str, *, as_json: bool) -> None:
 
 
 def deliveries(id_: str | None, limit: int, *, as_json: bool) -> None:
-    async def work(memory: OpenMemory) -> list[DeliveryState]:
-        async with memory.runtime.database.session() as session:
-            one = await subscriptions.find(session, id_) if id_ is not None else None
-            return await subscriptions.deliveries(session, one, limit)
+    async def work(session: Session) -> list[DeliveryState]:
+        one = await subscriptions.find(session, id_) if id_ is not None else None
+        return await subscriptions.deliveries(session, one, limit)
 
-    attempts = with_operator(work)
+    attempts = with_transaction(work)
     if as_json:
         print(json_text({"deliveries": [row.as_json() for row in attempts]}))
         return

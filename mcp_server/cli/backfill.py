@@ -5,20 +5,18 @@ from typing import Annotated, Any
 
 import typer
 
-from mcp_server.cli.search import InDocument
+from mcp_server.cli.search import InDocument, Json
 
 app = typer.Typer(
     help="After a change of prompt: extract older events again (plan, trial, start …).",
     no_args_is_help=True,
 )
 
-Json = Annotated[bool, typer.Option("--json", help="For scripts.")]
 CategoryOption = Annotated[
     str | None, typer.Option("--category", help="Only revisions with an event of this kind.")
 ]
 Source = Annotated[str | None, typer.Option("--source", help="Only of this source system.")]
 Kind = Annotated[str | None, typer.Option("--type", help="email, doc, chat, transcript, note.")]
-Artifact = InDocument
 Since = Annotated[str | None, typer.Option("--from", help="Documents from this time on, ISO 8601.")]
 Until = Annotated[str | None, typer.Option("--to", help="Documents up to this time, ISO 8601.")]
 Others = Annotated[
@@ -50,7 +48,7 @@ def plan(
     category: CategoryOption = None,
     source: Source = None,
     kind: Kind = None,
-    artifact: Artifact = None,
+    artifact: InDocument = None,
     time_from: Since = None,
     time_to: Until = None,
     other_models: Others = False,
@@ -68,7 +66,7 @@ def start(
     category: CategoryOption = None,
     source: Source = None,
     kind: Kind = None,
-    artifact: Artifact = None,
+    artifact: InDocument = None,
     time_from: Since = None,
     time_to: Until = None,
     other_models: Others = False,
@@ -126,7 +124,7 @@ def trial(
     category: CategoryOption = None,
     source: Source = None,
     kind: Kind = None,
-    artifact: Artifact = None,
+    artifact: InDocument = None,
     time_from: Since = None,
     time_to: Until = None,
     other_models: Others = False,

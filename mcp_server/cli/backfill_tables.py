@@ -21,6 +21,7 @@ from rich.table import Table
 
 from mcp_server.cli.command_record import opened
 from mcp_server.cli.configuration import read_settings
+from mcp_server.cli.safe_text import as_json as json_text
 from mcp_server.cli.session import with_memory
 from memory_core.backfill import control
 from memory_core.backfill.control import StartedBackfill, Status
@@ -40,7 +41,7 @@ def plan(chosen: dict[str, Any], *, other_models: bool, as_json: bool) -> None:
     limits = filter_of(chosen)
     made = with_runtime(lambda runtime: make_plan(runtime, limits, other_models=other_models))
     if as_json:
-        print_json(made.as_json())
+        print(json_text(made.as_json()))
     else:
         _show_plan(Console(), made)
 
@@ -64,9 +65,8 @@ def start(
     if as_json and not wait:
         first = started.first
         id_ = str(first.backfill_id) if first else None
-        print_json(
-            {"plan": started.plan.as_json(), "backfill_id": id_, "note": first and first.note}
-        )
+        note = first and first.note
+        print(json_text({"plan": started.plan.as_json(), "backfill_id": id_, "note": note}))
         return
     if started.first is None:
         console.print("Nothing is outdated: nothing was started.")
@@ -88,7 +88,7 @@ def status(which: str | None, *, watch: bool, as_json: bool) -> str:
 
     seen = with_runtime(look)
     if as_json:
-        print_json(seen.as_json())
+        print(json_text(seen.as_json()))
     else:
         _show_status(Console(), seen)
     return str(seen.backfill.status)
@@ -97,7 +97,7 @@ def status(which: str | None, *, watch: bool, as_json: bool) -> str:
 def change(what: Literal["pause", "resume", "cancel"], *, as_json: bool) -> None:
     changed: Status = with_runtime(getattr(control, what))
     if as_json:
-        print_json(changed.as_json())
+        print(json_text(changed.as_json()))
     else:
         _show_status(Console(), changed)
 
@@ -218,7 +218,3 @@ def with_runtime(work: Callable[[Runtime], Awaitable[T]]) -> T:
             return await work(runtime)
 
     return asyncio.run(run())
-
-
-def print_json(answer: object) -> None:
-    print(json.dumps(answer, ensure_ascii=False, indent=2, default=str))

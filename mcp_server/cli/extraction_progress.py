@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from mcp_server.cli.safe_text import counted
 from memory_core.kernel.database import Database
 from memory_core.kernel.settings import Settings
 from memory_core.runtime import Runtime
@@ -55,7 +56,9 @@ class ExtractionProgress:
             return NOTHING_STORED
         reasons = []
         if self.done:
-            reasons.append(f"No event matches in {_documents(self.done)} with extracted events.")
+            reasons.append(
+                f"No event matches in {counted(self.done, 'document')} with extracted events."
+            )
         if self.unfinished:
             reasons.append(f"Not extracted yet: {self.waits()}.")
         if self.failures:
@@ -69,15 +72,15 @@ class ExtractionProgress:
         stored."""
         if not self.documents:
             return NOTHING_STORED
-        return f"No passage matches in {_documents(self.documents)}."
+        return f"No passage matches in {counted(self.documents, 'document')}."
 
     def waits(self) -> str:
         working = f", {self.working:,} being worked on" if self.working else ""
-        delays = f" ({counted(self.delays)})" if self.delays else ""
+        delays = f" ({_by_code(self.delays)})" if self.delays else ""
         return f"{self.waiting:,} waiting{delays}{working}"
 
     def fails(self) -> str:
-        return counted(self.failures)
+        return _by_code(self.failures)
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -95,7 +98,7 @@ NOTHING_STORED = "Nothing is stored yet."
 NO_PIPELINE = "Nothing extracts events at the moment: start `mcp-memory up`."
 
 
-def counted(setbacks: Iterable[Setback]) -> str:
+def _by_code(setbacks: Iterable[Setback]) -> str:
     return ", ".join(f"{one.documents:,} with {one.code}" for one in setbacks)
 
 
@@ -149,7 +152,3 @@ def _setbacks(rows: list[StatusDocuments], status: str) -> tuple[Setback, ...]:
         for row in rows
         if row.status == status and row.code
     )
-
-
-def _documents(number: int) -> str:
-    return "1 document" if number == 1 else f"{number:,} documents"

@@ -1,7 +1,6 @@
 """`mcp-memory import-v2`."""
 
 import asyncio
-import json
 from dataclasses import asdict
 from functools import partial
 
@@ -11,6 +10,7 @@ from rich.markup import escape
 from rich.progress import MofNCompleteColumn, Progress, TextColumn
 
 from mcp_server.cli.configuration import read_settings
+from mcp_server.cli.safe_text import as_json as json_text
 from memory_core.importing.v2.v2_import import V2ImportReport, import_v2
 from stack.chroma_copy import serving
 from stack.connection import joined_runtime
@@ -22,7 +22,7 @@ def run(place: str, *, dry_run: bool, as_json: bool) -> None:
     report = asyncio.run(_import(place, dry_run=dry_run, quiet=as_json))
     if as_json:
         summary = {**asdict(report), "not_kept": sorted(report.not_kept)}
-        print(json.dumps(summary, indent=2, ensure_ascii=False))
+        print(json_text(summary))
     else:
         _show(report)
     if report.refused:

@@ -6,7 +6,8 @@ from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
-from mcp_server.cli.backfill_tables import filter_of, print_json, with_runtime
+from mcp_server.cli.backfill_tables import filter_of, with_runtime
+from mcp_server.cli.safe_text import as_json as json_text
 from mcp_server.cli.safe_text import shown
 from memory_core.backfill.trial import SIDES, Trial, run_trial
 from memory_core.backfill.trial_page import page
@@ -42,7 +43,7 @@ def run(
 
     trial = with_runtime(work)
     if as_json:
-        print_json(trial.as_json())
+        print(json_text(trial.as_json()))
     elif markdown:
         print(page(trial))
     else:

@@ -290,4 +290,6 @@ def script(name: str) -> str:
 
 def _reachable(host: str) -> str:
     """A server that listens on all addresses is reached on loopback."""
-    return ports.LOOPBACK if host in {"0.0.0.0", "::", ""} else host
+    if host in {"0.0.0.0", "::", ""}:
+        return ports.LOOPBACK
+    return f"[{host}]" if ":" in host else host

@@ -19,6 +19,7 @@ from memory_core.access import keys
 from memory_core.kernel.errors import InvalidInput
 from memory_core.kernel.settings import Settings, default_data_dir
 from stack.memory_in_use import memory_in_use
+from stack.services import mcp_url
 
 INSPECTOR = "inspector"
 # Settings that are secret or personal, so they are not written into a client's file.
@@ -99,7 +100,7 @@ def _server(settings: Settings, *, http: bool) -> Server:
     if memory.stack is not None and memory.stack.mcp_url is not None:
         addresses.append(memory.stack.mcp_url)
     if settings.mcp_port:
-        addresses.append(f"http://{_reachable(settings.mcp_host)}:{settings.mcp_port}/mcp")
+        addresses.append(mcp_url(settings))
     ours = frozenset(addresses)
     if not http:
         env = {} if memory.path == default_data_dir().resolve() else {"DATA_DIR": str(memory.path)}
@@ -107,13 +108,6 @@ def _server(settings: Settings, *, http: bool) -> Server:
     if not addresses:
         raise InvalidInput("MCP_PORT=0 is another port at every start: set one for --http.")
     return Server(url=addresses[0], addresses=ours)
-
-
-def _reachable(host: str) -> str:
-    """A server that listens on all addresses is reached on loopback."""
-    if host in {"0.0.0.0", "::", ""}:
-        return "127.0.0.1"
-    return f"[{host}]" if ":" in host else host
 
 
 def program() -> tuple[str, ...]:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 import dagster as dg
 
-from memory_assets.specs import DEPENDENCIES, code_versions, stages_made
+from memory_assets.specs import code_versions, stages_made, version_tags
 from memory_core.kernel.settings import load_settings
 from memory_core.processing.stages import STAGES
 from memory_core.queue.jobs import StoredEvents
@@ -95,14 +95,10 @@ def show_what_was_stored(
 def _late_materialisation(
     stage: str, row: StoredEvents, run_id: str, versions: dict[str, str]
 ) -> dg.AssetMaterialization:
-    tags = {"dagster/code_version": versions[stage], "dagster/data_version": run_id}
-    if stage in DEPENDENCIES:
-        tags[f"dagster/input_data_version/{DEPENDENCIES[stage]}"] = run_id
-        tags[f"dagster/input_event_pointer/{DEPENDENCIES[stage]}"] = "NULL"
     return dg.AssetMaterialization(
         asset_key=stage,
         partition=row.partition_key,
         description=f"Stored by run {run_id}, which died before it could say so.",
         metadata={"events": row.events},
-        tags=tags,
+        tags=version_tags(stage, versions, lambda _: run_id),
     )

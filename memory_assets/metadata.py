@@ -11,6 +11,7 @@ from typing import Any
 import dagster as dg
 
 from memory_assets.call_tree import call_tree
+from memory_assets.specs import version_tags
 from memory_core.kernel import ids
 from memory_core.kernel.prices import Price
 from memory_core.processing.extraction import Extraction
@@ -19,7 +20,6 @@ from memory_core.processing.stages import (
     CHUNK_EXTRACTIONS,
     CHUNK_TEXT,
     EVENT_INDEX,
-    STAGES,
     STORED_EVENTS,
 )
 
@@ -41,7 +41,7 @@ def materialisation(
         asset_key=stage,
         partition=extraction.job.partition_key,
         metadata=shown,
-        tags=_version_tags(stage, extraction, versions),
+        tags=version_tags(stage, versions, lambda made: _data_version(made, extraction)),
     )
 
 
@@ -179,22 +179,6 @@ def _cell(text: str) -> str:
     for mark in "\\`*_[]<>|#!":
         flat = flat.replace(mark, f"\\{mark}")
     return flat
-
-
-def _version_tags(
-    stage: str, extraction: Extraction, versions: Mapping[str, str]
-) -> dict[str, str]:
-    """Version tags by which Dagster can say that a partition is stale, and why."""
-    tags = {
-        "dagster/code_version": versions[stage],
-        "dagster/data_version": _data_version(stage, extraction),
-    }
-    position = STAGES.index(stage)
-    if position:
-        upstream = STAGES[position - 1]
-        tags[f"dagster/input_data_version/{upstream}"] = _data_version(upstream, extraction)
-        tags[f"dagster/input_event_pointer/{upstream}"] = "NULL"
-    return tags
 
 
 def _data_version(stage: str, extraction: Extraction) -> str:

@@ -1,7 +1,7 @@
 """The specs of the five assets: what the UI shows of each, its dependencies and its code
 version."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 import dagster as dg
 
@@ -82,6 +82,18 @@ def code_versions(settings: Settings, extract_version: str | None = None) -> dic
         STORED_EVENTS: both,
         EVENT_INDEX: both,
     }
+
+
+def version_tags(
+    stage: str, code: Mapping[str, str], data_version: Callable[[str], str]
+) -> dict[str, str]:
+    """Version tags of a materialisation, by which Dagster can say that a partition is stale, and
+    why. `data_version`: of a stage of this revision."""
+    tags = {"dagster/code_version": code[stage], "dagster/data_version": data_version(stage)}
+    if (upstream := DEPENDENCIES.get(stage)) is not None:
+        tags[f"dagster/input_data_version/{upstream}"] = data_version(upstream)
+        tags[f"dagster/input_event_pointer/{upstream}"] = "NULL"
+    return tags
 
 
 def asset_specs(settings: Settings) -> list[dg.AssetSpec]:

@@ -28,7 +28,7 @@ async def retire(database: Database, limit: int) -> RetirementResult:
         live = await _live(session)
         retired = 0
         while live - retired > limit:
-            if await _backfills(session):
+            if await session.value(bool, "backfill_in_progress"):
                 return await _left(session, retired, "a Dagster backfill is in progress")
             # Select the keys again for each batch, so that a revision that became due meanwhile is
             # skipped.
@@ -45,7 +45,3 @@ async def _left(session: Session, retired: int, reason: str) -> RetirementResult
 
 async def _live(session: Session) -> int:
     return await session.value(int, "count_live_partitions")
-
-
-async def _backfills(session: Session) -> bool:
-    return await session.value(bool, "backfill_in_progress")

@@ -31,7 +31,10 @@ async def chroma(host: str, port: int) -> None:
 
 
 async def mcp(url: str) -> None:
-    await _get(url)
+    async with httpx.AsyncClient(
+        timeout=_TIMEOUT, trust_env=False, verify=tls.verify(url)
+    ) as client:
+        (await client.get(url)).raise_for_status()
 
 
 async def worker(dsn: str, *, since: float) -> None:
@@ -80,13 +83,6 @@ async def daemon(graphql_url: str, *, since: float) -> None:
     for status in data["instance"]["daemonHealth"]["allDaemonStatuses"]:
         if status["required"] and (status["lastHeartbeatTime"] or 0) < since:
             raise RuntimeError(f"daemon {status['daemonType']} has not beaten yet")
-
-
-async def _get(url: str) -> None:
-    async with httpx.AsyncClient(
-        timeout=_TIMEOUT, trust_env=False, verify=tls.verify(url)
-    ) as client:
-        (await client.get(url)).raise_for_status()
 
 
 async def _graphql(url: str, query: str) -> Any:

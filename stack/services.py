@@ -89,7 +89,9 @@ def plan(settings: Settings, layout: Layout, mode: Mode) -> StackPlan:
     own = {MARKER: str(layout.root), **SAFE_PATH}
     return StackPlan(
         settings=resolved,
-        children=tuple(_with_environment(child, own) for child in children),
+        children=tuple(
+            replace(child, environment={**child.environment, **own}) for child in children
+        ),
         state=StackState(
             pid=os.getpid(),
             mode=mode,
@@ -271,10 +273,6 @@ def _mcp(settings: Settings, layout: Layout, needs: tuple[str, ...]) -> ChildSpe
         environment=settings.environment(),
         depends_on=needs,
     )
-
-
-def _with_environment(spec: ChildSpec, more: dict[str, str]) -> ChildSpec:
-    return replace(spec, environment={**spec.environment, **more})
 
 
 def script(name: str) -> str:

@@ -11,30 +11,27 @@ from memory_core.kernel import trace
 _TALKATIVE = ("httpx", "httpcore")
 
 
-class StampedLines(logging.Formatter):
+class _WithMoment(logging.Formatter):
+    converter = staticmethod(time.gmtime)
+
+    def moment(self, record: logging.LogRecord) -> str:
+        return f"{self.formatTime(record, '%Y-%m-%dT%H:%M:%S')}.{int(record.msecs):03}Z"
+
+
+class StampedLines(_WithMoment):
     """A message of several lines, such as a traceback, has the time on each line."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.converter = time.gmtime
-
     def format(self, record: logging.LogRecord) -> str:
-        moment = self.formatTime(record, "%Y-%m-%dT%H:%M:%S")
-        stamp = f"{moment}.{int(record.msecs):03}Z {record.levelname} {record.name}: "
+        stamp = f"{self.moment(record)} {record.levelname} {record.name}: "
         return "\n".join(stamp + line for line in super().format(record).splitlines() or [""])
 
 
-class JsonLines(logging.Formatter):
+class JsonLines(_WithMoment):
     """Each message is one line of JSON, including its traceback and its trace id."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.converter = time.gmtime
-
     def format(self, record: logging.LogRecord) -> str:
-        moment = self.formatTime(record, "%Y-%m-%dT%H:%M:%S")
         fields = {
-            "time": f"{moment}.{int(record.msecs):03}Z",
+            "time": self.moment(record),
             "level": record.levelname,
             "logger": record.name,
             "message": record.getMessage(),

@@ -43,7 +43,7 @@ async def find_artifact_uid(session: Session, text: str) -> str:
 
 
 async def find_revision_id(session: Session, artifact_uid: str, text: str) -> str:
-    kind, digits = _read(text, "rev", "rev")
+    kind, digits = _read(text, "rev")
     if digits is None:
         return text.strip()
     rows = await session.rows(
@@ -54,30 +54,18 @@ async def find_revision_id(session: Session, artifact_uid: str, text: str) -> st
 
 
 async def find_event_id(session: Session, text: str) -> str:
-    _, digits = _read(text, "evt", "evt", full=_UUID_DIGITS)
+    _, digits = _read(text, "evt", full=_UUID_DIGITS)
     if digits is None:
         return text.strip()
-    rows = await session.rows(
-        IdMatch,
-        "events_by_prefix",
-        low=UUID(digits.ljust(_UUID_DIGITS, "0")),
-        high=UUID(digits.ljust(_UUID_DIGITS, "f")),
-        limit=_CANDIDATES + 1,
-    )
+    rows = await session.rows(IdMatch, "events_by_prefix", **_uuid_range(digits))
     return _only(rows, text, what="event", by="mcp-memory events search")
 
 
 async def find_job_id(session: Session, text: str) -> UUID:
-    _, digits = _read(text, "job", "job", full=_UUID_DIGITS)
+    _, digits = _read(text, "job", full=_UUID_DIGITS)
     if digits is None:
         return ids.parse_uuid("job_id", text.strip())
-    rows = await session.rows(
-        IdMatch,
-        "jobs_by_prefix",
-        low=UUID(digits.ljust(_UUID_DIGITS, "0")),
-        high=UUID(digits.ljust(_UUID_DIGITS, "f")),
-        limit=_CANDIDATES + 1,
-    )
+    rows = await session.rows(IdMatch, "jobs_by_prefix", **_uuid_range(digits))
     return UUID(_only(rows, text, what="job", by="mcp-memory jobs list"))
 
 
@@ -102,6 +90,14 @@ def _range(kind: str, digits: str) -> dict[str, object]:
     return {
         "low": kind + digits.ljust(ids.DIGITS, "0"),
         "high": kind + digits.ljust(ids.DIGITS, "f"),
+        "limit": _CANDIDATES + 1,
+    }
+
+
+def _uuid_range(digits: str) -> dict[str, object]:
+    return {
+        "low": UUID(digits.ljust(_UUID_DIGITS, "0")),
+        "high": UUID(digits.ljust(_UUID_DIGITS, "f")),
         "limit": _CANDIDATES + 1,
     }
 

@@ -7,6 +7,7 @@ from typing import Literal, Self
 from memory_core.kernel.database import Session
 from memory_core.kernel.errors import MemoryFault, NotFound
 from memory_core.log.change import START, Change, Position
+from memory_core.log.log_reader import changes_after
 
 Status = Literal["running", "paused", "rebuilding"]
 
@@ -45,14 +46,6 @@ class Checkpoint:
             fault=None,
             fault_code=None,
         )
-
-
-@dataclass(frozen=True, slots=True)
-class ChangesAfter:
-    """What follows a position in the log."""
-
-    waits: bool  # at least one change
-    readable: bool  # at least one change below the horizon
 
 
 async def load(session: Session, name: str) -> Checkpoint | None:
@@ -118,12 +111,3 @@ async def is_through(session: Session, point: Checkpoint) -> bool:
     if point.status == "rebuilding":
         return False
     return not (await changes_after(session, point.position)).waits
-
-
-async def changes_after(session: Session, after: Position) -> ChangesAfter:
-    return await session.only(
-        ChangesAfter,
-        "change_waits",
-        transaction_id=str(after.transaction_id),
-        sequence_number=after.sequence_number,
-    )

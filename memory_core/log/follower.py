@@ -12,9 +12,8 @@ import psycopg
 from memory_core.kernel import principal, queries
 from memory_core.kernel.database import Database, postgres_faults
 from memory_core.kernel.errors import MemoryFault
-from memory_core.log import checkpoint
 from memory_core.log.change import START, Change, Position
-from memory_core.log.log_reader import end, read
+from memory_core.log.log_reader import end, read, until_readable
 
 log = logging.getLogger(__name__)
 
@@ -26,9 +25,6 @@ Connection = psycopg.AsyncConnection[Any]
 _PAGE = 200
 # Also poll without a notification: a connection pooler may not pass notifications on.
 _LOOK_SECONDS = 1.0
-# For changes that are committed but above the horizon: no notification says when it moves.
-_HORIZON_FIRST_SECONDS = 0.01
-_HORIZON_LAST_SECONDS = 0.25
 _BACKOFF_FIRST_SECONDS = 0.25
 _BACKOFF_LIMIT_SECONDS = 5.0
 _KEEPALIVE: dict[str, Any] = {"keepalives_idle": 5, "keepalives_interval": 5, "keepalives_count": 3}
@@ -87,16 +83,8 @@ async def _say_position(connection: Connection, name: str | None, after: Positio
 
 
 async def _wait_for_more(connection: Connection, database: Database, after: Position) -> None:
-    pause = _HORIZON_FIRST_SECONDS
-    while True:
-        async with database.session() as session:
-            after_this = await checkpoint.changes_after(session, after)
-        if after_this.readable:
-            return
-        if not after_this.waits:
-            break
-        await asyncio.sleep(pause)
-        pause = min(pause * 1.5, _HORIZON_LAST_SECONDS)
+    if await until_readable(database, after):
+        return
     async with contextlib.aclosing(
         connection.notifies(timeout=_LOOK_SECONDS, stop_after=1)
     ) as notices:

@@ -6,13 +6,18 @@ oldest open transaction of the cluster: no change can appear before those that i
 needs only that a change never has a lower transaction id than its own transaction.
 """
 
-from collections.abc import Collection
+import asyncio
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from memory_core.kernel.database import Session
+from memory_core.kernel.database import Database, Session
 from memory_core.log.change import START, Change, Position
+
+# How long to wait between two looks at changes above the horizon.
+_FIRST_SECONDS = 0.01
+_LAST_SECONDS = 0.25
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +57,39 @@ async def last(session: Session, number: int, types: Collection[str] | None = No
     return position or START
 
 
+@dataclass(frozen=True, slots=True)
+class ChangesAfter:
+    """What follows a position in the log."""
+
+    waits: bool  # at least one change
+    readable: bool  # at least one change below the horizon
+
+
+async def changes_after(session: Session, after: Position) -> ChangesAfter:
+    return await session.only(
+        ChangesAfter,
+        "change_waits",
+        transaction_id=str(after.transaction_id),
+        sequence_number=after.sequence_number,
+    )
+
+
+async def until_readable(
+    database: Database, after: Position, *, unless: Callable[[], bool] = lambda: False
+) -> bool:
+    """Wait while changes after a position are committed, but above the horizon: no notification
+    says when it moves. True when one can be read; False if there is none, or by `unless`."""
+    pause = _FIRST_SECONDS
+    while not unless():
+        async with database.session() as session:
+            following = await changes_after(session, after)
+        if following.readable or not following.waits:
+            return following.readable
+        await asyncio.sleep(pause)
+        pause = min(pause * 1.5, _LAST_SECONDS)
+    return False
+
+
 async def end(session: Session) -> Position:
     """A position after every finished change and before every unfinished one."""
     return await session.only(Position, "log_horizon")
@@ -74,7 +112,6 @@ async def of_aggregate(
     *,
     after_version: int = 0,
     until: datetime | None = None,
-    limit: int | None = None,
 ) -> list[Change]:
     """The changes of one aggregate in the order of their versions."""
     return await session.rows(
@@ -84,5 +121,4 @@ async def of_aggregate(
         aggregate_id=aggregate_id,
         after_version=after_version,
         until=until,
-        limit=limit,
     )

@@ -17,7 +17,7 @@ from memory_core.kernel.timed_wait import is_set_within
 from memory_core.log import checkpoint, deadletters
 from memory_core.log.change import Change
 from memory_core.log.checkpoint import Checkpoint
-from memory_core.log.log_reader import read
+from memory_core.log.log_reader import read, until_readable
 from memory_core.log.projection import Commit, Projection
 
 log = logging.getLogger(__name__)
@@ -28,9 +28,6 @@ _BACKOFF_FIRST_SECONDS = 0.1
 _BACKOFF_LIMIT_SECONDS = 5.0
 # The longest wait that a provider can request.
 _RETRY_AFTER_LIMIT_SECONDS = 60.0
-# For changes that are committed but above the horizon: no notification says when it moves.
-_HORIZON_FIRST_SECONDS = 0.01
-_HORIZON_LAST_SECONDS = 0.25
 
 
 class LeadershipLost(Exception):
@@ -210,16 +207,10 @@ class Runner:
 
     async def _rest(self, point: Checkpoint) -> None:
         """Wait until there may be something to do."""
-        pause = _HORIZON_FIRST_SECONDS
-        while point.status != "paused" and not self._wake.is_set():
-            async with self._database.session() as session:
-                after_this = await checkpoint.changes_after(session, point.position)
-            if after_this.readable:
-                return
-            if not after_this.waits:
-                break
-            await asyncio.sleep(pause)
-            pause = min(pause * 1.5, _HORIZON_LAST_SECONDS)
+        if point.status != "paused" and await until_readable(
+            self._database, point.position, unless=self._wake.is_set
+        ):
+            return
         await is_set_within(self._wake, BEAT_SECONDS)
 
     def _mind_rebuild(self, point: Checkpoint) -> None:

@@ -46,8 +46,7 @@ FROM log.events
 WHERE aggregate_id = %(aggregate_id)s AND aggregate_type = %(aggregate_type)s
   AND version > %(after_version)s
   AND (%(until)s::timestamptz IS NULL OR timestamp <= %(until)s)
-ORDER BY version
-LIMIT %(limit)s;
+ORDER BY version;
 
 -- fragment: checkpoint_columns
 projection_name AS name, transaction_id::text::bigint AS transaction_id, sequence_number, status,

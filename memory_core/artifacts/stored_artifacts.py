@@ -125,8 +125,6 @@ async def get_revision(
         if as_of is not None:
             revision = await _as_of(session, uid, revision, as_of)
         record = await find_revision(session, uid, revision)
-        if record is None:
-            raise _not_found(uid, revision)
         uid, revision = record.artifact_uid, record.revision_id
         chunks = await chunks_of(session, uid, revision)
         content = await _text(session, uid, revision) if include_content else None
@@ -135,9 +133,14 @@ async def get_revision(
 
 async def find_revision(
     session: Session, artifact_uid: str, revision_id: str | None
-) -> RevisionRecord | None:
-    """Without `revision`: the latest one."""
-    return await session.row(RevisionRecord, "get_revision", uid=artifact_uid, revision=revision_id)
+) -> RevisionRecord:
+    """Without `revision_id`: the latest one. Raises NotFound if there is none."""
+    record = await session.row(
+        RevisionRecord, "get_revision", uid=artifact_uid, revision=revision_id
+    )
+    if record is None:
+        raise _not_found(artifact_uid, revision_id)
+    return record
 
 
 async def chunks_of(session: Session, artifact_uid: str, revision_id: str) -> list[ChunkRecord]:

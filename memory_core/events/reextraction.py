@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from memory_core.artifacts.stored_artifacts import find_revision
-from memory_core.events.stored_events import revision_not_found
 from memory_core.kernel.database import Session
 from memory_core.kernel.errors import NotFound
 from memory_core.log.change import ChangeType, of_artifact
@@ -37,8 +36,6 @@ async def reextract(
     request = new_job_columns(runtime.settings, "tool", priority=priority)
     async with runtime.database.transaction() as session:
         revision = await find_revision(session, artifact_uid, revision_id)
-        if revision is None:
-            raise revision_not_found(artifact_uid, revision_id)
         uid, revision_id = revision.artifact_uid, revision.revision_id
         job = await locked_job(session, uid, revision_id)
         if job is None:
@@ -97,8 +94,8 @@ async def job_status(
         assert artifact_uid is not None
         job = await job_of_revision(session, artifact_uid, revision_id)
         if job is None:
-            if await find_revision(session, artifact_uid, revision_id) is None:
-                raise revision_not_found(artifact_uid, revision_id)
+            # An unknown revision is what the caller should hear of first.
+            await find_revision(session, artifact_uid, revision_id)
             raise NotFound(
                 f"There is no job for artifact {artifact_uid!r}; event_reextract makes one.",
                 details={"artifact_uid": artifact_uid, "revision_id": revision_id},

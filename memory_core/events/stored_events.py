@@ -87,8 +87,6 @@ async def list_for_revision(
 ) -> RevisionEvents:
     async with runtime.database.session() as session:
         revision = await find_revision(session, artifact_uid, revision_id)
-        if revision is None:
-            raise revision_not_found(artifact_uid, revision_id)
         events = await session.rows(
             Event,
             "list_events_of_revision",
@@ -110,12 +108,3 @@ async def evidence_of(
             # An event that was replaced between the two queries leaves only its evidence here.
             by_event.setdefault(evidence.event_id, []).append(evidence)
     return by_event
-
-
-def revision_not_found(artifact_uid: str, revision_id: str | None) -> NotFound:
-    which = f"revision {revision_id!r} of " if revision_id else ""
-    return NotFound(
-        f"There is no {which}artifact {artifact_uid!r}. artifact_search finds documents, "
-        "artifact_history their revisions.",
-        details={"artifact_uid": artifact_uid, "revision_id": revision_id},
-    )

@@ -1,6 +1,7 @@
 """Revisions and their chunks as columns, for statements that insert many rows at once."""
 
 import json
+from collections.abc import Iterable
 from typing import Any
 
 from memory_core.artifacts import labels
@@ -12,11 +13,19 @@ from memory_core.artifacts.revision import RevisionDraft, count_tokens
 _LONG_CHARS = 50_000
 
 
+def key_columns(keys: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
+    """Revisions by their artifacts and their own ids."""
+    named = list(keys)
+    return {
+        "uids": [uid for uid, _ in named],
+        "revisions": [revision for _, revision in named],
+    }
+
+
 def revision_columns(drafts: list[RevisionDraft]) -> dict[str, list[Any]]:
     revisions = [draft.revision for draft in drafts]
     return {
-        "uids": [revision.uid for revision in revisions],
-        "revisions": [revision.id for revision in revisions],
+        **key_columns(draft.key for draft in drafts),
         "artifact_ids": [revision.artifact_id for revision in revisions],
         "source_systems": [revision.document.source_system for revision in revisions],
         "source_ids": [revision.document.source_id or "" for revision in revisions],
@@ -54,8 +63,7 @@ def label_columns(documents: list[Document]) -> dict[str, list[Any]]:
 def text_columns(drafts: list[RevisionDraft]) -> dict[str, list[str]]:
     revisions = [draft.revision for draft in drafts]
     return {
-        "uids": [revision.uid for revision in revisions],
-        "revisions": [revision.id for revision in revisions],
+        **key_columns(draft.key for draft in drafts),
         "contents": [revision.text for revision in revisions],
         "nul_positions": [json.dumps(revision.nul_positions) for revision in revisions],
     }

@@ -13,7 +13,12 @@ from uuid import uuid4
 from psycopg.errors import InsufficientPrivilege
 
 from memory_core.artifacts import known_content, result
-from memory_core.artifacts.columns import chunk_columns, revision_columns, text_columns
+from memory_core.artifacts.columns import (
+    chunk_columns,
+    key_columns,
+    revision_columns,
+    text_columns,
+)
 from memory_core.artifacts.document import Document
 from memory_core.artifacts.idempotency import IngestRequest, KeyedRequest
 from memory_core.artifacts.known_content import KnownContent, WantedRevision
@@ -163,16 +168,11 @@ async def _stored_revisions(
     session: Session, drafts: list[RevisionDraft]
 ) -> tuple[dict[tuple[str, str], WantedRevision], set[str]]:
     """The revisions among these that are stored, and the artifacts that have any revision."""
-    rows = await session.rows(WantedRevision, "find_revisions", **_revision_columns(drafts))
+    rows = await session.rows(
+        WantedRevision, "find_revisions", **key_columns(draft.key for draft in drafts)
+    )
     stored = {(row.uid, row.revision_id): row for row in rows if row.is_stored}
     return stored, {row.uid for row in rows if row.has_latest}
-
-
-def _revision_columns(drafts: list[RevisionDraft]) -> dict[str, list[str]]:
-    return {
-        "uids": [draft.uid for draft in drafts],
-        "revisions": [draft.revision.id for draft in drafts],
-    }
 
 
 async def _store(
@@ -241,7 +241,7 @@ async def _insert(
     await session.run("insert_revision_texts", **text_columns(drafts))
     await session.run("insert_chunks", **chunk_columns(drafts))
     job_ids = [uuid4() for _ in drafts]
-    await requests.insert(session, job_ids, _revision_columns(drafts), job_columns)
+    await requests.insert(session, job_ids, key_columns(draft.key for draft in drafts), job_columns)
     return {
         draft.uid: result.of_new(draft, str(job_id), revised=draft.uid in superseded)
         for draft, job_id in zip(drafts, job_ids, strict=True)

@@ -10,7 +10,13 @@ from typing import Any, Literal
 from uuid import UUID
 
 from memory_core.artifacts import labels
-from memory_core.artifacts.columns import chunk_columns, label_columns, size_columns, text_columns
+from memory_core.artifacts.columns import (
+    chunk_columns,
+    key_columns,
+    label_columns,
+    size_columns,
+    text_columns,
+)
 from memory_core.artifacts.revision import RevisionDraft
 from memory_core.kernel.database import Session
 from memory_core.queue import requests
@@ -90,7 +96,9 @@ async def store_known(
     again = [one for one in contents if one.needs_extraction]
     if not again:
         return {}
-    jobs = await requests.start_over(session, _revision_columns(again), job_columns)
+    jobs = await requests.start_over(
+        session, key_columns(one.draft.key for one in again), job_columns
+    )
     return {job.artifact_uid: job for job in jobs}
 
 
@@ -108,8 +116,9 @@ async def _restore_texts(session: Session, broken: list[KnownContent]) -> None:
     if not broken:
         return
     drafts = [one.draft for one in broken]
-    await session.run("delete_chunks_of_revisions", **_revision_columns(broken))
-    await session.run("resize_revisions", **_revision_columns(broken), **size_columns(drafts))
+    keys = key_columns(draft.key for draft in drafts)
+    await session.run("delete_chunks_of_revisions", **keys)
+    await session.run("resize_revisions", **keys, **size_columns(drafts))
     await session.run("restore_revision_texts", **text_columns(drafts))
     await session.run("insert_chunks", **chunk_columns(drafts))
 
@@ -117,13 +126,5 @@ async def _restore_texts(session: Session, broken: list[KnownContent]) -> None:
 async def _relabel(session: Session, contents: list[KnownContent]) -> None:
     if contents:
         documents = [one.draft.revision.document for one in contents]
-        await session.run(
-            "relabel_revisions", **_revision_columns(contents), **label_columns(documents)
-        )
-
-
-def _revision_columns(contents: Sequence[KnownContent]) -> dict[str, list[str]]:
-    return {
-        "uids": [one.draft.uid for one in contents],
-        "revisions": [one.draft.revision.id for one in contents],
-    }
+        keys = key_columns(one.draft.key for one in contents)
+        await session.run("relabel_revisions", **keys, **label_columns(documents))

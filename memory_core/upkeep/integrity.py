@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from uuid import UUID
 
+from memory_core.artifacts.columns import key_columns
 from memory_core.artifacts.locks import lock
 from memory_core.events.broken_evidence import BrokenEvidence, unproved_quotes
 from memory_core.index import consistency
@@ -112,34 +113,37 @@ def _both(one: CheckResult, other: CheckResult) -> CheckResult:
     return CheckResult(one.total + other.total, offenders)
 
 
-async def _texts(runtime: Runtime) -> CheckResult:
-    async with runtime.database.session() as session:
-        return _finding(
-            await session.rows(LostText, "find_revisions_without_text", limit=OFFENDERS_SHOWN)
-        )
+def _check(
+    find: Callable[[Session], Awaitable[Sequence[Offender | BrokenEvidence]]],
+) -> Callable[[Runtime], Awaitable[CheckResult]]:
+    """A check that is one query for the offenders."""
+
+    async def examine(runtime: Runtime) -> CheckResult:
+        async with runtime.database.session() as session:
+            return _finding(await find(session))
+
+    return examine
 
 
-async def _quotes(runtime: Runtime) -> CheckResult:
-    async with runtime.database.session() as session:
-        return _finding(await unproved_quotes(session, OFFENDERS_SHOWN))
-
-
-async def _evidence(runtime: Runtime) -> CheckResult:
-    async with runtime.database.session() as session:
-        return _finding(
-            await session.rows(
-                PartOfRevision, "find_events_without_evidence", limit=OFFENDERS_SHOWN
-            )
-        )
-
-
-async def _latest(runtime: Runtime) -> CheckResult:
-    async with runtime.database.session() as session:
-        return _finding(
-            await session.rows(
-                NamedOffender, "find_artifacts_without_one_latest", limit=OFFENDERS_SHOWN
-            )
-        )
+_texts = _check(
+    lambda session: session.rows(LostText, "find_revisions_without_text", limit=OFFENDERS_SHOWN)
+)
+_quotes = _check(lambda session: unproved_quotes(session, OFFENDERS_SHOWN))
+_evidence = _check(
+    lambda session: session.rows(
+        PartOfRevision, "find_events_without_evidence", limit=OFFENDERS_SHOWN
+    )
+)
+_latest = _check(
+    lambda session: session.rows(
+        NamedOffender, "find_artifacts_without_one_latest", limit=OFFENDERS_SHOWN
+    )
+)
+_leases = _check(
+    lambda session: session.rows(
+        AbandonedJob, "find_abandoned_jobs", lease=ABANDONED_SECONDS, limit=OFFENDERS_SHOWN
+    )
+)
 
 
 async def _steps(runtime: Runtime) -> CheckResult:
@@ -163,18 +167,6 @@ async def _words(runtime: Runtime) -> CheckResult:
     return _both(chunks, events)
 
 
-async def _leases(runtime: Runtime) -> CheckResult:
-    async with runtime.database.session() as session:
-        return _finding(
-            await session.rows(
-                AbandonedJob,
-                "find_abandoned_jobs",
-                lease=ABANDONED_SECONDS,
-                limit=OFFENDERS_SHOWN,
-            )
-        )
-
-
 async def _index(runtime: Runtime) -> CheckResult:
     comparison = await consistency.compare(runtime, sample=SAMPLE)
     counts = {f"postgres_{name}": number for name, number in comparison.postgres.items()}
@@ -190,11 +182,11 @@ async def _extract_again(runtime: Runtime) -> Repair:
         without = await session.rows(PartOfRevision, "find_events_without_evidence", limit=None)
         offenders: list[BrokenEvidence | PartOfRevision] = [*unproved, *without]
         broken = dict.fromkeys((one.artifact_uid, one.revision_id) for one in offenders)
-        lost = await session.rows(LostText, "revisions_without_text", **_revision_columns(broken))
+        lost = await session.rows(LostText, "revisions_without_text", **key_columns(broken))
         for text in lost:
             broken.pop((text.artifact_uid, text.revision_id), None)
         request = new_job_columns(runtime.settings, "repair")
-        await requests.start_ended_over(session, _revision_columns(broken), request)
+        await requests.start_ended_over(session, key_columns(broken), request)
         await append(
             session,
             [
@@ -220,13 +212,6 @@ def _lost_text(text: LostText) -> str:
         f"the text of {text} ({source}) is gone: ingest the "
         "same content from the same source again, or restore a backup of Postgres"
     )
-
-
-def _revision_columns(revisions: dict[tuple[str, str], None]) -> dict[str, list[str]]:
-    return {
-        "uids": [uid for uid, _ in revisions],
-        "revisions": [revision for _, revision in revisions],
-    }
 
 
 async def _newest_is_latest(runtime: Runtime) -> Repair:

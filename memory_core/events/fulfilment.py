@@ -15,6 +15,7 @@ from itertools import combinations
 from uuid import UUID
 
 from memory_core.search.event import Event
+from memory_core.search.lexemes import quoted
 
 # The share of the promise's words that the report must contain: one of four may be missing.
 _SHARED_WORDS = 0.7
@@ -188,7 +189,7 @@ def words_of_reports(promise: Statement) -> str | None:
     # A number that Postgres tokenises as part of something else is left out here and compared
     # later.
     numbers = sorted(number for number in promise.numbers & promise.all_words if number.isalnum())
-    return " & ".join([f"({pairs})", *map(_lexeme, numbers)]) if pairs else None
+    return " & ".join([f"({pairs})", *map(quoted, numbers)]) if pairs else None
 
 
 def words_of_rivals(report: Statement) -> str | None:
@@ -197,14 +198,8 @@ def words_of_rivals(report: Statement) -> str | None:
 
 
 def _pairs(statement: Statement) -> str | None:
-    words = map(_lexeme, sorted(statement.words)[:_WORDS_LOOKED_FOR])
+    words = map(quoted, sorted(statement.words)[:_WORDS_LOOKED_FOR])
     return " | ".join(f"{one} & {other}" for one, other in combinations(words, 2)) or None
-
-
-def _lexeme(word: str) -> str:
-    """Quote a word for a tsquery: addresses are words as well, and may contain quotes."""
-    escaped = word.replace("\\", "\\\\").replace("'", "''")
-    return f"'{escaped}'"
 
 
 def keeps(report: Statement, promise: Statement) -> float:

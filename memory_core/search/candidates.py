@@ -10,6 +10,7 @@ from memory_core.search import bm25
 from memory_core.search.bm25 import Statistics
 from memory_core.search.lexemes import quoted
 from memory_core.search.passage_filters import Filters
+from memory_core.search.passage_words import newest_without
 from memory_core.search.query_text import Asked
 
 # Only the rarest words of a query are used; a long query has more than it needs.
@@ -32,8 +33,6 @@ _SCORED = 500
 _FEW_COMMON = 3
 _SCORED_OF_MANY = 900
 _SCORED_OF_ONE = 1_000
-# For a query that only excludes words, how many of the newest chunks are checked.
-_LOOKED_AT = 3_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,14 +77,7 @@ class Candidates:
 
     async def _without(self) -> dict[str, float]:
         """A query that only excludes has no words to score by, so the newest chunks come first."""
-        ids = await self.session.values(
-            str,
-            "newest_chunks_without",
-            words=self.asked.words,
-            last=_LOOKED_AT,
-            limit=self.limit,
-            **self.filters.for_sql(),
-        )
+        ids = await newest_without(self.session, self.asked, self.filters, self.limit)
         return {id_: 1.0 / rank for rank, id_ in enumerate(ids, start=1)}
 
     async def _keys(self, rarest: list[str]) -> list[ChunkKey]:

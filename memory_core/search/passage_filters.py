@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from memory_core.kernel.database import columns
 from memory_core.kernel.times import check_period
 
 
@@ -19,10 +20,4 @@ class Filters:
         check_period(self.time_from, self.time_to)
 
     def for_sql(self) -> dict[str, Any]:
-        return {
-            "artifact_uid": self.artifact_uid,
-            "artifact_type": self.artifact_type,
-            "source_system": self.source_system,
-            "time_from": self.time_from,
-            "time_to": self.time_to,
-        }
+        return columns(self)

@@ -15,17 +15,22 @@ _OF_TITLES = 4
 _LOOKED_AT = 3_000
 
 
+async def newest_without(session: Session, asked: Asked, filters: Filters, limit: int) -> list[str]:
+    """For a query that only excludes: the ids of chunks, newest first."""
+    return await session.values(
+        str,
+        "newest_chunks_without",
+        words=asked.words,
+        last=_LOOKED_AT,
+        limit=limit,
+        **filters.for_sql(),
+    )
+
+
 async def best_chunks(session: Session, asked: Asked, filters: Filters, limit: int) -> list[str]:
     """The ids of chunks, best first."""
     if asked.is_open_ended:
-        return await session.values(
-            str,
-            "newest_chunks_without",
-            words=asked.words,
-            last=_LOOKED_AT,
-            limit=limit,
-            **filters.for_sql(),
-        )
+        return await newest_without(session, asked, filters, limit)
     chunk_ids: dict[str, None] = {}
     for words, in_title in _relaxed_queries(asked):
         ids = await session.values(

@@ -9,7 +9,6 @@ import asyncio
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from memory_core.embedding import Vector
 from memory_core.index.generation import CollectionName
@@ -238,10 +237,6 @@ async def _with_neighbors(runtime: Runtime, passages: list[Passage]) -> list[Pas
     for row in rows:
         neighbors_of.setdefault(row.of_chunk, []).append(passage_of(row, 0.0, ()))
     return [
-        Passage(**{**_fields(passage), "neighbors": neighbors_of.get(passage.chunk_id or "", [])})
+        replace(passage, neighbors=neighbors_of.get(passage.chunk_id or "", []))
         for passage in passages
     ]
-
-
-def _fields(passage: Passage) -> dict[str, Any]:
-    return {name: getattr(passage, name) for name in Passage.__dataclass_fields__}

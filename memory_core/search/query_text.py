@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from memory_core.kernel.database import Session
+from memory_core.search.lexemes import quoted
 from memory_core.search.word_statistics import WordCount
 
 # Any two words of a query are enough. For a longer query, any two of its rarest.
@@ -116,11 +117,7 @@ async def understand(
 def _word(whole: list[str], parts: list[str]) -> str:
     """One word as typed, or its parts: "follow-up" also matches "follow up"."""
     readings = [parts] if parts and set(parts) <= set(whole) else [whole, parts]
-    return " | ".join(" & ".join(map(_quoted, lexemes)) for lexemes in readings if lexemes)
-
-
-def _quoted(lexeme: str) -> str:
-    return "'" + lexeme.replace("\\", "\\\\").replace("'", "''") + "'"
+    return " | ".join(" & ".join(map(quoted, lexemes)) for lexemes in readings if lexemes)
 
 
 def _telling(rarest: list[WordCount]) -> list[str]:

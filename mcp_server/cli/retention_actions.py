@@ -10,6 +10,7 @@ from mcp_server.cli.safe_text import as_json as json_text
 from mcp_server.cli.safe_text import shown
 from mcp_server.cli.session import OpenMemory, with_operator
 from mcp_server.cli.terminal_tables import Column
+from memory_core.kernel.times import utc_text
 from memory_core.upkeep import retention
 from memory_core.upkeep.retention import Expired, RetentionOutcome
 
@@ -65,7 +66,7 @@ def _as_json(outcome: RetentionOutcome, dry_run: bool) -> dict[str, Any]:
                 "title": one.title,
                 "source_system": one.source_system,
                 "retention_policy": one.policy,
-                "expired_at": one.due.isoformat().replace("+00:00", "Z") if one.due else None,
+                "expired_at": utc_text(one.due) if one.due else None,
             }
             for one in outcome.expired
         ],

@@ -9,6 +9,7 @@ from psycopg.types.json import Jsonb
 
 from memory_core.kernel.database import Session
 from memory_core.kernel.errors import NotFound
+from memory_core.kernel.times import utc_text
 from memory_core.log.change import Change
 from memory_core.log.log_reader import of_aggregate
 
@@ -29,7 +30,7 @@ class State:
             "aggregate_type": self.aggregate_type,
             "aggregate_id": str(self.aggregate_id),
             "version": self.version,
-            "at": self.at.isoformat().replace("+00:00", "Z"),
+            "at": utc_text(self.at),
             "state": self.data,
         }
 

@@ -8,6 +8,7 @@ from typing import Any, Self
 from uuid import UUID, uuid5
 
 from memory_core.kernel import ids
+from memory_core.kernel.times import utc_text
 
 # The namespace of all aggregate ids that are made from names.
 _NAMESPACE = UUID("8d2b7f0e-3b1c-5f67-9a55-1f0c9f3f6c11")
@@ -129,7 +130,7 @@ _SHOWN = tuple(
 
 def _plain(value: Any) -> Any:
     if isinstance(value, datetime):
-        return value.isoformat().replace("+00:00", "Z")
+        return utc_text(value)
     return str(value) if isinstance(value, UUID) else value
 
 

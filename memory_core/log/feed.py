@@ -19,6 +19,7 @@ from memory_core.kernel.database import Database
 from memory_core.kernel.errors import InvalidInput
 from memory_core.kernel.principal import DEFAULT_TENANT
 from memory_core.kernel.timed_wait import is_set_within
+from memory_core.kernel.times import utc_text
 from memory_core.log.change import Change, Position
 from memory_core.log.follower import Follower
 from memory_core.log.log_reader import end, read
@@ -43,7 +44,7 @@ class FeedEntry:
     def of(cls, change: Change) -> "FeedEntry":
         data = {
             "type": change.event_type,
-            "timestamp": change.timestamp.isoformat().replace("+00:00", "Z"),
+            "timestamp": utc_text(change.timestamp),
             "data": {"change_id": str(change.event_id), **change.payload},
         }
         tenant = change.tenant_id or DEFAULT_TENANT

@@ -116,9 +116,8 @@ def test(id_: str, *, as_json: bool) -> None:
         begun = time.perf_counter()
         outcome: dict[str, Any] = {"webhook_id": message.id, "status": None, "error": None}
         try:
-            answer = await sender.send(
-                subscription.url, message.headers(subscription.secrets), message.body
-            )
+            headers = message.headers(subscription.secret, subscription.previous_secret)
+            answer = await sender.send(subscription.url, headers, message.body)
             outcome |= {"status": answer.status, "delivered": answer.is_success}
         except SendFault as fault:
             outcome |= {"delivered": False, "error": str(fault)}

@@ -125,7 +125,9 @@ class Delivery:
                 return
             try:
                 answer = await self._sender.send(
-                    waiting.url, message.headers(waiting.secrets), message.body
+                    waiting.url,
+                    message.headers(waiting.secret, waiting.previous_secret),
+                    message.body,
                 )
             except SendFault as fault:
                 await self._failed(waiting, str(fault))

@@ -12,6 +12,7 @@ import orjson
 
 from memory_core import __version__
 from memory_core.kernel.database import Session
+from memory_core.kernel.times import utc_text
 from memory_core.log.change import ChangeType
 from memory_core.webhooks.subscriptions import Subscription
 
@@ -45,11 +46,6 @@ class OutboxMessage:
     secret: str = field(repr=False)
     previous_secret: str | None = field(repr=False)
 
-    @property
-    def secrets(self) -> list[str]:
-        """The secrets that sign now, newest first."""
-        return [self.secret, *([self.previous_secret] if self.previous_secret else [])]
-
 
 @dataclass(frozen=True, slots=True)
 class EventContent:
@@ -81,12 +77,14 @@ class WebhookMessage:
     id: str
     body: bytes
 
-    def headers(self, secrets: list[str]) -> dict[str, str]:
+    def headers(self, secret: str, previous_secret: str | None) -> dict[str, str]:
         """Signed at this moment, because a receiver refuses signatures older than a few minutes."""
         from standardwebhooks import Webhook
 
         now, text = datetime.now(UTC), self.body.decode()
-        signatures = [Webhook(secret).sign(self.id, now, text) for secret in secrets]
+        signatures = [
+            Webhook(one).sign(self.id, now, text) for one in (secret, previous_secret) if one
+        ]
         return {
             "content-type": "application/json",
             "user-agent": f"mcp-memory/{__version__}",
@@ -119,8 +117,8 @@ async def assemble(session: Session, waiting: OutboxMessage) -> WebhookMessage |
 
 
 def test_message(subscription: Subscription) -> WebhookMessage:
-    now = datetime.now(UTC).isoformat().replace("+00:00", "Z")
-    return _message(uuid4(), TEST, now, {"subscription_id": str(subscription.id)})
+    now = datetime.now(UTC)
+    return _message(uuid4(), TEST, utc_text(now), {"subscription_id": str(subscription.id)})
 
 
 def _message(id_: UUID, kind: str, timestamp: str, data: dict[str, Any]) -> WebhookMessage:
@@ -141,15 +139,11 @@ async def _is_gone(session: Session, waiting: OutboxMessage) -> bool:
     )
 
 
-def _moment(time: datetime | None) -> str | None:
-    return time.astimezone(UTC).isoformat().replace("+00:00", "Z") if time else None
-
-
 def _event(event: EventContent) -> dict[str, Any]:
     return {
         "narrative": event.narrative,
-        "event_time": _moment(event.event_time),
-        "due_time": _moment(event.due_time),
+        "event_time": utc_text(event.event_time) if event.event_time else None,
+        "due_time": utc_text(event.due_time) if event.due_time else None,
         "subject": event.subject_json,
         "actors": event.actors_json,
         "confidence": event.confidence,

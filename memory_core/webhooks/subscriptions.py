@@ -35,11 +35,6 @@ class Subscription:
     secret: str = field(repr=False)
     previous_secret: str | None = field(repr=False)
 
-    @property
-    def secrets(self) -> list[str]:
-        """The secrets that sign now, newest first."""
-        return [self.secret, *([self.previous_secret] if self.previous_secret else [])]
-
     def as_json(self) -> dict[str, Any]:
         """Without the secret."""
         return {

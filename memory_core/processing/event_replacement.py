@@ -9,7 +9,6 @@ from memory_core.artifacts.locks import lock
 from memory_core.events.event_ids import event_id
 from memory_core.extraction.engine import Engine
 from memory_core.extraction.ledger import taken, write
-from memory_core.extraction.model import Entity
 from memory_core.kernel.database import Database, Session
 from memory_core.log.change import ChangeType, NewChange, of_artifact
 from memory_core.log.log_writer import append
@@ -108,7 +107,7 @@ async def _replace_entities(session: Session, extraction: Extraction) -> None:
     merged: dict[tuple[str, str], dict[str, None]] = {}
     for entity in extraction.entities:
         aliases = merged.setdefault((entity.type.value, entity.name), {})
-        aliases.update(dict.fromkeys(_proper_aliases(entity)))
+        aliases.update(dict.fromkeys(name for name in entity.aliases if name != entity.name))
     await session.run("delete_entities_of_revision", **_revision(extraction))
     await session.run(
         "insert_entities",
@@ -117,10 +116,6 @@ async def _replace_entities(session: Session, extraction: Extraction) -> None:
         names=[name for _, name in merged],
         aliases=[Jsonb(list(aliases)) for aliases in merged.values()],
     )
-
-
-def _proper_aliases(entity: Entity) -> list[str]:
-    return [alias for alias in entity.aliases if alias != entity.name]
 
 
 async def _record(session: Session, engine: Engine, extraction: Extraction) -> None:

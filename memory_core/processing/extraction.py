@@ -30,7 +30,6 @@ class Extraction:
     ledger: Ledger
     extract_version: str  # version of the prompt or rules that made the proposals
     model: str
-    characters: int = 0
     chunks: list[tuple[Chunk, str | None]] = field(default_factory=list)
     chunk_events: list[ChunkEvent] = field(default_factory=list)
     entities: list[Entity] = field(default_factory=list)

@@ -153,7 +153,6 @@ async def _load(session: Session, job: Job) -> ExtractedRevision:
 def _chunk(extraction: Extraction, rows: Sequence[ChunkRecord]) -> None:
     """The chunks that ingest stored: later settings do not move old boundaries."""
     revision = extraction.revision
-    extraction.characters = len(revision.content)
     for row in rows:
         chunk = Chunk(
             index=row.chunk_index,

@@ -26,9 +26,6 @@ class ExtractionComparison:
     added: list[dict[str, Any]]
     lost: list[dict[str, Any]]
 
-    def as_json(self) -> dict[str, Any]:
-        return asdict(self)
-
 
 def compare(before: ProvedEvents, after: ProvedEvents) -> ExtractionComparison:
     """Matches events by the rules of `event_diff`."""

@@ -89,8 +89,7 @@ async def start_by_itself(runtime: Runtime) -> StartedBackfill | None:
 async def wants_a_tick(database: Database, settings: Settings) -> bool:
     """Whether the schedule has a step to take."""
     async with database.session() as session:
-        wants = await session.row(Wants, "backfill_wants_a_tick", lease=LEASE_SECONDS)
-    assert wants is not None
+        wants = await session.only(Wants, "backfill_wants_a_tick", lease=LEASE_SECONDS)
     return wants.running or wants.withdrawing or await _starts_by_itself(database, settings)
 
 
@@ -122,8 +121,9 @@ async def status(runtime: Runtime, backfill_id: UUID | None = None) -> Status:
 
 
 async def _status(session: Session, row: Backfill) -> Status:
-    progress = await session.row(BackfillProgress, "backfill_progress", backfill_id=row.backfill_id)
-    assert progress is not None
+    progress = await session.only(
+        BackfillProgress, "backfill_progress", backfill_id=row.backfill_id
+    )
     remaining = 0
     if row.status in {"RUNNING", "PAUSED"}:
         remaining = await session.value(
@@ -148,9 +148,7 @@ async def cancel(runtime: Runtime) -> Status:
 async def resume(runtime: Runtime) -> Status:
     """Go on; failed revisions are tried once more."""
     async with runtime.database.transaction() as session:
-        row = await session.row(Backfill, "lock_open_backfill")
-        if row is None:
-            raise _none_is_open()
+        row = await _lock_open(session)
         await requests.forget_failed(session, row.backfill_id)
         await session.run(
             "set_backfill_status",
@@ -165,17 +163,14 @@ async def resume(runtime: Runtime) -> Status:
 
 async def _change(runtime: Runtime, wanted: str, reason: str, change: ChangeType) -> Status:
     async with runtime.database.transaction() as session:
-        row = await session.row(Backfill, "lock_open_backfill")
-        if row is None:
-            raise _none_is_open()
-        changed = await session.row(
+        row = await _lock_open(session)
+        changed = await session.only(
             Backfill,
             "set_backfill_status",
             backfill_id=row.backfill_id,
             status=wanted,
             reason=reason,
         )
-        assert changed is not None
         await requests.withdraw_stopped(session)
         shown = await _status(session, changed)
         await append(session, [of_backfill(change, row.backfill_id)])
@@ -189,8 +184,11 @@ def _one_is_open() -> InvalidInput:
     )
 
 
-def _none_is_open() -> InvalidInput:
-    return InvalidInput(
-        "No backfill is open: nothing was changed. `mcp-memory backfill plan` says what one would "
-        "take, `start` starts it."
-    )
+async def _lock_open(session: Session) -> Backfill:
+    row = await session.row(Backfill, "lock_open_backfill")
+    if row is None:
+        raise InvalidInput(
+            "No backfill is open: nothing was changed. `mcp-memory backfill plan` says what one "
+            "would take, `start` starts it."
+        )
+    return row

@@ -87,8 +87,7 @@ async def _advance(step: _Step, ours: Versions) -> tuple[int, str, str]:
     fresh = await count_waiting(step.session, ours)
     if fresh:
         return 0, f"{fresh} fresh jobs wait; they go first", "RUNNING"
-    progress = await step.session.row(BackfillProgress, "backfill_progress", backfill_id=step.id)
-    assert progress is not None
+    progress = await step.session.only(BackfillProgress, "backfill_progress", backfill_id=step.id)
     in_queue = progress.in_queue
     room = step.settings.backfill_revisions_per_tick - in_queue
     if room <= 0:
@@ -159,8 +158,9 @@ async def _budget(step: _Step) -> Budget:
 
 
 async def _too_many_failures(step: _Step) -> str | None:
-    last = await step.session.row(Endings, "last_endings", backfill_id=step.id, limit=_LAST_ENDINGS)
-    assert last is not None
+    last = await step.session.only(
+        Endings, "last_endings", backfill_id=step.id, limit=_LAST_ENDINGS
+    )
     if last.ended < _ENOUGH_ENDINGS or last.failed * 2 < last.ended:
         return None
     return (

@@ -83,7 +83,7 @@ async def run_trial(
                 "try. Put the new prompt under the next number (docs/backfill.md)."
             )
         taken = _sample(outdated, sample, seed)
-        trial = await session.row(
+        trial = await session.only(
             TrialHead,
             "start_trial",
             **scope.stored(),
@@ -92,7 +92,6 @@ async def run_trial(
             seed=seed,
             requested_by=requested_by,
         )
-    assert trial is not None
     slots = asyncio.Semaphore(_AT_ONCE)
     done = 0
 
@@ -171,7 +170,7 @@ async def _comparison_columns(runtime: Runtime, extraction: Extraction) -> dict[
         rejected = await session.value(int, "rejections_of_revision", uid=uid, revision=revision)
     return {
         "events": Jsonb(stored_form(after)),
-        "comparison": Jsonb(compare(before, after).as_json()),
+        "comparison": Jsonb(asdict(compare(before, after))),
         "rejected_before": rejected,
         "rejected": len(extraction.rejections),
         "calls": len(extraction.calls),

@@ -91,5 +91,4 @@ async def begin(session: Session, embedder: Embedder) -> Generation:
 
 
 async def first(session: Session, embedder: Embedder) -> Generation:
-    [begun] = await session.rows(Generation, "begin_generation", **label_of(embedder))
-    return begun
+    return await session.only(Generation, "begin_generation", **label_of(embedder))

@@ -23,7 +23,7 @@ from mcp_server.tools.parameters import (
     TimeFrom,
     TimeTo,
 )
-from mcp_server.tools.search import Highlight, highlight
+from mcp_server.tools.search import Highlight, hit_fields
 from memory_core.artifacts import audience, stored_artifacts
 from memory_core.artifacts.deletion import delete_artifact
 from memory_core.artifacts.document import (
@@ -40,7 +40,6 @@ from memory_core.kernel.database import columns
 from memory_core.kernel.errors import InvalidInput
 from memory_core.kernel.times import parse_time, parse_until
 from memory_core.runtime import Runtime
-from memory_core.search.passage import Passage
 from memory_core.search.passage_filters import Filters
 from memory_core.search.passages import artifact_search as search_artifacts
 from memory_core.search.passages import note_on
@@ -155,11 +154,6 @@ class ArtifactDeleted(BaseModel):
     cache_entries: int
     lineage_entries: int
     indexed: bool
-
-
-def _artifact_hit(hit: Passage) -> ArtifactHit:
-    shown = {"passage": hit.text, "score": round(hit.score, 6), "highlight": highlight(hit)}
-    return ArtifactHit(**{**asdict(hit), **shown})
 
 
 async def artifact_ingest(
@@ -292,7 +286,8 @@ async def artifact_search(
         time_to=parse_until("time_to", time_to),
     )
     hits = await search_artifacts(runtime, query, filters, limit=limit, full_chunks=full_chunks)
-    return ArtifactsFound(results=[_artifact_hit(hit) for hit in hits], note=note_on(hits))
+    results = [ArtifactHit(**hit_fields(hit), passage=hit.text) for hit in hits]
+    return ArtifactsFound(results=results, note=note_on(hits))
 
 
 async def artifact_get(

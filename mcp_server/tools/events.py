@@ -228,23 +228,16 @@ async def event_get(
     uuid = ids.parse_uuid("event_id", event_id)
     detail = await stored_events.get_event(runtime, uuid, context_chars)
     row = detail.event
-    base = event_out(row, None).model_dump()
     return EventDetailOut(
-        **base,
-        evidence=[
-            EvidenceInContext(**columns(item) | {"evidence_id": str(item.evidence_id)})
-            for item in detail.evidence
-        ],
-        is_latest=row.is_latest,
-        extraction_run_id=str(row.extraction_run_id),
-        extractor=row.extractor,
-        model=row.model,
-        prompt_version=row.prompt_version,
-        merge_version=row.merge_version,
-        requested_by=row.requested_by,
-        dagster_run_id=row.dagster_run_id,
-        extracted_at=row.extracted_at,
-        created_at=row.created_at,
+        **columns(row)
+        | event_out(row, None).model_dump()
+        | {
+            "extraction_run_id": str(row.extraction_run_id),
+            "evidence": [
+                EvidenceInContext(**columns(item) | {"evidence_id": str(item.evidence_id)})
+                for item in detail.evidence
+            ],
+        }
     )
 
 

@@ -29,6 +29,7 @@ from memory_core.events.as_of import extracted_later
 from memory_core.events.commitments import list_commitments
 from memory_core.events.stakeholders import stakeholders
 from memory_core.events.timeline import timeline as read_timeline
+from memory_core.kernel.database import columns
 from memory_core.kernel.times import parse_time, parse_until
 from memory_core.runtime import Runtime
 from memory_core.search.event_filters import EventFilters
@@ -105,14 +106,8 @@ async def stakeholder_map(
     return StakeholderMap(
         stakeholders=[
             StakeholderOut(
-                name=person.name,
-                type=person.type,
-                aliases=person.aliases,
-                roles=person.roles,
-                events=person.events,
-                first_time=person.first_time,
-                last_time=person.last_time,
-                examples=[event_out(row, person.evidence) for row in person.examples],
+                **columns(person)
+                | {"examples": [event_out(row, person.evidence) for row in person.examples]}
             )
             for person in page.people
         ],

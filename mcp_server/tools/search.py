@@ -2,7 +2,7 @@
 
 from dataclasses import asdict
 from datetime import datetime
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, Field
 
@@ -36,11 +36,13 @@ class Highlight(BaseModel):
     end_char: int
 
 
-def highlight(passage: Passage) -> Highlight | None:
-    if passage.highlight is None:
-        return None
-    start, end = passage.highlight
-    return Highlight(start_char=start, end_char=end)
+def hit_fields(passage: Passage) -> dict[str, Any]:
+    """The fields of a passage, as the answers of searches show them."""
+    highlight = None
+    if passage.highlight is not None:
+        start, end = passage.highlight
+        highlight = Highlight(start_char=start, end_char=end)
+    return {**asdict(passage), "score": round(passage.score, 6), "highlight": highlight}
 
 
 class HybridHit(BaseModel):
@@ -108,16 +110,8 @@ async def hybrid_search(
         expand_neighbors=expand_neighbors,
         full_chunks=full_chunks,
     )
-    return HybridFound(results=[_hit(passage) for passage in passages], note=note_on(passages))
-
-
-def _hit(passage: Passage) -> HybridHit:
-    return HybridHit(
-        **{
-            **asdict(passage),
-            "score": round(passage.score, 6),
-            "highlight": highlight(passage),
-        }
+    return HybridFound(
+        results=[HybridHit(**hit_fields(passage)) for passage in passages], note=note_on(passages)
     )
 
 

@@ -116,7 +116,7 @@ _SPELLS_OUT_EVENTS = "event_search"
 _EVENTS = frozenset({"EventOut", "EvidenceInContext", "ActorCandidate"})
 # Models that no schema describes in full: docs/tools.md shows them.
 _DETAILS = frozenset(
-    {"ChunkInfo", "ExtractedWith", "ImportedItem", "JobRow", "Neighbor", "Transition"}
+    {"ChunkInfo", "ExtractedWith", "ImportedItem", "JobRow", "JobTransition", "Neighbor"}
 )
 
 

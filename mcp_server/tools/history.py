@@ -1,26 +1,17 @@
 """history_append, history_get, history_delete."""
 
-from datetime import datetime
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, Field
 
 from mcp_server.tool import read_tool, write_tool
 from memory_core.assistant import conversations
-from memory_core.assistant.conversations import Role
-from memory_core.kernel.database import columns
+from memory_core.assistant.conversations import Role, TurnRecord
 from memory_core.runtime import Runtime
 
 ConversationId = Annotated[
     str, Field(min_length=1, max_length=200, description="Your own name for it.")
 ]
-
-
-class Turn(BaseModel):
-    turn_index: int
-    role: Role
-    content: str
-    created_at: datetime
 
 
 class TurnAppended(BaseModel):
@@ -31,7 +22,7 @@ class TurnAppended(BaseModel):
 
 class Turns(BaseModel):
     conversation_id: str
-    turns: list[Turn]
+    turns: list[TurnRecord]
     total: int = Field(description="Of the whole conversation.")
 
 
@@ -72,8 +63,7 @@ async def history_get(
     history_get(conversation_id="c1")
     """
     await runtime.open()
-    last, total = await conversations.last_turns(runtime, conversation_id, limit)
-    turns = [Turn(**columns(turn)) for turn in last]
+    turns, total = await conversations.last_turns(runtime, conversation_id, limit)
     return Turns(conversation_id=conversation_id, turns=turns, total=total)
 
 

@@ -1,7 +1,7 @@
 """job_status, job_list, job_cancel, event_reextract."""
 
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import BaseModel, Field
 
@@ -14,7 +14,7 @@ from memory_core.kernel.database import columns
 from memory_core.kernel.errors import InvalidInput
 from memory_core.queue.answers import Answers
 from memory_core.queue.cancel import cancel
-from memory_core.queue.listing import JobRow, JobState, history_of, page_of_jobs
+from memory_core.queue.listing import JobRow, JobState, JobTransition, history_of, page_of_jobs
 from memory_core.runtime import Runtime
 
 
@@ -27,14 +27,6 @@ class ExtractedWith(BaseModel):
     dagster_run_id: str
     finished_at: datetime
     events: int
-
-
-class Transition(BaseModel):
-    ts: datetime
-    prev_status: str | None
-    next_status: str
-    # run, attempt, generation, origin, error, message, due, who
-    detail: dict[str, Any]
 
 
 class JobStatus(BaseModel):
@@ -69,7 +61,7 @@ class JobStatus(BaseModel):
     # How the stored events were made. They stay until newer ones replace them.
     extracted: ExtractedWith | None
     # The last 50 transitions, oldest first.
-    history: list[Transition]
+    history: list[JobTransition]
 
 
 class JobsListed(BaseModel):
@@ -125,7 +117,7 @@ async def job_status(
             "job_id": str(job.job_id),
             "backfill_id": str(job.backfill_id) if job.backfill_id else None,
             "next_run_at": job.next_run_at if job.status == "PENDING" else None,
-            "history": [columns(transition) for transition in history],
+            "history": history,
         }
     )
 

@@ -1,6 +1,6 @@
 """memory_store, memory_search, memory_list, memory_delete."""
 
-from datetime import datetime
+from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, Field
@@ -12,19 +12,11 @@ from memory_core.assistant import memories
 from memory_core.assistant.memories import MemoryType
 from memory_core.kernel.database import columns
 from memory_core.runtime import Runtime
+from memory_core.search.passage import MemoryRecord
 
 
-class MemoryOut(BaseModel):
-    memory_id: str
-    type: MemoryType
-    content: str
-    confidence: float
-    conversation_id: str | None
-    created_at: datetime
-    updated_at: datetime
-
-
-class FoundMemory(MemoryOut):
+@dataclass(frozen=True, slots=True)
+class FoundMemory(MemoryRecord):
     similarity: float
 
 
@@ -39,7 +31,7 @@ class MemoriesFound(BaseModel):
 
 
 class MemoriesListed(BaseModel):
-    memories: list[MemoryOut]
+    memories: list[MemoryRecord]
     total: int
 
 
@@ -110,7 +102,7 @@ async def memory_list(
     """
     await runtime.open()
     page, total = await memories.list_newest(runtime, memory_type=type, limit=limit, offset=offset)
-    return MemoriesListed(memories=[MemoryOut(**columns(memory)) for memory in page], total=total)
+    return MemoriesListed(memories=page, total=total)
 
 
 async def memory_delete(

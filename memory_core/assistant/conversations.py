@@ -25,7 +25,7 @@ class TurnContent:
 
 
 @dataclass(frozen=True, slots=True)
-class TurnRecord:
+class TurnRecord:  # the answer of history_get has these fields
     turn_index: int
     role: str
     content: str

@@ -79,11 +79,11 @@ class JobDetails:
 
 
 @dataclass(frozen=True, slots=True)
-class JobTransition:
+class JobTransition:  # the answer of job_status has these fields
     ts: datetime
     prev_status: str | None
     next_status: str
-    detail: dict[str, Any]
+    detail: dict[str, Any]  # run, attempt, generation, origin, error, message, due, who
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,7 +55,7 @@ class NeighborChunk(ChunkText):
 
 
 @dataclass(frozen=True, slots=True)
-class MemoryRecord:
+class MemoryRecord:  # the answers of memory_list and memory_search have these fields
     memory_id: str
     type: str
     content: str

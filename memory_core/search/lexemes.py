@@ -3,7 +3,16 @@
 import re
 from collections.abc import Iterable
 
+import Stemmer
+
 _QUOTED = re.compile(r"'((?:''|[^'])*)'")
+# The same stemmer as Postgres' configuration `english`.
+_STEMMER = Stemmer.Stemmer("english")
+
+
+def stem(word: str) -> str:
+    lexeme: str = _STEMMER.stemWord(word)
+    return lexeme
 
 
 def lexemes_of(queries: Iterable[str]) -> list[str]:

@@ -3,17 +3,14 @@
 import re
 from collections.abc import Iterable, Mapping
 
-import Stemmer
-
 from memory_core.embedding import Embedder
+from memory_core.search.lexemes import stem
 
 # How many related words a word has at most, and how near they must be.
 _MOST = 4
 _NEAR = 0.45
 
 _WORD = re.compile(r"[a-z]{3,}")
-# The same stemmer as Postgres' configuration `english`.
-_STEMMER = Stemmer.Stemmer("english")
 
 
 def related_lexemes(
@@ -23,16 +20,16 @@ def related_lexemes(
     asked = frozenset(lexemes)
     related: dict[str, dict[str, float]] = {}
     for word in dict.fromkeys(_WORD.findall(query.lower())):
-        lexeme = _STEMMER.stemWord(word)
+        lexeme = stem(word)
         if lexeme not in asked:
             continue
         others: dict[str, float] = {}
         for other, cosine in embedder.related(word):
-            stem = _STEMMER.stemWord(other)
+            related_lexeme = stem(other)
             if cosine < _NEAR or len(others) == _MOST:
                 break
-            if stem not in asked:
-                others.setdefault(stem, cosine)
+            if related_lexeme not in asked:
+                others.setdefault(related_lexeme, cosine)
         if others:
             related[lexeme] = others
     return related

@@ -7,9 +7,8 @@ chunk has means the words that differ by one letter: missing, doubled, wrong, or
 import re
 from collections.abc import Iterable, Iterator
 
-import Stemmer
-
 from memory_core.kernel.database import Session
+from memory_core.search.lexemes import stem
 from memory_core.search.vocabulary import fold
 
 _BEGINNING = re.compile(r"(?<!\w)(\w{2,})\*(?!\w)")
@@ -17,8 +16,6 @@ _WORD = re.compile(r"(?<![\w*])([^\W\d_]{5,40})(?![\w*])")
 _MOST_ENDINGS = 12
 _MOST_CORRECTIONS = 2
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
-# The same stemmer as Postgres' configuration `english`.
-_STEMMER = Stemmer.Stemmer("english")
 
 
 async def words_meant(session: Session, query: str, unknown: Iterable[str]) -> list[str]:
@@ -26,7 +23,7 @@ async def words_meant(session: Session, query: str, unknown: Iterable[str]) -> l
     text = query.lower()
     beginnings = list(dict.fromkeys(_BEGINNING.findall(text)))
     missing = frozenset(unknown)
-    mistyped = [word for word in dict.fromkeys(_WORD.findall(text)) if _stem(word) in missing]
+    mistyped = [word for word in dict.fromkeys(_WORD.findall(text)) if stem(word) in missing]
     if not beginnings and not mistyped:
         return []
     await fold(session)
@@ -36,7 +33,7 @@ async def words_meant(session: Session, query: str, unknown: Iterable[str]) -> l
             str, "words_beginning_with", beginning=beginning, limit=_MOST_ENDINGS
         )
     for word in mistyped:
-        lexemes = sorted({_stem(other) for other in one_letter_off(word)})
+        lexemes = sorted({stem(other) for other in one_letter_off(word)})
         meant += await session.values(str, "known_words", lexemes=lexemes, limit=_MOST_CORRECTIONS)
     return list(dict.fromkeys(meant))
 
@@ -55,8 +52,3 @@ def one_letter_off(word: str) -> Iterator[str]:
             yield before + letter + after
             if after:
                 yield before + letter + after[1:]
-
-
-def _stem(word: str) -> str:
-    stem: str = _STEMMER.stemWord(word)
-    return stem

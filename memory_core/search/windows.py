@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TypeVar
 
-import Stemmer
-
 from memory_core.search import bm25
+from memory_core.search.lexemes import stem
 from memory_core.text.scripts import is_pair
 from memory_core.text.turns import turn_starts
 from memory_core.text.units import LEAST_TURN_CHARS, Span, units
@@ -24,8 +23,6 @@ _SHORT = 3
 _BETWEEN = 12
 # The weight of a related word, relative to the word itself.
 _RELATED = 0.4
-# The same stemmer as Postgres' configuration `english`.
-_STEMMER = Stemmer.Stemmer("english")
 _PART = re.compile(r"[-/'’.@]+")
 
 
@@ -165,7 +162,7 @@ class Highlighter:
         if lexemes is None:
             plain = word.strip(".'’/-@")
             parts = {plain, *_PART.split(plain)}
-            stems = {_STEMMER.stemWord(part) for part in parts if part}
+            stems = {stem(part) for part in parts if part}
             lexemes = self._lexemes_by_word[word] = tuple(sorted(self._sought & (parts | stems)))
         return lexemes
 

@@ -130,7 +130,8 @@ class Import:
         finally:
             self._storing.cancel()
             if not self._options.dry_run:
-                self._save_memos()
+                for cache in self._caches.values():
+                    cache.save()
         self.report.interrupted = self._stop.is_set()
         return self.report
 
@@ -231,10 +232,6 @@ class Import:
         options = str(self._options.artifact_type or "")
         for name in {file.root.name for file in files}:
             self._caches[name] = FileCache(self._runtime.settings.data_dir, name, options)
-
-    def _save_memos(self) -> None:
-        for cache in self._caches.values():
-            cache.save()
 
 
 def _weight_of_reading(file: FoundFile) -> int:

@@ -1,8 +1,8 @@
 """Items: what parsers return for a file, and the errors for files that cannot be used."""
 
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
-from typing import Literal
+from typing import Any, Literal
 
 from memory_core.artifacts.document import ArtifactType
 from memory_core.text.printable import single_line
@@ -39,6 +39,19 @@ class Item:
     participants: tuple[str, ...] = ()
     ts: datetime | None = None
     thread: str | None = None
+
+    def packed(self) -> dict[str, Any]:
+        """As JSON, for the answer of a sandboxed parser."""
+        return {**asdict(self), "ts": self.ts.isoformat() if self.ts else None}
+
+    @classmethod
+    def unpacked(cls, fields: dict[str, Any]) -> "Item":
+        made = {
+            "artifact_type": ArtifactType(fields["artifact_type"]),
+            "participants": tuple(fields["participants"]),
+            "ts": datetime.fromisoformat(fields["ts"]) if fields["ts"] else None,
+        }
+        return cls(**{**fields, **made})
 
     def tidied(self) -> "Item":
         """With names and titles on one line, without control characters, of bounded length. The

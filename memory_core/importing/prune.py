@@ -81,9 +81,8 @@ class _Imported:
 
 
 async def _imported(runtime: Runtime, scope: str) -> list[_Imported]:
-    prefix = (
-        source_ids.address(*scope.split("/", 1)) if "/" in scope else source_ids.address(scope, "")
-    )
+    root, _, below = scope.partition("/")
+    prefix = source_ids.address(root, below)
     async with runtime.database.session() as session:
         return await session.rows(_Imported, "list_imported", prefix=prefix)
 

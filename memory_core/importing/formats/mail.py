@@ -7,8 +7,7 @@ headers takes quadratic time on hostile ones. The standard library parses bodies
 import email
 import re
 from collections.abc import Iterator
-from dataclasses import asdict
-from datetime import UTC, datetime
+from datetime import datetime
 from email.header import decode_header
 from email.message import Message
 from email.utils import getaddresses, parsedate_to_datetime
@@ -20,6 +19,7 @@ from memory_core.importing.charset import decode
 from memory_core.importing.formats import html
 from memory_core.importing.item import Item, Skip, Unusable
 from memory_core.importing.limits import LIMITS
+from memory_core.kernel.times import as_utc
 
 _HEADER_CHARS = 20_000
 _SHOWN_ADDRESSES = 100
@@ -55,21 +55,12 @@ def parse(data: bytes) -> Item:
     _refuse_endless_headers(data)
     if not _is_costly(data):
         return read(data)
-    parsed = sandbox.parse("mail", data)
-    return Item(
-        **{
-            **parsed,
-            "artifact_type": ArtifactType.EMAIL,
-            "participants": tuple(parsed["participants"]),
-            "ts": datetime.fromisoformat(parsed["ts"]) if parsed["ts"] else None,
-        }
-    )
+    return Item.unpacked(sandbox.parse("mail", data))
 
 
 def extract(data: bytes) -> dict[str, Any]:
     """Runs in the sandbox."""
-    item = read(data)
-    return {**asdict(item), "ts": item.ts.isoformat() if item.ts else None}
+    return read(data).packed()
 
 
 def _is_costly(data: bytes) -> bool:
@@ -248,8 +239,7 @@ def _storable(id_: str) -> str:
 
 def _date(message: Message) -> datetime | None:
     try:
-        parsed = parsedate_to_datetime(_raw(message, "Date")[:200])
-        return parsed.replace(tzinfo=UTC) if parsed.tzinfo is None else parsed.astimezone(UTC)
+        return as_utc(parsedate_to_datetime(_raw(message, "Date")[:200]))
     except (ValueError, TypeError, OverflowError, IndexError, RecursionError):
         return None
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from memory_core.importing.formats.chat import Said, by_day
 from memory_core.importing.item import Item, Unusable
+from memory_core.kernel.times import as_utc
 
 # Direction marks that WhatsApp puts before lines and names.
 _MARKS = "\u200e\u200f\u202a\u202b\u202c\ufeff"
@@ -129,8 +130,7 @@ def _from_json(one: Any) -> Said | None:
             seconds = moment / 1000 if moment > 10**11 else moment
             when = datetime.fromtimestamp(seconds, tz=UTC)
         else:
-            when = datetime.fromisoformat(str(moment))
-            when = when.replace(tzinfo=UTC) if when.tzinfo is None else when.astimezone(UTC)
+            when = as_utc(datetime.fromisoformat(str(moment)))
     except (ValueError, OverflowError, OSError):
         return None
     return Said(when, _tidy(str(one.get("sender") or "unknown")), str(one.get("body") or ""))

@@ -8,6 +8,7 @@ from typing import Any
 from memory_core.artifacts.document import ArtifactType
 from memory_core.importing.formats import transcript
 from memory_core.importing.item import Item
+from memory_core.kernel.times import as_utc
 
 _FRONT_MATTER_CHARS = 20_000
 _FIELD = re.compile(r"([A-Za-z][\w-]{0,40})[ \t]*:[ \t]*(.*)$")
@@ -123,12 +124,8 @@ def _may_be_underlined(line: str, mark: str, suffix: str) -> bool:
 
 def _moment(raw: Any) -> datetime | None:
     try:
-        parsed = datetime.fromisoformat(_iso(_plain(raw)))
-    except ValueError:
-        return None
-    try:
-        return parsed.replace(tzinfo=UTC) if parsed.tzinfo is None else parsed.astimezone(UTC)
-    except OverflowError:
+        return as_utc(datetime.fromisoformat(_iso(_plain(raw))))
+    except (ValueError, OverflowError):
         return None
 
 

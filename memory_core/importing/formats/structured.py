@@ -5,12 +5,9 @@ Parsed JSON takes up to 25 times its size in memory, and subtitles take a second
 
 import json
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict
-from datetime import datetime
 from pathlib import PurePosixPath
 from typing import Any
 
-from memory_core.artifacts.document import ArtifactType
 from memory_core.importing import sandbox
 from memory_core.importing.formats import messenger, prose, slack, telegram, transcript
 from memory_core.importing.item import Item, Skip
@@ -58,26 +55,13 @@ def extract(kind: str, data: bytes) -> dict[str, Any]:
         items = [transcript.parse(text, path)]
     else:
         items = list(_parse_json(text, path, lambda: about["users"], about["folder"]))
-    return {"items": [_packed(item) for item in items]}
+    return {"items": [item.packed() for item in items]}
 
 
 def _read_apart(kind: str, about: dict[str, Any], text: str) -> Iterator[Item]:
     head = json.dumps(about).encode()
     answer = sandbox.parse(kind, head + b"\n" + text.encode(errors="replace"))
-    yield from map(_unpacked, answer["items"])
-
-
-def _packed(item: Item) -> dict[str, Any]:
-    return {**asdict(item), "ts": item.ts.isoformat() if item.ts else None}
-
-
-def _unpacked(fields: dict[str, Any]) -> Item:
-    made = {
-        "artifact_type": ArtifactType(fields["artifact_type"]),
-        "participants": tuple(fields["participants"]),
-        "ts": datetime.fromisoformat(fields["ts"]) if fields["ts"] else None,
-    }
-    return Item(**{**fields, **made})
+    yield from map(Item.unpacked, answer["items"])
 
 
 def _parse_json(text: str, path: PurePosixPath, users: Users, folder: str) -> Iterator[Item]:

@@ -11,6 +11,7 @@ from typing import Any
 
 from memory_core.importing.formats.chat import Said, by_day
 from memory_core.importing.item import Item, Skip
+from memory_core.kernel.times import as_utc
 
 
 def looks_like(content: Any) -> bool:
@@ -72,8 +73,7 @@ def _when(one: dict[str, Any]) -> datetime | None:
     try:
         if "date_unixtime" in one:
             return datetime.fromtimestamp(int(one["date_unixtime"]), tz=UTC)
-        when = datetime.fromisoformat(str(one["date"]))
-        return when.replace(tzinfo=UTC) if when.tzinfo is None else when.astimezone(UTC)
+        return as_utc(datetime.fromisoformat(str(one["date"])))
     except (KeyError, ValueError, TypeError, OverflowError, OSError):
         return None
 

@@ -122,13 +122,11 @@ def event_out(
 def _due(event: Event) -> DueOut | None:
     if event.due_time is None:
         return None
-    return DueOut.model_validate(
-        {
-            "time": event.due_time,
-            "quote": event.due_quote,
-            "start_char": event.due_start_char,
-            "end_char": event.due_end_char,
-        }
+    return DueOut(
+        time=event.due_time,
+        quote=event.due_quote,
+        start_char=event.due_start_char,
+        end_char=event.due_end_char,
     )
 
 

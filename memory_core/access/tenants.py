@@ -9,16 +9,15 @@ from datetime import datetime
 from typing import Any, Literal
 from uuid import UUID
 
-from memory_core.kernel.database import Database, Session
+from memory_core.kernel.database import Database, Session, columns
 from memory_core.kernel.errors import Conflict, InvalidInput, NotFound
+from memory_core.kernel.ids import is_uuid
 from memory_core.kernel.principal import DEFAULT_TENANT
 from memory_core.log import origin
 from memory_core.log.change import ChangeType, NewChange, Position, of_tenant
 from memory_core.log.log_writer import append
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
-# Tenants are looked up by name or id, so no name may look like an id.
-_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 Status = Literal["active", "suspended"]
 
 
@@ -31,13 +30,7 @@ class Tenant:
     keys: int  # valid keys, if the tenant is active
 
     def as_json(self) -> dict[str, Any]:
-        return {
-            "tenant_id": str(self.tenant_id),
-            "name": self.name,
-            "status": self.status,
-            "created_at": self.created_at,
-            "keys": self.keys,
-        }
+        return columns(self) | {"tenant_id": str(self.tenant_id)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +43,8 @@ class NamedTenant:
 
 
 async def create(database: Database, name: str) -> Tenant:
-    if not _NAME.fullmatch(name) or _ID.fullmatch(name):
+    # Tenants are looked up by name or id, so no name may look like an id.
+    if not _NAME.fullmatch(name) or is_uuid(name):
         raise InvalidInput(
             "The name of a tenant has 1 to 63 characters, each of them a-z, 0-9 or a hyphen. The "
             "first is no hyphen, and the whole does not look like an id (a UUID)."

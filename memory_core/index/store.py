@@ -7,7 +7,6 @@ no text, only ids, vectors, a hash, and metadata for filters.
 import asyncio
 import base64
 import contextlib
-import re
 import time
 from array import array
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
@@ -28,10 +27,10 @@ from memory_core.index.generation import CollectionName, Generation, label_of
 from memory_core.kernel import principal
 from memory_core.kernel.database import Database
 from memory_core.kernel.errors import ChromaUnavailable, EmbeddingMismatch, ForeignCollection
+from memory_core.kernel.ids import is_uuid
 from memory_core.kernel.principal import Principal
 
 Marks = Mapping[str, str | int | float | bool]
-_UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _UPSERT_BATCH = 1000
 # Vectors are read as decimal text, at most this many numbers at a time.
 _READ_NUMBERS = 200_000
@@ -143,7 +142,7 @@ class VectorStore:
 
     async def _seen(self, hits: Sequence[Hit]) -> list[Hit]:
         ids = [hit.id for hit in hits]
-        events = [id_ for id_ in ids if _UUID.fullmatch(id_)]
+        events = [id_ for id_ in ids if is_uuid(id_)]
         async with self._database.session() as session:
             seen = set(await session.values(str, "visible_entries", ids=ids, events=events))
         return [hit for hit in hits if hit.id in seen]

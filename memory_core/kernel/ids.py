@@ -13,6 +13,7 @@ DIGITS = 16  # digits of the hash in an id
 _SLUG_LENGTH = 27
 # 36 to the power of 10: enough for a million revisions of one title.
 _KEY_DIGITS = 10
+_UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _KEY_ALPHABET = "0123456789abcdefghijklmnopqrstuvwxyz"
 # Our ids are far shorter.
 _LONGEST = 200
@@ -99,6 +100,11 @@ def partition_key(name: str | None, uid: str, revision: str) -> str:
         number, digit = divmod(number, len(_KEY_ALPHABET))
         digits += _KEY_ALPHABET[digit]
     return f"{_slug(name or '') or 'untitled'}:{digits}"
+
+
+def is_uuid(text: str) -> bool:
+    """Whether it is a UUID exactly as we print it."""
+    return _UUID.fullmatch(text) is not None
 
 
 def parse_uuid(parameter: str, value: str) -> UUID:

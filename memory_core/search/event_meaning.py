@@ -8,12 +8,12 @@ them pass.
 """
 
 import asyncio
-import re
 from dataclasses import dataclass
 
 from memory_core.embedding import Vector
 from memory_core.index.generation import CollectionName
 from memory_core.index.store import Hit
+from memory_core.kernel.ids import is_uuid
 from memory_core.runtime import Runtime
 from memory_core.search.event_filters import EventFilters
 from memory_core.search.event_matching import Dated, Matches, Parameters
@@ -39,8 +39,6 @@ NEAR = 1 - LEAST_SIMILARITY
 _FEW_FOUND = 10
 _BEHIND_THE_NEAREST = 0.22
 FARTHEST = 0.95
-
-_UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,7 +197,7 @@ class Meaning:
     async def _those_that_pass(self, hits: list[Hit], asked: Asked, filters: Parameters) -> Passing:
         # An id that is no UUID is not one of our events.
         near = (hit.id for hit in hits if hit.distance <= self._farthest)
-        ids = [id_ for id_ in near if _UUID.fullmatch(id_)]
+        ids = [id_ for id_ in near if is_uuid(id_)]
         if not ids:
             return []
         async with self._runtime.database.session() as session:

@@ -48,7 +48,6 @@ class ChunkRecord:
     start_char: int
     end_char: int
     token_count: int
-    content_hash: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,8 +45,6 @@ class ChunkKey:
 @dataclass(frozen=True, slots=True)
 class ChunkScore:
     chunk_id: str
-    artifact_uid: str
-    chunk_index: int
     score: float
 
 

@@ -170,7 +170,7 @@ SELECT content, nul_positions FROM revision_text
 WHERE artifact_uid = %(uid)s AND revision_id = %(revision)s;
 
 -- name: list_chunks
-SELECT chunk_index, chunk_id, start_char, end_char, token_count, content_hash
+SELECT chunk_index, chunk_id, start_char, end_char, token_count
 FROM revision_chunk
 WHERE artifact_uid = %(uid)s AND revision_id = %(revision)s
 ORDER BY chunk_index;

@@ -348,10 +348,10 @@ WHERE c.words @@ %(letters)s::tsquery
 LIMIT %(limit)s;
 
 -- name: score_chunks
--- BM25 of chunks: ts_rank gives the occurrences of each lexeme. `words
---  ''` decompresses the words of a chunk once, if they are stored outside its row.
+-- BM25 of chunks: ts_rank gives the occurrences of each lexeme. `words || ''` decompresses the
+-- words of a chunk once, if they are stored outside its row.
 WITH unpacked AS MATERIALIZED (
-    SELECT c.chunk_id, c.artifact_uid, c.chunk_index, c.end_char - c.start_char AS length,
+    SELECT c.chunk_id, c.end_char - c.start_char AS length,
            CASE WHEN pg_column_size(c.words) < 1900 THEN c.words
                 ELSE c.words || ''::tsvector END AS words
     FROM unnest(string_to_array(%(uids)s, E'\n'), string_to_array(%(revisions)s, E'\n'),
@@ -364,7 +364,7 @@ WITH unpacked AS MATERIALIZED (
         OFFSET 0
     ) c
 )
-SELECT u.chunk_id, u.artifact_uid, u.chunk_index, coalesce(s.score, 0) AS score
+SELECT u.chunk_id, coalesce(s.score, 0) AS score
 FROM unpacked u
 CROSS JOIN LATERAL (
     SELECT sum(l.weight * o.often * (%(k1)s::float8 + 1)

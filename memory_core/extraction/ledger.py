@@ -4,13 +4,14 @@ A run may be killed at any moment, and the calls that it paid for must still cou
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
 from memory_core.kernel import trace
+from memory_core.kernel.context_variables import bound
 from memory_core.kernel.database import Session
 from memory_core.kernel.trace import SpanContext
 
@@ -35,14 +36,9 @@ class ModelCall:
 _chunk: ContextVar[int | None] = ContextVar("chunk", default=None)
 
 
-@contextmanager
-def asking_about(chunk_index: int) -> Iterator[None]:
+def asking_about(chunk_index: int) -> AbstractContextManager[None]:
     """Calls made in this block are about this chunk."""
-    token = _chunk.set(chunk_index)
-    try:
-        yield
-    finally:
-        _chunk.reset(token)
+    return bound(_chunk, chunk_index)
 
 
 @dataclass(slots=True, eq=False)

@@ -1,11 +1,12 @@
 """The principal: who makes the current request. Edges set it; checks, counters and records read
 it."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from uuid import UUID
+
+from memory_core.kernel.context_variables import bound
 
 DEFAULT_TENANT = UUID(int=0)
 SCOPES = frozenset({"read", "write", "admin"})
@@ -44,20 +45,13 @@ def named() -> Principal | None:
     return _current.get()
 
 
-@contextmanager
-def asking(principal: Principal) -> Iterator[None]:
+def asking(principal: Principal) -> AbstractContextManager[None]:
     """Run a block as this principal."""
-    token = _current.set(principal)
-    try:
-        yield
-    finally:
-        _current.reset(token)
+    return bound(_current, principal)
 
 
-@contextmanager
-def system(why: str, tenant_id: UUID | None = None) -> Iterator[None]:
+def system(why: str, tenant_id: UUID | None = None) -> AbstractContextManager[None]:
     """Run a block as the system, which sees the rows of all tenants and users. New rows belong to
     the given tenant, or else to that of the current principal."""
     tenant = current().tenant_id if tenant_id is None else tenant_id
-    with asking(Principal(tenant_id=tenant, user=SYSTEM_USER, system=why)):
-        yield
+    return asking(Principal(tenant_id=tenant, user=SYSTEM_USER, system=why))

@@ -1,10 +1,11 @@
 """The trace and span of the current work: W3C Trace Context, whatever collects it."""
 
 import secrets
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from dataclasses import dataclass
+
+from memory_core.kernel.context_variables import bound
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,10 +39,5 @@ def new_span_id() -> str:
     return secrets.token_hex(8)
 
 
-@contextmanager
-def within(span: SpanContext | None) -> Iterator[None]:
-    token = _current.set(span)
-    try:
-        yield
-    finally:
-        _current.reset(token)
+def within(span: SpanContext | None) -> AbstractContextManager[None]:
+    return bound(_current, span)

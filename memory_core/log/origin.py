@@ -1,10 +1,11 @@
 """The origin of a change: who caused it, and by what. Edges set it, `append` stores it."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from dataclasses import asdict, dataclass, replace
 from uuid import UUID
+
+from memory_core.kernel.context_variables import bound
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,11 +32,6 @@ def current() -> ChangeOrigin:
     return _current.get()
 
 
-@contextmanager
-def acting(**fields: str | UUID | None) -> Iterator[None]:
+def acting(**fields: str | UUID | None) -> AbstractContextManager[None]:
     """Changes made in this block have this origin; fields that are not given keep their values."""
-    token = _current.set(replace(_current.get(), **fields))  # type: ignore[arg-type]
-    try:
-        yield
-    finally:
-        _current.reset(token)
+    return bound(_current, replace(_current.get(), **fields))  # type: ignore[arg-type]

@@ -21,6 +21,7 @@ from opentelemetry.sdk.trace.id_generator import RandomIdGenerator
 from opentelemetry.trace import NonRecordingSpan, Status, StatusCode, TraceFlags
 
 from memory_core import __version__
+from memory_core.kernel.context_variables import bound
 from memory_core.kernel.trace import SpanContext
 from memory_core.telemetry.spans import Attribute, Span
 
@@ -54,7 +55,7 @@ class OtelTracer:
         span_id: str | None,
         begun: datetime | None,
     ) -> Iterator[Span]:
-        with _span_id(span_id):
+        with bound(_next_span_id, span_id):
             made = self._tracer.start_span(
                 name,
                 context=_within(parent),
@@ -93,15 +94,6 @@ def _within(parent: SpanContext | None) -> Context:
 
 
 _next_span_id: ContextVar[str | None] = ContextVar("next_span_id", default=None)
-
-
-@contextmanager
-def _span_id(span_id: str | None) -> Iterator[None]:
-    token = _next_span_id.set(span_id)
-    try:
-        yield
-    finally:
-        _next_span_id.reset(token)
 
 
 class _Ids(RandomIdGenerator):

@@ -1,9 +1,10 @@
 """Usage of models during a call: each model question is added to the current call."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from dataclasses import dataclass
+
+from memory_core.kernel.context_variables import bound
 
 
 @dataclass(slots=True)
@@ -15,13 +16,8 @@ class Usage:
 _current: ContextVar[Usage | None] = ContextVar("usage", default=None)
 
 
-@contextmanager
-def counting(usage: Usage) -> Iterator[None]:
-    token = _current.set(usage)
-    try:
-        yield
-    finally:
-        _current.reset(token)
+def counting(usage: Usage) -> AbstractContextManager[None]:
+    return bound(_current, usage)
 
 
 def spent(tokens: int, dollars: float) -> None:

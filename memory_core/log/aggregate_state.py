@@ -15,6 +15,7 @@ from memory_core.log.log_reader import of_aggregate
 
 # The number of changes after which a snapshot is made.
 SNAPSHOT_EVERY = 100
+_AT_ONCE = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,11 +146,11 @@ async def snapshot(session: Session, aggregate_type: str, aggregate_id: UUID) ->
     )
 
 
-async def keep_snapshots(session: Session, limit: int = 1000) -> int:
+async def keep_snapshots(session: Session) -> int:
     """Make snapshots of aggregates that have many changes since their last one. Returns the number
     of snapshots."""
     aggregates = await session.rows(
-        AggregateKey, "aggregates_without_snapshot", every=SNAPSHOT_EVERY, limit=limit
+        AggregateKey, "aggregates_without_snapshot", every=SNAPSHOT_EVERY, limit=_AT_ONCE
     )
     for aggregate in aggregates:
         await snapshot(session, aggregate.aggregate_type, aggregate.aggregate_id)

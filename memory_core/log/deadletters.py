@@ -118,25 +118,23 @@ async def get(session: Session, id_: int) -> DeadLetter:
     return letter
 
 
-async def retry(
-    session: Session, ids: Sequence[int] | None, *, projection: str | None, by: str
-) -> int:
+async def retry(session: Session, ids: list[int] | None, *, projection: str | None, by: str) -> int:
     """Request a retry of the named letters, or of all open ones. The worker makes it."""
     return await session.run(
         "retry_dead_letters",
-        ids=list(ids) if ids is not None else None,
+        ids=ids,
         projection=projection,
         by=by,
     )
 
 
 async def resolve(
-    session: Session, ids: Sequence[int] | None, *, projection: str | None, by: str
+    session: Session, ids: list[int] | None, *, projection: str | None, by: str
 ) -> int:
     """Mark the named letters, or all open ones, as handled by a person."""
     return await session.run(
         "resolve_dead_letters",
-        ids=list(ids) if ids is not None else None,
+        ids=ids,
         projection=projection,
         by=by,
     )

@@ -20,11 +20,7 @@ class TableName:
 
 
 async def vacuum(
-    database: Database,
-    *,
-    schemas: Sequence[str] = SCHEMAS,
-    dead_rows: int = DEAD_ROWS,
-    dead_share: float = DEAD_SHARE,
+    database: Database, *, schemas: Sequence[str] = SCHEMAS, dead_rows: int = DEAD_ROWS
 ) -> list[str]:
     """Vacuum and return the tables. Readers and writers are not blocked; a locked table is
     skipped."""
@@ -34,7 +30,7 @@ async def vacuum(
             "tables_to_vacuum",
             schemas=list(schemas),
             dead_rows=dead_rows,
-            dead_share=dead_share,
+            dead_share=DEAD_SHARE,
         )
         for table in tables:
             name = sql.Identifier(table.schemaname, table.relname)

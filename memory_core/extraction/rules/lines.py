@@ -20,7 +20,6 @@ class Line:
     indent: int
     bullet: bool = False
     box: str | None = None
-    numbered: bool = False
 
     @property
     def blank(self) -> bool:
@@ -48,5 +47,4 @@ def _line(text: str, start: int, end: int) -> Line:
     if bullet is None:
         return Line(start, end, body, indent)
     body = bullet.end()
-    numbered = bullet.group().lstrip()[0].isdigit()
-    return Line(start, end, body, indent, True, bullet["box"], numbered)
+    return Line(start, end, body, indent, True, bullet["box"])

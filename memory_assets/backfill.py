@@ -16,6 +16,7 @@ from memory_core.backfill.scope import Filter
 from memory_core.backfill.tick import Tick, tick
 from memory_core.backfill.trial import Trial, load_trial, run_trial
 from memory_core.backfill.trial_page import page
+from memory_core.kernel.database import Database
 from memory_core.kernel.errors import PostgresUnavailable
 from memory_core.kernel.settings import load_settings
 
@@ -108,16 +109,10 @@ def crons(minutes: int) -> list[str]:
 )
 def prompt_upgrade(memory: MemoryResource) -> dg.RunRequest | dg.SkipReason:
     try:
-        wanted = asyncio.run(_wanted(memory))
+        wanted = memory.ask(lambda database: control.wants_a_tick(database, memory.settings))
     except PostgresUnavailable as fault:
         return dg.SkipReason(fault.message)
     return dg.RunRequest() if wanted else dg.SkipReason("no backfill is running")
-
-
-async def _wanted(memory: MemoryResource) -> bool:
-    settings = memory.settings
-    async with memory.database() as database:
-        return await control.wants_a_tick(database, settings)
 
 
 class TrialConfig(FilterConfig):
@@ -183,7 +178,7 @@ def finished_trials(
 ) -> dg.SensorResult | dg.SkipReason:
     last = json.loads(context.cursor) if context.cursor else None
     try:
-        trials = asyncio.run(_ended_after(memory, last))
+        trials = memory.ask(lambda database: _ended_after(database, last))
     except PostgresUnavailable as fault:
         return dg.SkipReason(fault.message)
     if not trials:
@@ -198,13 +193,12 @@ def finished_trials(
     )
 
 
-async def _ended_after(memory: MemoryResource, last: list[str] | None) -> list[Trial]:
-    async with memory.database() as database:
-        async with database.session() as session:
-            ids = await session.values(
-                UUID,
-                "trials_after",
-                finished_at=datetime.fromisoformat(last[0]) if last else None,
-                trial_id=UUID(last[1]) if last else None,
-            )
-        return [await load_trial(database, id_) for id_ in ids]
+async def _ended_after(database: Database, last: list[str] | None) -> list[Trial]:
+    async with database.session() as session:
+        ids = await session.values(
+            UUID,
+            "trials_after",
+            finished_at=datetime.fromisoformat(last[0]) if last else None,
+            trial_id=UUID(last[1]) if last else None,
+        )
+    return [await load_trial(database, id_) for id_ in ids]

@@ -53,29 +53,22 @@ def extract_revisions(
     """Claim the jobs of these partitions, extract them concurrently, and store what is proved."""
     if not context.selected_asset_keys:
         # Only the check was requested: nothing is extracted, and every quote is compared.
-        yield asyncio.run(_check_everything(memory))
+        yield _evidence_check(broken_quotes=memory.ask(all_broken_evidence))
         return
     outcomes, gone, broken = asyncio.run(_traced(context, memory))
     if EVIDENCE_CHECK_KEY in context.selected_asset_check_keys:
-        yield dg.AssetCheckResult(
-            check_name=EVIDENCE_CHECK,
-            asset_key=STORED_EVENTS,
-            passed=not broken,
-            metadata={"revisions": len(outcomes), "broken_quotes": broken},
-        )
+        yield _evidence_check(revisions=len(outcomes), broken_quotes=broken)
     failed = [outcome for outcome in outcomes if outcome.failure is not None]
     if failed or gone:
         raise dg.Failure(_obituary(failed, gone, len(outcomes)), allow_retries=False)
 
 
-async def _check_everything(memory: MemoryResource) -> dg.AssetCheckResult:
-    async with memory.database() as database:
-        broken = await all_broken_evidence(database)
+def _evidence_check(*, broken_quotes: int, **counts: int) -> dg.AssetCheckResult:
     return dg.AssetCheckResult(
         check_name=EVIDENCE_CHECK,
         asset_key=STORED_EVENTS,
-        passed=not broken,
-        metadata={"broken_quotes": broken},
+        passed=not broken_quotes,
+        metadata={**counts, "broken_quotes": broken_quotes},
     )
 
 

@@ -1,8 +1,6 @@
 """The first runs of a new memory: figures and checks are shown within its first hour, not after the
 first night of schedules."""
 
-import asyncio
-
 import dagster as dg
 
 from memory_assets.backfill import PROMPT_TRIAL
@@ -40,7 +38,7 @@ def first_look(
     if CHECKED in looked:
         return dg.SkipReason("schedules look after it now")
     try:
-        due = [STARTED, *([CHECKED] if asyncio.run(_any_done(memory)) else [])]
+        due = [STARTED, *([CHECKED] if memory.ask(any_document_is_done) else [])]
     except PostgresUnavailable as fault:
         return dg.SkipReason(fault.message)
     new = [look for look in due if look not in looked]
@@ -59,8 +57,3 @@ def first_look(
 
 def _tried(instance: dg.DagsterInstance) -> bool:
     return instance.get_latest_materialization_event(_NO_TRIAL.asset_key) is not None
-
-
-async def _any_done(memory: MemoryResource) -> bool:
-    async with memory.database() as database:
-        return await any_document_is_done(database)

@@ -1,9 +1,11 @@
 """The memory as a Dagster resource: settings come from the environment, stores are opened per
 use."""
 
+import asyncio
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from typing import TypeVar
 
 import dagster as dg
 
@@ -13,6 +15,7 @@ from memory_core.kernel.settings import Settings, load_settings
 from memory_core.runtime import Runtime
 from stack.dagster_orchestrator import DagsterOrchestrator
 
+T = TypeVar("T")
 _WHY = "Dagster works on the jobs of all tenants"
 
 
@@ -55,3 +58,12 @@ class MemoryResource(dg.ConfigurableResource):  # type: ignore[type-arg]
             yield database
         finally:
             await database.close()
+
+    def ask(self, question: Callable[[Database], Awaitable[T]]) -> T:
+        """The answer to one question to Postgres, from code that is not asynchronous itself."""
+
+        async def answer() -> T:
+            async with self.database() as database:
+                return await question(database)
+
+        return asyncio.run(answer())

@@ -1,6 +1,5 @@
 """What an operator watches over time: figures of the pipeline, and how long documents wait."""
 
-import asyncio
 from collections.abc import Mapping
 from dataclasses import asdict
 from datetime import timedelta
@@ -31,12 +30,8 @@ has its plot over time on this page.""",
     ),
 )
 def pipeline_health(memory: MemoryResource) -> dg.MaterializeResult:  # type: ignore[type-arg]
-    return dg.MaterializeResult(metadata=_figures(asyncio.run(_metrics(memory))))
-
-
-async def _metrics(memory: MemoryResource) -> PipelineMetrics:
-    async with memory.database() as database:
-        return await read_metrics(database, memory.settings.prices)
+    metrics = memory.ask(lambda database: read_metrics(database, memory.settings.prices))
+    return dg.MaterializeResult(metadata=_figures(metrics))
 
 
 def _figures(metrics: PipelineMetrics) -> Mapping[str, dg.MetadataValue]:
@@ -58,7 +53,7 @@ def _figures(metrics: PipelineMetrics) -> Mapping[str, dg.MetadataValue]:
     blocking=False,
 )
 def events_are_fresh(memory: MemoryResource) -> dg.AssetCheckResult:
-    waiting = asyncio.run(_waiting(memory))
+    waiting = memory.ask(oldest_pending_seconds)
     minutes = memory.settings.freshness_minutes
     return dg.AssetCheckResult(
         passed=waiting <= minutes * 60,
@@ -72,11 +67,6 @@ def events_are_fresh(memory: MemoryResource) -> dg.AssetCheckResult:
             "what_to_do": "mcp-memory jobs --status PENDING; see the runbook in docs/operating.md.",
         },
     )
-
-
-async def _waiting(memory: MemoryResource) -> float:
-    async with memory.database() as database:
-        return await oldest_pending_seconds(database)
 
 
 health_schedule = scheduled(

@@ -7,6 +7,8 @@ from uuid import UUID
 from memory_core.kernel.database import Database, Session
 from memory_core.queue.jobs import Job
 
+_COUNTED = 1_000
+
 
 @dataclass(frozen=True, slots=True)
 class BrokenEvidence:
@@ -36,10 +38,10 @@ async def broken_evidence(database: Database, jobs: Sequence[Job]) -> int:
         )
 
 
-async def all_broken_evidence(database: Database, limit: int = 1_000) -> int:
+async def all_broken_evidence(database: Database) -> int:
     """The number of unproved quotes in the whole database, counted up to a limit."""
     async with database.session() as session:
-        return len(await unproved_quotes(session, limit))
+        return len(await unproved_quotes(session, _COUNTED))
 
 
 async def unproved_quotes(session: Session, limit: int | None = None) -> list[BrokenEvidence]:

@@ -16,11 +16,12 @@ class ChangeOrigin:
     trace_id: str | None = None
     span_id: str | None = None
     correlation_id: str | None = None
+    causation_id: str | None = None  # the change that caused this one
     user_id: str | None = None
 
     @property
     def metadata(self) -> dict[str, str]:
-        names = ("correlation_id", "user_id", "source")
+        names = ("correlation_id", "causation_id", "user_id", "source")
         return {name: value for name, value in asdict(self).items() if name in names and value}
 
 

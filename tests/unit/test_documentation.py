@@ -96,6 +96,14 @@ def test_every_block_of_a_page_is_of_a_kind_that_is_checked(page: Path) -> None:
         )
 
 
+@PAGES
+def test_a_line_of_a_shell_block_has_one_command(page: Path) -> None:
+    """A paragraph formatter joins lines. A block that is not run would stay broken."""
+    for block in blocks(page):
+        for line in block.text.splitlines() if block.language == "sh" else ():
+            assert len(re.findall(r"(?<!`)mcp-memory ", line)) <= 1, f"{block.name}: `{line}`"
+
+
 def test_every_command_is_in_the_readme_or_a_page_it_links_to() -> None:
     documented = {tuple(words[:1]) for page in pages() for text in named_commands(page)
             for words in commands_of(text)}  # fmt: skip

@@ -74,7 +74,7 @@ class Settings(BaseSettings):
 
     # Jobs and pipeline
     event_max_attempts: Annotated[int, Field(ge=1, le=100)] = 5
-    # How long a job waits after a failed attempt: not at all, 30 s, or 30 s doubling to 600 s.
+    # The policy of the wait after a failed attempt. docs/jobs.md has the seconds.
     event_backoff: Literal["none", "fixed", "exp"] = "exp"
     # A run whose documents make no progress for this long is ended, even if its heartbeats
     # continue.

@@ -127,8 +127,8 @@ class Failure:
 
 
 def backoff_seconds(attempts: int, retry_after: float | None = None, policy: str = "exp") -> float:
-    """exp: 30 s, 60 s, 120 s … at most 600 s; fixed: 30 s; none: 0. Longer if the provider asks for
-    it."""
+    """The wait after this many attempts: longer if the provider asks for it. docs/jobs.md has the
+    table."""
     doublings = max(attempts, 1) - 1 if policy == "exp" else 0
     own = (
         0 if policy == "none" else min(BACKOFF_FIRST_SECONDS * 2**doublings, BACKOFF_LIMIT_SECONDS)

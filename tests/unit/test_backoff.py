@@ -1,9 +1,12 @@
 """How long a failed attempt waits, and which failures are for good."""
 
+import re
+
 import pytest
 
 from memory_core.kernel.errors import ErrorCode
 from memory_core.queue.jobs import PERMANENT, backoff_seconds
+from tests.documented import ROOT
 
 
 @pytest.mark.parametrize(
@@ -30,6 +33,15 @@ def test_a_provider_may_ask_for_more_patience(
     attempts: int, retry_after: float, seconds: int
 ) -> None:
     assert backoff_seconds(attempts, retry_after) == seconds
+
+
+@pytest.mark.parametrize("policy", ["exp", "fixed", "none"])
+def test_the_page_has_the_waits_of_each_policy(policy: str) -> None:
+    page = (ROOT / "docs" / "jobs.md").read_text(encoding="utf-8")
+    [row] = re.findall(rf"^\| `{policy}` \| (.+) \|$", page, re.MULTILINE)
+    listed = [int(seconds) for seconds in re.findall(r"\d+", row)]
+
+    assert listed == [backoff_seconds(n, policy=policy) for n in range(1, len(listed) + 1)]
 
 
 def test_only_what_waiting_cannot_cure_fails_at_once() -> None:

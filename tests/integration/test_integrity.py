@@ -240,6 +240,12 @@ CASES: list[tuple[str, Plant]] = [
     ("index_agrees", another_text_in_the_index),
     ("index_agrees", a_superseded_document_in_the_index),
 ]
+# Only a person can repair what these find: tests of their own below.
+LEFT_TO_PEOPLE = {"every_revision_has_its_text", "projections_keep_up"}
+
+
+def test_every_check_has_a_case() -> None:
+    assert {name for name, _ in CASES} | LEFT_TO_PEOPLE == {check.name for check in CHECKS}
 
 
 async def examined(pipeline: Pipeline) -> dict[str, CheckResult]:
@@ -392,6 +398,19 @@ async def test_a_text_that_is_gone_is_beyond_repair_and_said_to_be(pipeline: Pip
     for _, _, remedy in broken:
         assert f"the text of {row['artifact_uid']} {row['revision_id']} (notes second)" in remedy
     assert {job["status"] for job in await pipeline.jobs()} == {"DONE"}, "it could only fail"
+
+
+async def test_a_dead_letter_is_left_to_a_person(pipeline: Pipeline) -> None:
+    await pipeline.rows(
+        "INSERT INTO log.dead_letter_queue (event_id, projection_name, event_type, event_data, "
+        "error_message) SELECT event_id, 'index', event_type, payload, 'it fails' "
+        "FROM log.events LIMIT 1"
+    )
+    check = the("projections_keep_up")
+
+    assert (await check.examine(pipeline.runtime)).offenders == ["index has 1 dead letters"]
+    [advice] = (await check.repair(pipeline.runtime)).beyond
+    assert "deadletters list" in advice
 
 
 async def test_the_doctor_says_what_it_mended(pipeline: Pipeline) -> None:

@@ -11,6 +11,7 @@ from pydantic import ValidationError
 from mcp_server.server import build_server
 from memory_core import __version__
 from memory_core.kernel.settings import TOOLSETS, Settings
+from tests.documented import ROOT
 from tests.example_calls import Json
 
 # Of a list with every toolset, in cl100k tokens.
@@ -91,6 +92,13 @@ async def test_by_default_every_specified_tool_is_offered() -> None:
 
     assert offered >= SPECIFIED
     assert offered == EVERY_TOOL
+
+
+def test_the_readme_has_every_tool_in_its_table() -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    table = readme.split("## Tools")[1].split("TOOLSETS")[0]
+
+    assert set(re.findall(r"`([a-z_]+)`", table)) == EVERY_TOOL
 
 
 @pytest.mark.parametrize(

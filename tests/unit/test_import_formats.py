@@ -9,6 +9,7 @@ import pytest
 from memory_core.importing import formats
 from memory_core.importing.formats import Format, html
 from memory_core.importing.item import Item, Skip, Unusable
+from tests.documented import ROOT
 from tests.imported_items import item, items
 
 FIXTURES = Path(__file__).resolve().parents[1] / "fixtures" / "import"
@@ -22,6 +23,21 @@ SAMPLES = sorted(
 
 def fixture(name: str) -> list[Item]:
     return items(name, (FIXTURES / name).read_bytes())
+
+
+ON_THE_PAGE = {
+    Format.MBOX: "mbox", Format.MAIL: "`.eml`", Format.PDF: "PDF", Format.DOCX: "DOCX",
+    Format.HTML: "HTML", Format.SUBTITLES: "WebVTT, SRT", Format.JSON: "JSON",
+    Format.TEXT: "plain text",
+}  # fmt: skip
+
+
+def test_the_page_of_importing_has_every_format() -> None:
+    page = (ROOT / "docs" / "importing.md").read_text(encoding="utf-8")
+    table = page.split("## Formats")[1].split("**Quoted replies**")[0]
+
+    assert set(ON_THE_PAGE) == set(Format)
+    assert [word for word in ON_THE_PAGE.values() if word not in table] == []
 
 
 # --- prose -----------------------------------------------------------------------------------

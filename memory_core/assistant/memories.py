@@ -23,7 +23,7 @@ from memory_core.search.query_text import understand
 from memory_core.search.scored_texts import best_first
 from memory_core.search.similarity import LEAST_SIMILARITY, near_enough
 from memory_core.search.word_statistics import statistics_of
-from memory_core.text.scripts import in_pairs
+from memory_core.text.scripts import query_in_pairs
 
 log = logging.getLogger(__name__)
 
@@ -140,7 +140,7 @@ async def _by_words(
     """Memories that contain words of the query, each with the share of the words that it
     contains."""
     async with runtime.database.session() as session:
-        asked = await understand(session, in_pairs(query), uncounted=_WORDS, literally=False)
+        asked = await understand(session, query_in_pairs(query), uncounted=_WORDS, literally=False)
         words = list(asked.every_word[:_WORDS])
         statistics = await statistics_of(session, lexemes_of(words))
         rows = await best_memories(

@@ -29,7 +29,7 @@ from memory_core.search.passage_words import best_chunks
 from memory_core.search.query_text import Asked, understand
 from memory_core.search.scored_passages import ScoredSearch
 from memory_core.search.similarity import NO_TEXT_HAS_A_WORD
-from memory_core.text.scripts import in_pairs
+from memory_core.text.scripts import query_in_pairs
 
 log = logging.getLogger(__name__)
 
@@ -147,7 +147,7 @@ async def _understand(
     async with runtime.database.session() as session:
         return await understand(
             session,
-            in_pairs(query),
+            query_in_pairs(query),
             uncounted=uncounted,
             literally=literally,
         )

@@ -3,14 +3,16 @@ text."""
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TypeVar
 
+import regex
+
 from memory_core.search import bm25
 from memory_core.search.lexemes import stem
-from memory_core.text.scripts import is_pair
+from memory_core.text.scripts import blank_pairs, is_pair
 from memory_core.text.turns import turn_starts
 from memory_core.text.units import LEAST_TURN_CHARS, Span, units
 
@@ -23,7 +25,9 @@ _SHORT = 3
 _BETWEEN = 12
 # The weight of a related word, relative to the word itself.
 _RELATED = 0.4
-_PART = re.compile(r"[-/'’.@]+")
+_PART = re.compile(r"[-/'’.@_]+")
+# Postgres takes marks, such as the vowel signs of Hindi, and invisible characters for letters.
+_REST_OF_WORD = regex.compile(r"[\w\p{M}\p{Cf}'’.@/-]*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,8 +88,8 @@ class Highlighter:
                 meant = lexeme, _RELATED * cosine * weights[lexeme]
                 self._related.setdefault(other, []).append(meant)
         self._sought = self._lexemes | self._related.keys()
-        self._likely = _likely(self._sought)
         pairs = sorted(lexeme for lexeme in self._lexemes if is_pair(lexeme))
+        self._likely = _likely(self._sought.difference(pairs))
         self._likely_pair = re.compile(f"(?=({'|'.join(pairs)}))") if pairs else None
         # A cache, because a text repeats its words.
         self._lexemes_by_word: dict[str, tuple[str, ...]] = {}
@@ -139,14 +143,28 @@ class Highlighter:
         # the length of every letter except this one, so offsets stay correct.
         small = text.replace("İ", "i").lower()
         words = [
-            (match.start(), lexeme)
-            for match in self._likely.finditer(small)
-            for lexeme in self._lexemes_of(match[0])
+            (start, lexeme)
+            for start, word in self._likely_words(small)
+            for lexeme in self._lexemes_of(word)
         ]
         if self._likely_pair is None:
             return words
         pairs = [(match.start(), match[1]) for match in self._likely_pair.finditer(small)]
         return sorted({*words, *pairs})
+
+    def _likely_words(self, small: str) -> Iterator[tuple[int, str]]:
+        if small.isascii():
+            for match in self._likely.finditer(small):
+                yield match.start(), match[0]
+            return
+        # Words end where a script without spaces begins: "从MySQL迁移".
+        text = blank_pairs(small)
+        end = 0
+        for match in self._likely.finditer(text):
+            if match.start() >= end:
+                rest = _REST_OF_WORD.match(text, match.end())
+                end = rest.end() if rest else match.end()
+                yield match.start(), text[match.start() : end]
 
     def _pair(self, one: _Occurrence, other: _Occurrence) -> tuple[str, str] | None:
         """Two words of the query that are neighbours in the text."""
@@ -160,7 +178,7 @@ class Highlighter:
         parts."""
         lexemes = self._lexemes_by_word.get(word)
         if lexemes is None:
-            plain = word.strip(".'’/-@")
+            plain = word.strip(".'’/-@_")
             parts = {plain, *_PART.split(plain)}
             stems = {stem(part) for part in parts if part}
             lexemes = self._lexemes_by_word[word] = tuple(sorted(self._sought & (parts | stems)))
@@ -204,7 +222,7 @@ def _likely(lexemes: Iterable[str]) -> re.Pattern[str]:
     beginnings = sorted({re.escape(_beginning(lexeme)) for lexeme in lexemes})
     if not beginnings:
         return re.compile(r"(?!)")
-    return re.compile(rf"\b(?:{'|'.join(beginnings)})[\w'’.@/-]*")
+    return re.compile(rf"(?<![^\W_])(?:{'|'.join(beginnings)})[\w'’.@/-]*")
 
 
 def _beginning(lexeme: str) -> str:

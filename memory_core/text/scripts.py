@@ -9,11 +9,22 @@ from itertools import pairwise
 _SCRIPTS = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
 _RUN = re.compile(f"[{_SCRIPTS}]{{1,100}}")
 _PAIR = re.compile(f"[{_SCRIPTS}]{{1,2}}")
+_EXCLUDED = re.compile(rf'(?<!\S)-([^\s"]*[{_SCRIPTS}][^\s"]*)')
 
 
 def in_pairs(text: str) -> str:
     """東京都 becomes 東京 京都."""
     return _RUN.sub(_pairs, text)
+
+
+def query_in_pairs(query: str) -> str:
+    """The same for a typed query. A hyphen excludes one word: -東京都 becomes -"東京 京都"."""
+    return in_pairs(_EXCLUDED.sub(r'-"\1"', query))
+
+
+def blank_pairs(text: str) -> str:
+    """The text with blanks in place of these scripts, at the same offsets."""
+    return _RUN.sub(lambda run: " " * len(run[0]), text)
 
 
 def is_pair(lexeme: str) -> bool:

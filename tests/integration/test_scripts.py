@@ -4,7 +4,7 @@ import psycopg
 import pytest
 
 from memory_core.text.scripts import in_pairs
-from tests.integration.searched_text import note
+from tests.integration.searched_text import found_texts, note
 from tests.tool_client import ToolClient
 
 TEXTS = {
@@ -37,6 +37,37 @@ async def test_a_part_of_a_sentence_finds_it(tools: ToolClient, query: str, lang
     first = answer["results"][0]
     assert first["text"] == TEXTS[language]
     assert "full_text" in first["sources"]
+
+
+@pytest.mark.parametrize("query", ["MySQL", "EQ0123", "2031"])
+async def test_a_latin_word_between_characters_finds_it(tools: ToolClient, query: str) -> None:
+    mixed = "我们把数据库从MySQL迁移。设备EQ0123，编号2031号。"
+    await note(tools, mixed, source_id="mixed")
+    for name, text in TEXTS.items():
+        await note(tools, text, source_id=name)
+
+    answer = await tools("hybrid_search", query=query)
+
+    assert [hit["text"] for hit in answer["results"]] == [mixed]
+    assert "full_text" in answer["results"][0]["sources"]
+    assert answer["note"] == ""
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("会议 -东京", "会议在大阪举行。"),
+        ("会议 -举行会议", "会议在大阪举行。"),
+        ("-大阪", "东京举行会议。"),
+    ],
+)
+async def test_excluded_characters_do_not_come_back(
+    tools: ToolClient, query: str, expected: str
+) -> None:
+    for text in ("东京举行会议。", "会议在大阪举行。"):
+        await note(tools, text, source_id=text)
+
+    assert await found_texts(tools, query) == [expected]
 
 
 async def test_a_memory_is_found_by_a_part_of_its_sentence(tools: ToolClient) -> None:

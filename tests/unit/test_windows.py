@@ -67,12 +67,23 @@ def test_a_planted_sentence_is_found_wherever_it_stands(before: int, after: int)
 
 
 @pytest.mark.parametrize(
-    "word", ["otter", "Otters", "OTTER'S", "otters,", "river-otters", "otter/beaver"]
+    "word",
+    [
+        *("otter", "Otters", "OTTER'S", "otters,", "river-otters", "otter/beaver"),
+        *("_otter_", "river_otters", "otter_count", "从Otter到", "我们的otters。"),
+    ],
 )
 def test_a_word_is_recognised_in_its_forms(word: str) -> None:
     _, window = best(f"We saw {word} there.", "otter")
 
     assert window.words > 0
+
+
+@pytest.mark.parametrize("word", ["हिन्दी", "கூட்டம்", "নিয়েছি", "cafe\u0301", "ko\u0308ster"])
+def test_a_word_is_recognised_with_its_marks(word: str) -> None:
+    highlighter = Highlighter([word], {word: 1.0})
+
+    assert max(window.words for window in highlighter.windows(f"{FILLER}{word}, {FILLER}")) > 0
 
 
 @pytest.mark.parametrize("word", ["other", "ottoman", "potter", ""])

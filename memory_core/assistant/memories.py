@@ -19,7 +19,7 @@ from memory_core.search.fusion import ranking
 from memory_core.search.lexemes import lexemes_of
 from memory_core.search.memories import best_memories, memories_by_id
 from memory_core.search.passage import MemoryRecord, ShortText
-from memory_core.search.query_text import understand
+from memory_core.search.query_text import Asked, understand
 from memory_core.search.scored_texts import best_first
 from memory_core.search.similarity import LEAST_SIMILARITY, near_enough
 from memory_core.search.word_statistics import statistics_of
@@ -93,16 +93,24 @@ async def search(
     """Memories by words and meaning, best first, each with its similarity (the cosine; 1 means
     equal). A memory that Chroma does not have, or all of them when Chroma is away, get the share of
     the query's words that they contain."""
-    by_words, statistics = await _by_words(runtime, query, min_confidence, memory_type)
+    asked, by_words, statistics = await _by_words(runtime, query, min_confidence, memory_type)
+    if asked.to_the_letter and not by_words and not asked.excludes:
+        # Few people quote exactly, so the query is read as a sentence.
+        asked, by_words, statistics = await _by_words(
+            runtime, query, min_confidence, memory_type, literally=False
+        )
+    # What the query excludes must not return by its meaning.
+    letters = asked.words if asked.to_the_letter else None
+    most = limit + _SPARE_HITS if letters is None else _MATCHES_BY_WORDS
     try:
         cosines = await _by_meaning(
-            runtime, query, by_words, limit + _SPARE_HITS, _where(min_confidence, memory_type)
+            runtime, query, by_words, most, _where(min_confidence, memory_type)
         )
     except MEANING_AWAY as fault:
         log.warning("memories are searched by words alone: %s", fault.message)
         cosines = {}
     async with runtime.database.session() as session:
-        rows = await memories_by_id(session, [*by_words, *cosines])
+        rows = await memories_by_id(session, [*by_words, *cosines], letters)
     by_id = {row.memory_id: row for row in rows if _passes(row, min_confidence, memory_type)}
     if runtime.settings.ranking == "rrf":
         nearest = sorted(cosines, key=lambda key: -cosines[key])
@@ -135,19 +143,26 @@ async def _by_meaning(
 
 
 async def _by_words(
-    runtime: Runtime, query: str, min_confidence: float, memory_type: MemoryType | None
-) -> tuple[dict[str, float], Statistics]:
-    """Memories that contain words of the query, each with the share of the words that it
-    contains."""
+    runtime: Runtime,
+    query: str,
+    min_confidence: float,
+    memory_type: MemoryType | None,
+    *,
+    literally: bool = True,
+) -> tuple[Asked, dict[str, float], Statistics]:
+    """Memories that contain words of the query, or match its operators, each with the share of the
+    words that it contains."""
     async with runtime.database.session() as session:
-        asked = await understand(session, query_in_pairs(query), uncounted=_WORDS, literally=False)
+        asked = await understand(
+            session, query_in_pairs(query), uncounted=_WORDS, literally=literally
+        )
         words = list(asked.every_word[:_WORDS])
         statistics = await statistics_of(session, lexemes_of(words))
         rows = await best_memories(
             session, asked, words=_WORDS, limit=_MATCHES_BY_WORDS,
             memory_type=memory_type, min_confidence=min_confidence,
         )  # fmt: skip
-    return {row.memory_id: row.found / len(words) for row in rows}, statistics
+    return asked, {row.memory_id: row.found / len(words) for row in rows}, statistics
 
 
 def _passes(memory: MemoryRecord, min_confidence: float, memory_type: MemoryType | None) -> bool:

@@ -107,6 +107,23 @@ async def test_a_word_finds_what_the_meaning_does_not(
     assert -1 <= similarity <= 1
 
 
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("coffee -milk", {"Drinks black coffee"}),
+        ("-coffee", {"Works at Acme"}),
+        ('"black coffee"', {"Drinks black coffee"}),
+        ("milk OR Acme", {"Coffee with oat milk", "Works at Acme"}),
+        ('"coffee black"', {"Drinks black coffee", "Coffee with oat milk"}),  # nobody has it
+    ],
+)
+async def test_search_obeys_operators(tools: ToolClient, query: str, expected: set[str]) -> None:
+    for content in ("Coffee with oat milk", "Drinks black coffee", "Works at Acme"):
+        await keep(tools, content)
+
+    assert set(contents(await tools("memory_search", query=query))) == expected
+
+
 async def test_search_filters_before_it_limits(tools: ToolClient) -> None:
     for index in range(12):
         await keep(tools, f"Tea number {index} is good", confidence=0.2)

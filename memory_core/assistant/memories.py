@@ -19,7 +19,7 @@ from memory_core.search.fusion import ranking
 from memory_core.search.lexemes import lexemes_of
 from memory_core.search.memories import best_memories, memories_by_id
 from memory_core.search.passage import MemoryRecord, ShortText
-from memory_core.search.query_text import Asked, understand
+from memory_core.search.query_text import Asked, understand, visible_text
 from memory_core.search.scored_texts import best_first
 from memory_core.search.similarity import LEAST_SIMILARITY, near_enough
 from memory_core.search.word_statistics import statistics_of
@@ -93,6 +93,7 @@ async def search(
     """Memories by words and meaning, best first, each with its similarity (the cosine; 1 means
     equal). A memory that Chroma does not have, or all of them when Chroma is away, get the share of
     the query's words that they contain."""
+    query = visible_text(query)
     asked, by_words, statistics = await _by_words(runtime, query, min_confidence, memory_type)
     if asked.to_the_letter and not by_words and not asked.excludes:
         # Few people quote exactly, so the query is read as a sentence.

@@ -27,7 +27,7 @@ from memory_core.search.fusion import ranking
 from memory_core.search.lexemes import lexemes_of, quoted
 from memory_core.search.names import Person, Resolution, resolve_name
 from memory_core.search.passage import ShortText
-from memory_core.search.query_text import Asked, understand
+from memory_core.search.query_text import Asked, understand, visible_text
 from memory_core.search.scored_texts import best_first
 from memory_core.search.word_statistics import WordCount
 
@@ -78,6 +78,7 @@ async def search_events(
             ids = [event.event_id for event in newest]
             page = await _page(session, ids, total, include_evidence=include_evidence)
             return replace(page, candidates=resolution.candidates)
+    query = visible_text(query)
     async with runtime.database.session() as session:
         question = await _understand(session, query, filters)
     if _is_unclear(filters, question.actor):

@@ -26,7 +26,7 @@ from memory_core.search.passage import (
 from memory_core.search.passage_filters import Filters
 from memory_core.search.passage_meaning import nearest
 from memory_core.search.passage_words import best_chunks
-from memory_core.search.query_text import Asked, understand
+from memory_core.search.query_text import Asked, understand, visible_text
 from memory_core.search.scored_passages import ScoredSearch
 from memory_core.search.similarity import NO_TEXT_HAS_A_WORD
 from memory_core.text.scripts import query_in_pairs
@@ -66,6 +66,7 @@ async def hybrid_search(
     each_document_once: bool = False,
 ) -> list[Passage]:
     """`full_chunks`: whole chunks instead of the parts that answer."""
+    query = visible_text(query)
     # The scored search counts the words itself.
     uncounted = _ANY_NUMBER if runtime.settings.ranking == "scores" else 1
     vector, asked = await asyncio.gather(

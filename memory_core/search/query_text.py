@@ -6,9 +6,12 @@ differs between events and passages.
 """
 
 import re
+import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
+
+import regex
 
 from memory_core.kernel.database import Session
 from memory_core.search.lexemes import quoted
@@ -31,6 +34,9 @@ _FEW_WORDS = 5
 # Hyphens alone, and command-line options.
 _LOOSE_HYPHEN = re.compile(r"(?<!\S)(?:-+(?!\S)|-(?=[A-Za-z0-9](?!\w))|--+(?=\w))")
 _LEXEME = re.compile(r"'(?:''|[^'])*'")
+# Postgres would take direction marks, soft hyphens and a byte order mark for letters. Persian and
+# emoji need their joiners.
+_INVISIBLE = regex.compile(r"[\p{Cf}--[\u200c\u200d]]", regex.V1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +67,11 @@ class Asked:
     def any_word(self) -> str:
         """The tsquery of texts with at least one of the words."""
         return " | ".join(f"({word})" for word in self.each_word)
+
+
+def visible_text(query: str) -> str:
+    """What a query shows, with composed letters. A query that shows nothing stays as it is."""
+    return unicodedata.normalize("NFC", _INVISIBLE.sub("", query)) or query
 
 
 def has_operators(text: str) -> bool:

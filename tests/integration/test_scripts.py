@@ -70,6 +70,20 @@ async def test_excluded_characters_do_not_come_back(
     assert await found_texts(tools, query) == [expected]
 
 
+@pytest.mark.parametrize("query", ["猫", "猫？", "会议 猫"])
+async def test_one_character_finds_the_words_that_begin_with_it(
+    tools: ToolClient, query: str
+) -> None:
+    for number in range(110):
+        await note(tools, f"第{number}号狗", source_id=f"{number}")
+    await note(tools, "她有猫咪三只", source_id="cat")
+
+    [hit, *_] = (await tools("hybrid_search", query=query))["results"]
+
+    assert hit["text"] == "她有猫咪三只"
+    assert "full_text" in hit["sources"]
+
+
 async def test_a_memory_is_found_by_a_part_of_its_sentence(tools: ToolClient) -> None:
     await tools("memory_store", content="好きな色は青です。", type="preference", confidence=1)
 

@@ -115,6 +115,52 @@ async def test_a_mistyped_word_finds_what_is_meant(tools: ToolClient, query: str
     assert "full_text" in answer["results"][0]["sources"]
 
 
+@pytest.mark.parametrize(
+    ("query", "word"),
+    [
+        ("cafe", "café"),
+        ("resume", "résumé"),
+        ("Muller", "Müller"),
+        ("Mueller", "Müller"),
+        ("Müller", "Mueller"),
+        ("müller", "muller"),
+        ("groesse", "Größe"),
+        ("елка", "Ёлка"),
+        ("Köster", "Ko\u0308ster"),  # as some files have it
+        ("Koster", "Ko\u0308ster"),
+        ("Ko\u0308ster", "Köster"),
+        ("1.13.22", "v1.13.22"),
+        ("v1.13.22", "1.13.22"),
+    ],
+)
+async def test_a_word_is_found_in_another_spelling(
+    tools: ToolClient, query: str, word: str
+) -> None:
+    await note(tools, f"There is {word} in it.", source_id="1")
+    await note(tools, "Invoices are sent on Mondays.", source_id="2")
+
+    [hit] = (await tools("hybrid_search", query=query))["results"]
+
+    assert word in hit["text"]
+    assert "full_text" in hit["sources"]
+
+
+@pytest.mark.parametrize(
+    "query", ["\ufefflantern", "\u202elantern\u202c", "lan\u00adtern", "lantern\u200b"]
+)
+@pytest.mark.parametrize("tool", ["hybrid_search", "memory_search"])
+async def test_invisible_characters_of_a_query_hide_nothing(
+    tools: ToolClient, tool: str, query: str
+) -> None:
+    text = "A lantern hangs there."
+    await note(tools, text)
+    await tools("memory_store", content=text, type="fact", confidence=1)
+
+    answer = await tools(tool, query=query)
+
+    assert answer == await tools(tool, query="lantern")
+
+
 async def test_a_word_that_some_text_has_is_not_corrected(tools: ToolClient) -> None:
     await note(tools, "The lantern hangs in the hall.", source_id="1")
     await note(tools, "The lanterm is a made-up word.", source_id="2")

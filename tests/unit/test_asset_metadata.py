@@ -82,7 +82,6 @@ def extraction(narrative: str = "Alice launched it.", **changes: Any) -> Extract
             "ledger": Ledger(job.job_id, job.generation, changes.pop("calls", calls)),
             "extract_version": "1-abc",
             "model": "m",
-            "characters": 36,
             "events": [_event(narrative)],
             "seconds": {CHUNK_EXTRACTIONS: 1.5, CANONICAL_EVENTS: 0.25},
             **changes,

@@ -22,6 +22,7 @@ from memory_core.processing.stages import (
     EVENT_INDEX,
     STORED_EVENTS,
 )
+from memory_core.text.printable import in_markdown
 
 _PREVIEW_ROWS = 10
 _REJECTION_ROWS = 5
@@ -172,13 +173,10 @@ def _rejections(extraction: Extraction) -> str:
 
 
 def _cell(text: str) -> str:
-    """Escape text of documents, so that none of it is read as our Markdown."""
     flat = " ".join(text.split())
     if len(flat) > _LONGEST_CELL:
         flat = flat[: _LONGEST_CELL - 1] + "…"
-    for mark in "\\`*_[]<>|#!":
-        flat = flat.replace(mark, f"\\{mark}")
-    return flat
+    return in_markdown(flat)
 
 
 def _data_version(stage: str, extraction: Extraction) -> str:

@@ -128,14 +128,17 @@ class Child:
         return f"{self.spec.title} ended ({how})."
 
     def death_report(self) -> str:
-        lines = [f"  {line}" for line in last_lines(self.spec.log)]
-        return "\n".join([f"{self.death()} Last lines of {self.spec.log}:", *lines])
+        return f"{self.death()} {end_of(self.spec.log)}"
 
     def _end_group(self) -> None:
         """End the processes that the child had started and left behind."""
         assert self._process is not None
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, signal.SIGKILL)
+
+
+def end_of(log: Path) -> str:
+    return "\n".join([f"Last lines of {log}:", *(f"  {line}" for line in last_lines(log))])
 
 
 def last_lines(log: Path, count: int = _LAST_LINES) -> list[str]:

@@ -23,7 +23,7 @@ from memory_core.kernel.settings import Settings
 from memory_core.projections import make_host
 from memory_core.runtime import NamedServices, Runtime
 from stack import stack_state
-from stack.child import SAFE_PATH, last_lines
+from stack.child import SAFE_PATH, end_of
 from stack.dagster_orchestrator import DagsterOrchestrator
 from stack.disk_space import require_room
 from stack.layout import Layout
@@ -128,10 +128,7 @@ class Membership:
             time.sleep(_POLL_SECONDS)
         require_room(self._layout.root)  # a full disk explains the failure better than any log
         log = self._layout.log_of(_SERVICES_LOG)
-        raise StackFault(
-            "The services could not be started. Last lines of "
-            f"{log}:\n" + "\n".join(f"  {line}" for line in last_lines(log))
-        )
+        raise StackFault(f"The services could not be started. {end_of(log)}")
 
 
 @contextmanager

@@ -3,7 +3,7 @@
 from typing import Any
 
 from memory_core.backfill.trial import SIDES, Trial
-from memory_core.text.printable import printable
+from memory_core.text.printable import in_markdown, printable
 
 _EXAMPLES = 15
 _CELL = 200
@@ -80,8 +80,4 @@ def _listed(side: str, events: list[dict[str, Any]]) -> str:
 
 
 def _cell(text: str) -> str:
-    """Escape text of documents, so that none of it is read as our Markdown."""
-    flat = printable(" ".join(text.split()), _CELL)
-    for mark in "\\`*_[]<>|#!":
-        flat = flat.replace(mark, f"\\{mark}")
-    return flat
+    return in_markdown(printable(" ".join(text.split()), _CELL))

@@ -24,3 +24,10 @@ def visible(text: str) -> str:
 def single_line(text: str, limit: int) -> str:
     """The visible characters, on one line."""
     return " ".join(visible(text[: limit * 4]).split())[:limit]
+
+
+def in_markdown(text: str) -> str:
+    """Escape text of documents, so that none of it is read as our Markdown."""
+    for mark in "\\`*_[]<>|#!":
+        text = text.replace(mark, f"\\{mark}")
+    return text

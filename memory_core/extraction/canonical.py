@@ -224,10 +224,7 @@ def _same_subject_and_actor(a: ChunkEvent, b: ChunkEvent) -> bool:
 def _join_answered(groups: _Groups, answered: Sequence[Sequence[str]], asked: set[str]) -> None:
     """Join the groups of the answer. Ids that the question did not have, ids in two groups, and
     groups across categories are ignored."""
-    times_named: dict[str, int] = {}
-    for group in answered:
-        for id_ in set(group):
-            times_named[id_] = times_named.get(id_, 0) + 1
+    times_named = Counter(id_ for group in answered for id_ in set(group))
     for group in answered:
         members = [id_ for id_ in group if id_ in asked and times_named[id_] == 1]
         if len({groups.events[id_].category for id_ in members}) == 1:

@@ -20,9 +20,10 @@ class Lag:
     point: Checkpoint
     changes: int  # number of changes after its checkpoint; COUNTED means at least that many
     seconds: float  # age of the oldest of them
-    dead_letters: int  # unresolved
     is_led: bool
-    holder: Holder | None  # who holds the horizon back, if committed changes cannot be read yet
+    dead_letters: int = 0  # unresolved
+    # Who holds the horizon back, if committed changes cannot be read yet.
+    holder: Holder | None = None
     note: str | None = None  # any other remark
 
     @property
@@ -112,8 +113,8 @@ def _of_projection(lag: ProjectionLag, holder: Holder | None) -> Lag:
         point=lag,
         changes=lag.changes,
         seconds=lag.seconds or 0.0,
-        dead_letters=lag.dead_letters,
         is_led=lag.is_led,
+        dead_letters=lag.dead_letters,
         holder=holder if lag.unreadable else None,
     )
 
@@ -123,9 +124,7 @@ def _of_webhooks(lag: WebhookLag) -> Lag:
         point=Checkpoint.at("webhooks"),
         changes=lag.changes,
         seconds=lag.seconds or 0.0,
-        dead_letters=0,
         is_led=lag.is_led,
-        holder=None,
         note=f"{lag.put_off} messages wait for receivers that failed" if lag.put_off else None,
     )
 
@@ -134,12 +133,11 @@ def _of_follower(name: str, lags: list[FollowerLag], holder: Holder | None) -> L
     """The furthest behind, over all servers."""
     lag = next((lag for lag in lags if lag.name == name), None)
     if lag is None:
-        return Lag(Checkpoint.at(name), 0, 0.0, 0, False, None, note="no client is subscribed")
+        return Lag(Checkpoint.at(name), 0, 0.0, is_led=False, note="no client is subscribed")
     return Lag(
         point=Checkpoint.at(name, Position(lag.transaction_id, lag.sequence_number)),
         changes=lag.changes,
         seconds=lag.seconds or 0.0,
-        dead_letters=0,
         is_led=True,
         holder=holder if lag.unreadable else None,
     )

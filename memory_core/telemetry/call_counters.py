@@ -4,6 +4,7 @@ Plain numbers, so that a process without /metrics imports no metrics library.
 """
 
 from bisect import bisect_left
+from collections import Counter
 from dataclasses import dataclass, field
 
 # Seconds; the last bucket has no upper bound.
@@ -23,13 +24,10 @@ class Durations:
 
 
 # By kind, name and outcome. Names are our own tools and routes, so a client cannot add to them.
-by_call: dict[tuple[str, str, str], int] = {}
+by_call: Counter[tuple[str, str, str]] = Counter()
 by_name: dict[tuple[str, str], Durations] = {}
 
 
 def observe(kind: str, name: str, outcome: str, seconds: float) -> None:
-    by_call[kind, name, outcome] = by_call.get((kind, name, outcome), 0) + 1
-    durations = by_name.get((kind, name))
-    if durations is None:
-        durations = by_name[kind, name] = Durations()
-    durations.add(seconds)
+    by_call[kind, name, outcome] += 1
+    by_name.setdefault((kind, name), Durations()).add(seconds)

@@ -101,13 +101,10 @@ def _metadata_urls(issuer: str) -> list[str]:
 
 def _safe(url: str) -> str:
     parts = urlsplit(url)
-    if parts.scheme != "https" and not (parts.scheme == "http" and _is_here(parts.hostname)):
+    local = parts.scheme == "http" and is_loopback(parts.hostname or "")
+    if parts.scheme != "https" and not local:
         raise ValueError("keys come over https")
     return url
-
-
-def _is_here(host: str | None) -> bool:
-    return host is not None and is_loopback(host)
 
 
 def _document(answer: httpx.Response) -> Mapping[str, Any]:

@@ -34,7 +34,7 @@ def is_short_form(alias: str, name: str) -> bool:
     parts = words_of(name)
     if "@" in alias.strip("@"):
         local = "".join(words_of(alias.partition("@")[0]))
-        return bool(parts) and (local in _initials(parts) or any(p in local for p in parts[-1:]))
+        return bool(parts) and (local in _initials(parts) or parts[-1] in local)
     short = [word for word in words_of(alias) if word not in TITLES]
     if not short or not parts:
         return False

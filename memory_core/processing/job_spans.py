@@ -6,7 +6,7 @@ every attempt knows it. The attempt that ends the job exports it.
 
 import hashlib
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 
 from memory_core.extraction.ledger import asking_about
@@ -17,8 +17,7 @@ from memory_core.telemetry import span_export
 from memory_core.telemetry.spans import Attribute, Span, span
 
 
-@contextmanager
-def of_run(job: Job) -> Iterator[Span]:
+def of_run(job: Job) -> AbstractContextManager[Span]:
     """The span of one attempt, in the trace of the job's request."""
     parent = SpanContext(job.trace_id, _span_id(job)) if job.trace_id else None
     attributes: dict[str, Attribute] = {
@@ -28,8 +27,7 @@ def of_run(job: Job) -> Iterator[Span]:
         "memory.attempt": job.attempts,
         "dagster.run_id": job.run_id,
     }
-    with span("run", parent=parent, attributes=attributes) as work:
-        yield work
+    return span("run", parent=parent, attributes=attributes)
 
 
 @contextmanager

@@ -73,7 +73,11 @@ def span(
         made: AbstractContextManager[Span] = _unexported(parent, span_id)
     else:
         made = _tracer.exported(name, parent, attributes or {}, span_id, begun)
-    with made as work, _at(work.context):
+    with (
+        made as work,
+        trace.within(work.context),
+        acting(trace_id=work.context.trace_id, span_id=work.context.span_id),
+    ):
         yield work
 
 
@@ -82,12 +86,3 @@ def _unexported(parent: SpanContext | None, span_id: str | None) -> Iterator[Spa
     trace_id = parent.trace_id if parent else trace.new_trace_id()
     context = SpanContext(trace_id, span_id or trace.new_span_id())
     yield Span(context, parent.span_id if parent else None)
-
-
-@contextmanager
-def _at(context: SpanContext) -> Iterator[None]:
-    with (
-        trace.within(context),
-        acting(trace_id=context.trace_id, span_id=context.span_id),
-    ):
-        yield

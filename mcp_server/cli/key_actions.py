@@ -10,6 +10,7 @@ from mcp_server.cli.session import OpenMemory, with_operator, with_transaction
 from mcp_server.cli.terminal_tables import Column
 from memory_core.access import keys
 from memory_core.access.keys import AccessKey, NewKey
+from memory_core.kernel.settings import comma_separated
 
 
 def create(
@@ -21,8 +22,8 @@ def create(
                 session,
                 tenant=tenant,
                 user=user,
-                groups=_listed(groups),
-                scopes=_listed(scopes),
+                groups=comma_separated(groups),
+                scopes=comma_separated(scopes),
                 days=expires,
             )
         return made, memory.runtime.settings.auth
@@ -69,10 +70,6 @@ def revoke(prefix: str, *, as_json: bool) -> None:
         print(json_text(revoked.as_json()))
         return
     print(f"The key {revoked.prefix} of {shown(revoked.user)} is revoked.")
-
-
-def _listed(text: str) -> list[str]:
-    return [part.strip() for part in text.split(",") if part.strip()]
 
 
 def _state(key: AccessKey) -> str:

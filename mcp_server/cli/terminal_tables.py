@@ -46,7 +46,6 @@ def show(columns: Iterable[Column], rows: Iterable[Iterable[str]], *, wrap: bool
             no_wrap=not (wrap and limited and column.ratio),
             overflow="fold" if wrap else "ellipsis",
             ratio=column.ratio if limited else None,
-            min_width=None,
         )
     for row in rows:
         table.add_row(*row)

@@ -31,7 +31,6 @@ from mcp_server.tools.parameters import (
     OptionalRevisionId,
     OptionalSourceSystem,
     OptionalSubject,
-    ToRevision,
 )
 from memory_core.events import stored_events
 from memory_core.events.as_of import extracted_later
@@ -268,7 +267,7 @@ async def event_diff(
     runtime: Runtime,
     artifact_uid: ArtifactUid,
     from_revision: FromRevision = None,
-    to_revision: ToRevision = None,
+    to_revision: OptionalRevisionId = None,
 ) -> EventDiffOut:
     """What changed between two revisions of a document, by default the two newest: events
     added, removed, changed and kept, and a diff of the text. Example:

@@ -34,7 +34,6 @@ FromRevision = Annotated[
     Field(description="rev_…; default: the one before to_revision."),
     AN_ID,
 ]
-ToRevision = Annotated[str | None, Field(description="rev_…; default: the latest."), AN_ID]
 OptionalArtifactType = ArtifactType | None
 OptionalSourceSystem = Annotated[str | None, Field(max_length=200, description="E.g. gmail.")]
 TimeFrom = Annotated[

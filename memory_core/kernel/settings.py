@@ -158,7 +158,7 @@ class Settings(BaseSettings):
     @field_validator("allowed_hosts")
     @classmethod
     def _authorities(cls, value: str) -> str:
-        for part in _listed(value):
+        for part in comma_separated(value):
             if Authority.parse(part) is None:
                 raise ValueError(f"{part!r} must be a name or an address, with or without a port")
         return value
@@ -166,7 +166,7 @@ class Settings(BaseSettings):
     @field_validator("allowed_origins")
     @classmethod
     def _origins(cls, value: str) -> str:
-        for part in _listed(value):
+        for part in comma_separated(value):
             if not re.fullmatch(r"[a-z][a-z0-9+.-]*://[^/?#\s]+/?", part.lower()):
                 raise ValueError(f"{part!r} must be of the form https://host or https://host:port")
         return value
@@ -174,7 +174,7 @@ class Settings(BaseSettings):
     @field_validator("toolsets")
     @classmethod
     def _known_toolsets(cls, value: str) -> str:
-        names = _listed(value.lower())
+        names = comma_separated(value.lower())
         for name in names:
             if name not in TOOLSETS:
                 raise ValueError(f"{name!r} must be one of {', '.join(TOOLSETS)}")
@@ -251,7 +251,7 @@ class Settings(BaseSettings):
 
     def admission(self, bound_to: str, *, local_pages: bool = False) -> Admission:
         """The admission rule of a server that listens on that address."""
-        hosts, origins = _listed(self.allowed_hosts), _listed(self.allowed_origins)
+        hosts, origins = comma_separated(self.allowed_hosts), comma_separated(self.allowed_origins)
         return Admission.of(bound_to, hosts, origins, local_pages=local_pages)
 
     @property
@@ -268,7 +268,7 @@ class Settings(BaseSettings):
 
     @property
     def chosen_toolsets(self) -> frozenset[str]:
-        return frozenset(_listed(self.toolsets.lower()))
+        return frozenset(comma_separated(self.toolsets.lower()))
 
     @property
     def uses_openai_extractor(self) -> bool:
@@ -319,7 +319,8 @@ class Settings(BaseSettings):
         return variables
 
 
-def _listed(text: str) -> list[str]:
+def comma_separated(text: str) -> list[str]:
+    """The parts of a list that is written with commas."""
     return [part.strip() for part in text.split(",") if part.strip()]
 
 

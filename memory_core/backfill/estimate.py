@@ -127,7 +127,7 @@ class Estimator:
         for row in rows:
             position = row.position - 1
             costs[position].chunks += 1
-            hashed, context_tokens = self._context(row)
+            hashed, context_tokens = self._measured(row.context)
             key = AnswerKey(row.content_hash, hashed, self._versions.extract, self._versions.model)
             if (mark := _short_hash(key)) not in self._asked:
                 self._asked.add(mark)
@@ -186,17 +186,10 @@ class Estimator:
     def _prompt(self, name: str) -> prompts.Prompt:
         return prompts.load(name, self._settings.prompts_dir)
 
-    def _context(self, row: PricedChunk) -> tuple[str, int]:
-        """Hash and tokens of a document's context."""
+    def _measured(self, context: DocumentContext) -> tuple[str, int]:
+        """Its hash and tokens."""
         from memory_core.extraction.openai import describe
 
-        context = DocumentContext(
-            artifact_type=row.artifact_type,
-            title=row.title,
-            author=row.author,
-            participants=tuple(row.participants),
-            date=row.source_ts,
-        )
         if context not in self._contexts:
             self._contexts[context] = context_hash(context), count_tokens(describe(context))
         return self._contexts[context]

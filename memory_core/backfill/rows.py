@@ -5,6 +5,8 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
+from memory_core.extraction.model import ReadLabels
+
 
 @dataclass(frozen=True, slots=True)
 class Backfill:
@@ -77,15 +79,10 @@ class VersionCount:
 
 
 @dataclass(frozen=True, slots=True)
-class PricedChunk:
+class PricedChunk(ReadLabels):
     position: int  # the number of its revision, from 1
     content_hash: str
     token_count: int
-    artifact_type: str
-    title: str | None
-    author: str | None
-    participants: list[str]
-    source_ts: datetime | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -62,6 +62,24 @@ class DocumentContext:
 
 
 @dataclass(frozen=True, slots=True)
+class ReadLabels:
+    """The labels of a stored revision that the extractor reads."""
+
+    artifact_type: str
+    title: str | None
+    author: str | None
+    participants: list[str]
+    source_ts: datetime | None
+
+    @property
+    def context(self) -> DocumentContext:
+        participants = tuple(self.participants)
+        return DocumentContext(
+            self.artifact_type, self.title, self.author, participants, self.source_ts
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class Subject:
     type: SubjectType
     ref: str

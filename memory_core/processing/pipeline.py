@@ -8,14 +8,13 @@ import logging
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
 
 from memory_core.artifacts.stored_artifacts import ChunkRecord, chunks_of
 from memory_core.extraction.canonical import canonicalise
 from memory_core.extraction.engine import Engine
 from memory_core.extraction.grounds import Context
 from memory_core.extraction.ledger import Ledger, taken, write
-from memory_core.extraction.model import DocumentContext, Proposal
+from memory_core.extraction.model import DocumentContext, Proposal, ReadLabels
 from memory_core.extraction.proof import part_by_confidence, prove
 from memory_core.kernel.database import Database, Session
 from memory_core.kernel.errors import ErrorCode, MemoryFault
@@ -67,15 +66,10 @@ class ExtractionVersion:
 
 
 @dataclass(frozen=True, slots=True)
-class ChunkContext:
-    """The labels of the revision in which a chunk first appeared."""
+class ChunkLabels(ReadLabels):
+    """Those of the revision in which a chunk first appeared."""
 
     chunk_index: int
-    artifact_type: str
-    title: str | None
-    author: str | None
-    participants: list[str]
-    source_ts: datetime | None
 
 
 async def rehearse(runtime: Runtime, engine: Engine, job: Job) -> Extraction:
@@ -255,18 +249,9 @@ def _forget_text(extraction: Extraction) -> None:
 
 async def _contexts(session: Session, job: Job) -> dict[int, DocumentContext]:
     rows = await session.rows(
-        ChunkContext, "first_contexts", uid=job.artifact_uid, revision=job.revision_id
+        ChunkLabels, "first_contexts", uid=job.artifact_uid, revision=job.revision_id
     )
-    return {
-        row.chunk_index: DocumentContext(
-            artifact_type=row.artifact_type,
-            title=row.title,
-            author=row.author,
-            participants=tuple(row.participants),
-            date=row.source_ts,
-        )
-        for row in rows
-    }
+    return {row.chunk_index: row.context for row in rows}
 
 
 async def _record_calls(database: Database, extraction: Extraction) -> None:

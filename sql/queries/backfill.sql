@@ -170,8 +170,8 @@ ORDER BY revisions DESC, extractor, model, extract_version, merge_version;
 
 -- name: chunks_to_price
 -- The chunks of these revisions in their order, each with the context of its question.
-SELECT w.position, c.content_hash, c.token_count, f.artifact_type, f.title, f.author,
-       f.participants, f.source_ts
+SELECT f.artifact_type, f.title, f.author, f.participants, f.source_ts, w.position, c.content_hash,
+       c.token_count
 FROM unnest(%(uids)s::text[], %(revisions)s::text[])
      WITH ORDINALITY AS w (artifact_uid, revision_id, position)
 JOIN revision_chunk c USING (artifact_uid, revision_id)

@@ -15,7 +15,7 @@ WHERE r.artifact_uid = %(uid)s AND r.revision_id = %(revision)s;
 -- "Next Friday" meant the Friday after it was written, and the cached answer of that time can be
 -- reused. It is one sort of the artifact's chunks: a self-join would compare all pairs whenever the
 -- statistics are out of date.
-SELECT x.chunk_index, r.artifact_type, r.title, r.author, r.participants, r.source_ts
+SELECT r.artifact_type, r.title, r.author, r.participants, r.source_ts, x.chunk_index
 FROM (
     SELECT c.chunk_index, c.revision_id,
            first_value(c.revision_id) OVER (PARTITION BY c.content_hash

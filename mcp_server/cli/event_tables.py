@@ -1,6 +1,5 @@
 """Output of answers about events on a terminal."""
 
-from collections.abc import Awaitable, Callable
 from typing import Any
 
 from rich.markup import escape
@@ -23,7 +22,7 @@ _STATUS_STYLE = {"done": "green", "overdue": "red", "open": "yellow"}
 
 
 def search(arguments: dict[str, Any], *, full: bool, as_json: bool) -> None:
-    answer, why_empty = _ask("event_search", arguments, lambda reply: reply["events"])
+    answer, why_empty = _ask("event_search", arguments, "events")
     if _printed_otherwise(answer, why_empty, as_json=as_json):
         return
     terminal_tables.show_note(answer["note"])
@@ -105,7 +104,7 @@ def diff(which: str, older: str | None, newer: str | None, *, full: bool, as_jso
 
 
 def timeline(arguments: dict[str, Any], *, full: bool, as_json: bool) -> None:
-    answer, why_empty = _ask("timeline", arguments, lambda reply: reply["days"])
+    answer, why_empty = _ask("timeline", arguments, "days")
     if _printed_otherwise(answer, why_empty, as_json=as_json):
         return
     events = [event for day in answer["days"] for event in day["events"]]
@@ -130,7 +129,7 @@ def timeline(arguments: dict[str, Any], *, full: bool, as_json: bool) -> None:
 
 
 def commitments(arguments: dict[str, Any], *, full: bool, as_json: bool) -> None:
-    answer, why_empty = _ask("commitment_list", arguments, lambda reply: reply["commitments"])
+    answer, why_empty = _ask("commitment_list", arguments, "commitments")
     if _printed_otherwise(answer, why_empty, as_json=as_json):
         return
     items = answer["commitments"]
@@ -163,9 +162,7 @@ def commitments(arguments: dict[str, Any], *, full: bool, as_json: bool) -> None
 
 
 def people(arguments: dict[str, Any], *, full: bool, as_json: bool) -> None:
-    answer, why_empty = _ask(
-        "stakeholder_map", arguments, lambda stakeholders: stakeholders["stakeholders"]
-    )
+    answer, why_empty = _ask("stakeholder_map", arguments, "stakeholders")
     if _printed_otherwise(answer, why_empty, as_json=as_json):
         return
     stakeholders = answer["stakeholders"]
@@ -239,23 +236,20 @@ def _show_whole(event: Answer, heading: str = "") -> None:
               soft_wrap=True)  # fmt: skip
 
 
-def _ask(
-    tool: str, arguments: dict[str, Any], items: Callable[[Answer], list[Any]]
-) -> tuple[Answer, str | None]:
-    """The answer, and the reason if it is empty."""
+def _ask(tool: str, arguments: dict[str, Any], items: str) -> tuple[Answer, str | None]:
+    """The answer, and the reason if it has none of these items."""
 
     async def work(memory: OpenMemory) -> tuple[Answer, str | None]:
         given = dict(arguments)
         if given.get("artifact_uid"):
             given["artifact_uid"] = await memory.document(given["artifact_uid"])
         answer = await memory.ask(tool, given)
-        if items(answer):
+        if answer[items]:
             return answer, None
         progress = await read_progress(memory.runtime, given.get("artifact_uid"))
         return answer, progress.why_no_events()
 
-    asked: Callable[[OpenMemory], Awaitable[tuple[Answer, str | None]]] = work
-    return with_memory(asked)
+    return with_memory(work)
 
 
 def _printed_otherwise(answer: Answer, why_empty: str | None, *, as_json: bool) -> bool:

@@ -90,7 +90,7 @@ def documents(
                 short(row.artifact_uid),
                 row.artifact_type,
                 f"{row.latest_since:%Y-%m-%d}",
-                str(row.event_count) if row.job_status == "DONE" else _state(row.job_status),
+                _events(row.event_count, row.job_status),
                 shown(row.title or "–"),
                 shown(row.source_id or row.source_system),
             ]
@@ -159,9 +159,7 @@ def _show_document(
                 [
                     short(row["revision_id"]),
                     row["ingested_at"][:16].replace("T", " "),
-                    str(row["event_count"])
-                    if row["job_status"] == "DONE"
-                    else _state(row["job_status"]),
+                    _events(row["event_count"], row["job_status"]),
                     "latest" if row["is_latest"] else "",
                 ]
                 for row in revisions
@@ -184,8 +182,10 @@ def _show_document(
                   "prints all of it[/]")  # fmt: skip
 
 
-def _state(status: str | None) -> str:
-    """Shown in place of a number of events that is not known yet."""
+def _events(number: int, status: str | None) -> str:
+    """How many events, or why that is not known yet."""
+    if status == "DONE":
+        return str(number)
     states = {
         "FAILED": "[red]failed[/]",
         "CANCELED": "[dim]canceled[/]",

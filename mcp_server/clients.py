@@ -147,9 +147,7 @@ def write(change: ConfigEdit) -> Path | None:
     """Replace the file in one step. Returns the copy of the previous file."""
     target = change.file.resolve()  # a link stays a link
     target.parent.mkdir(parents=True, exist_ok=True)
-    backup = None
-    if change.before is not None:
-        backup = _backup(target)
+    backup = _backup(target) if change.before is not None else None
     handle, draft = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
     try:
         with os.fdopen(handle, "w", encoding="utf-8", newline="") as out:

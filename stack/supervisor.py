@@ -11,7 +11,6 @@ import resource
 import signal
 import time
 from collections import deque
-from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import Protocol
@@ -246,10 +245,9 @@ class Supervisor:
 
     def _listen_to_signals(self) -> None:
         loop = asyncio.get_running_loop()
-        stop: Callable[[], None] = self._stop.set
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             # A shell that starts us in the background ignores SIGINT: install a handler again.
-            loop.add_signal_handler(number, stop)
+            loop.add_signal_handler(number, self._stop.set)
 
 
 async def cancel(tasks: list[asyncio.Task[None]]) -> None:

@@ -225,7 +225,7 @@ def _job(
 def _waited(row: TracedJob) -> float | None:
     if row.started_at is None:
         return None
-    return round(float((row.started_at - row.requested_at).total_seconds()), 3)
+    return round((row.started_at - row.requested_at).total_seconds(), 3)
 
 
 def _runs(
@@ -237,7 +237,6 @@ def _runs(
         if this.next_status != "PROCESSING":
             continue
         detail = this.detail or {}
-        ended = (following.detail or {}) if following is not None else {}
         made = [
             call
             for call in calls
@@ -249,7 +248,7 @@ def _runs(
                 str(detail.get("run")),
                 at=this.ts,
                 seconds=(following.ts - this.ts).total_seconds() if following else None,
-                outcome=_end(following, ended),
+                outcome=_end(following),
                 details={"attempt": detail.get("attempt"), "generation": detail.get("generation")},
                 children=_chunks(made, prices),
             )
@@ -257,11 +256,11 @@ def _runs(
     return runs
 
 
-def _end(following: TracedTransition | None, detail: dict[str, Any]) -> str:
+def _end(following: TracedTransition | None) -> str:
     if following is None:
         return "PROCESSING"
-    status = str(following.next_status)
-    return f"{detail['error']} → {status}" if detail.get("error") and status != "DONE" else status
+    status, error = following.next_status, (following.detail or {}).get("error")
+    return f"{error} → {status}" if error and status != "DONE" else status
 
 
 def _chunks(calls: list[TracedModelCall], prices: dict[str, Price]) -> list[Node]:

@@ -2,7 +2,8 @@
 
 With RANKING=scores (`scored_passages.py`) a passage is the part of a chunk that answers best. With
 RANKING=rrf Postgres' full text and Chroma's vectors each give a ranking of chunks, and reciprocal
-rank fusion combines them. Postgres decides what exists and what is latest.
+rank fusion combines them; then the part that answers best is shown. Postgres decides what exists
+and what is latest.
 """
 
 import asyncio
@@ -14,7 +15,9 @@ from memory_core.embedding import Vector
 from memory_core.index.generation import CollectionName
 from memory_core.kernel.errors import MEANING_AWAY
 from memory_core.runtime import Runtime
+from memory_core.search.excerpts import excerpts, whole_chunks
 from memory_core.search.fusion import Fused, fuse
+from memory_core.search.lexemes import lexemes_of
 from memory_core.search.memories import best_memories, memories_by_id
 from memory_core.search.passage import (
     FoundChunk,
@@ -27,8 +30,11 @@ from memory_core.search.passage_filters import Filters
 from memory_core.search.passage_meaning import nearest
 from memory_core.search.passage_words import best_chunks
 from memory_core.search.query_text import Asked, understand, visible_text
+from memory_core.search.ranking import FoundWindow, first_of_each_document
 from memory_core.search.scored_passages import ScoredSearch
 from memory_core.search.similarity import NO_TEXT_HAS_A_WORD
+from memory_core.search.windows import Highlighter
+from memory_core.search.word_statistics import statistics_of
 from memory_core.text.scripts import query_in_pairs
 
 log = logging.getLogger(__name__)
@@ -85,29 +91,30 @@ async def hybrid_search(
             passages = await search.asking(loose).best(limit, full_chunks=full_chunks)
     else:
         ranks = _Search(runtime, asked, vector, filters, with_memory=with_memory)
+        # Several passages of a document are found before each is shown once.
         several = _DEPTH_FACTOR if each_document_once else 1
-        passages = await _by_ranks(ranks, query, several * limit)
+        ranked = await _by_ranks(ranks, query, several * limit)
         if each_document_once:
-            best = {passage.artifact_uid: passage for passage in reversed(passages)}
-            passages = [p for p in passages if best[p.artifact_uid] is p][:limit]
+            ranked = first_of_each_document(ranked)
+        passages = whole_chunks(ranked)[:limit] if full_chunks else excerpts(ranked, limit)
     if expand_neighbors:
         passages = await _with_neighbors(runtime, passages)
     return passages
 
 
-async def _by_ranks(search: "_Search", query: str, limit: int) -> list[Passage]:
+async def _by_ranks(search: "_Search", query: str, limit: int) -> list[FoundWindow]:
     runtime, asked = search.runtime, search.asked
     depth = max(_MIN_DEPTH, limit * _DEPTH_FACTOR)
-    passages, is_full = await search.best(limit, depth)
-    if len(passages) < limit and is_full:
+    found, is_full = await search.best(limit, depth)
+    if len(found) < limit and is_full:
         # The entries were superseded a moment ago, or a query with operators excludes them.
-        passages, _ = await search.best(limit, max(depth, _MORE_HITS))
-    if not passages and asked.to_the_letter and not asked.excludes:
+        found, _ = await search.best(limit, max(depth, _MORE_HITS))
+    if not found and asked.to_the_letter and not asked.excludes:
         # Few people quote exactly, and an empty answer does not help, so the query is read as a
         # sentence.
-        loose = replace(search, asked=await _understand(runtime, query, 1, literally=False))
-        passages, _ = await loose.best(limit, depth)
-    return passages
+        search = replace(search, asked=await _understand(runtime, query, 1, literally=False))
+        found, _ = await search.best(limit, depth)
+    return await search.windows(found)
 
 
 async def artifact_search(
@@ -154,6 +161,9 @@ async def _understand(
         )
 
 
+Found = tuple[FoundChunk | MemoryRecord, Fused]
+
+
 @dataclass(frozen=True, slots=True)
 class _Search:
     runtime: Runtime
@@ -162,8 +172,8 @@ class _Search:
     filters: Filters
     with_memory: bool
 
-    async def best(self, limit: int, depth: int) -> tuple[list[Passage], bool]:
-        """The best passages of rankings of this depth, and whether Chroma might have more."""
+    async def best(self, limit: int, depth: int) -> tuple[list[Found], bool]:
+        """The best of rankings of this depth, and whether Chroma might have more."""
         text, chunks, documents, memory_text, memory_dense = await asyncio.gather(
             self._full_text(depth),
             self._nearest(CollectionName.CHUNKS, depth),
@@ -180,6 +190,18 @@ class _Search:
         }
         ranked = fuse(rankings, constant=self.runtime.settings.rrf_constant)
         return await self._load(ranked, limit), depth in (len(chunks), len(documents))
+
+    async def windows(self, found: list[Found]) -> list[FoundWindow]:
+        """In the same order, each with its part that has most of the query."""
+        lexemes = lexemes_of(self.asked.every_word)
+        async with self.runtime.database.session() as session:
+            statistics = await statistics_of(session, lexemes)
+        weights = {lexeme: statistics.weight(lexeme) for lexeme in lexemes}
+        highlighter = Highlighter(lexemes, weights, by_turns=True)
+        return [
+            FoundWindow(row, highlighter.best_window(row.text), item.score, item.sources)
+            for row, item in found
+        ]
 
     async def _full_text(self, depth: int) -> list[str]:
         async with self.runtime.database.session() as session:
@@ -199,17 +221,17 @@ class _Search:
         hits = await nearest(self.runtime, name, self.vector, self.filters, depth)
         return [hit.id for hit in hits]
 
-    async def _load(self, ranked: list[Fused], limit: int) -> list[Passage]:
+    async def _load(self, ranked: list[Fused], limit: int) -> list[Found]:
         """The best hits that Postgres knows, read only as far as needed: most of the first exist. A
-        document and its first chunk are one passage."""
-        best: dict[str, Passage] = {}
+        document and its first chunk are one hit."""
+        best: dict[str, Found] = {}
         start, step = 0, limit + _SPARE
         while len(best) < limit and start < len(ranked):
             some = ranked[start : start + step]
             rows = await self._rows([item.key for item in some])
             for item in some:
                 if (row := rows.get(item.key)) is not None:
-                    best.setdefault(row.key, passage_of(row, item.score, item.sources))
+                    best.setdefault(row.key, (row, item))
             start, step = start + step, 2 * step
         return list(best.values())[:limit]
 

@@ -97,6 +97,11 @@ class Highlighter:
     def windows(self, text: str) -> list[Window]:
         return self.read(text).windows
 
+    def best_window(self, text: str) -> Window:
+        """The part with most of the query; without any of it, the beginning."""
+        windows = self.windows(text) or [Window(0, len(text), 0.0, 0.0)]
+        return max(windows, key=lambda window: window.words + window.pairs)
+
     def read(self, text: str) -> Reading:
         turns = turn_starts(text) if self._by_turns else []
         spans = units(text, turns)

@@ -150,9 +150,14 @@ async def test_a_rare_word_leads_to_an_event_of_any_age(
 
 @pytest.mark.parametrize("ranking", ["scores", "rrf"])
 async def test_what_has_more_of_the_words_comes_first(
-    garden: Garden, tools: ToolClient, runtime: Runtime, ranking: str
+    garden: Garden,
+    tools: ToolClient,
+    runtime: Runtime,
+    ranking: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    runtime.settings = runtime.settings.model_copy(update={"ranking": ranking})
+    ranked_so = runtime.settings.model_copy(update={"ranking": ranking})
+    monkeypatch.setattr(runtime, "settings", ranked_so)
     both = Event("The beta launch was moved to May.", time="2026-01-01")
     await garden.document(
         Event("The beta was moved.", time="2026-01-03"),

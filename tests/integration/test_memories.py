@@ -90,10 +90,11 @@ async def test_search_is_by_meaning_best_first(tools: ToolClient) -> None:
 
 @pytest.mark.parametrize("ranking", ["scores", "rrf"])
 async def test_a_word_finds_what_the_meaning_does_not(
-    tools: ToolClient, runtime: Runtime, ranking: str
+    tools: ToolClient, runtime: Runtime, ranking: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Names and numbers mean nothing to an embedder: the memory that has them comes first."""
-    runtime.settings = runtime.settings.model_copy(update={"ranking": ranking})
+    ranked_so = runtime.settings.model_copy(update={"ranking": ranking})
+    monkeypatch.setattr(runtime, "settings", ranked_so)
     for number in range(30):
         await keep(tools, f"The printer on floor {number} needs a new ticket system")
     await keep(tools, "Zxqv-8841 belongs to Ann")

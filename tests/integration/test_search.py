@@ -2,6 +2,7 @@
 
 import itertools
 import json
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import psycopg
@@ -10,8 +11,11 @@ import pytest
 from memory_core.index.generation import CollectionName
 from memory_core.index.store import VectorStore
 from memory_core.runtime import Runtime
-from memory_core.search import passage_meaning
+from memory_core.search import passage_meaning, passages
+from memory_core.search.passage import Passage
+from memory_core.search.passage_filters import Filters
 from memory_core.search.similarity import NO_TEXT_HAS_A_WORD
+from memory_core.search.windows import WINDOW_CHARS
 from tests.indexing import plant
 from tests.integration.searched_text import DEMO, MANIFEST, found_texts, note
 from tests.tool_client import Json, ToolClient
@@ -413,6 +417,32 @@ async def test_a_document_without_a_title_is_found_by_the_words_of_its_path(
 
     first = await tools("artifact_get", artifact_uid=found["results"][0]["artifact_uid"])
     assert first["source_id"] == "2024/budget-of-the-harbour.md"
+
+
+@pytest.mark.parametrize("search", [passages.hybrid_search, passages.artifact_search])
+async def test_ranked_by_ranks_hits_are_the_parts_that_answer_too(
+    tools: ToolClient,
+    runtime: Runtime,
+    search: Callable[..., Awaitable[list[Passage]]],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    ranked_so = runtime.settings.model_copy(update={"ranking": "rrf"})
+    monkeypatch.setattr(runtime, "settings", ranked_so)
+    answer = "The otters moved into the boathouse."
+    text = "Nothing of interest was said. " * 60 + answer + " Nothing at all." * 60
+    await note(tools, text)
+    options = {} if search is passages.artifact_search else {"include_memory": False}
+
+    [part] = await search(runtime, "otters boathouse", Filters(), limit=10, **options)
+    [whole] = await search(
+        runtime, "otters boathouse", Filters(), limit=10, full_chunks=True, **options
+    )
+
+    assert answer in part.text
+    assert len(part.text) <= WINDOW_CHARS
+    assert text[part.start_char : part.end_char] == part.text
+    assert answer in text[slice(*part.highlight or ())]
+    assert whole.text == text
 
 
 async def test_an_empty_memory_has_no_hits(tools: ToolClient) -> None:

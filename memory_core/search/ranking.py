@@ -66,11 +66,12 @@ class Candidate:
     title: float  # the share of the query that its title has
     coverage: float  # how much of the query its text has
     windows: list[Window]
+    matches: bool = False  # Postgres says so of a query with operators, such as one that excludes
 
     @property
     def has_words(self) -> bool:
         """Whether a word of the query itself is there, not only a related one."""
-        return self.title > 0 or self.coverage > 0
+        return self.matches or self.title > 0 or self.coverage > 0
 
     def similarity(self, window: Window) -> float:
         return self.cosine if window.cosine is None else (self.cosine + window.cosine) / 2
@@ -93,6 +94,8 @@ def candidate(
     chunk: float | None,
     cosine: float | None,
     floor: float,
+    *,
+    matches: bool = False,
 ) -> Candidate:
     """`chunk`: its BM25, if Postgres computed it; `cosine`: None if it is below `floor`."""
     reading = highlighter.read(row.text)
@@ -105,6 +108,7 @@ def candidate(
         title=highlighter.share(row.name),
         coverage=reading.coverage,
         windows=reading.windows,
+        matches=matches,
     )
 
 

@@ -78,8 +78,9 @@ class ScoredSearch:
         rows = await self._rows(_most_promising(scores, cosines, weights, self._to_read))
         highlighter = self._highlighter(statistics, weights)
         floor = min(cosines.values(), default=0.0)
+        matches = self._asked.to_the_letter
         candidates = [
-            candidate(row, highlighter, scores.get(key), cosines.get(key), floor)
+            candidate(row, highlighter, scores.get(key), cosines.get(key), floor, matches=matches)
             for key, row in rows.items()
         ]
         ranking = Ranking(candidates, weights, inside_one=self._inside_one)

@@ -135,6 +135,20 @@ async def test_what_only_excludes_finds_the_newest_without(tools: ToolClient) ->
     assert [hit["text"] for hit in hits] == ["Something else"]
 
 
+async def test_what_only_excludes_leaves_nothing_else_out(tools: ToolClient) -> None:
+    """What is far in meaning has no less of the query than what is near."""
+    texts = {"The boat house is a house for boats.", "Figures of the third quarter."}
+    for text in texts:
+        await note(tools, text, source_id=text)
+    await note(tools, "The boathouse by the lake.", source_id="boathouse")
+
+    answer = await tools("hybrid_search", query="-boathouse")
+
+    assert {hit["text"] for hit in answer["results"]} == texts
+    assert all("full_text" in hit["sources"] for hit in answer["results"])
+    assert answer["note"] == ""
+
+
 @pytest.mark.parametrize(
     "query",
     [

@@ -124,6 +124,8 @@ class Passage:
     # The part of the document that answers best: inside [start_char, end_char).
     highlight: tuple[int, int] | None = None
     neighbors: list["Passage"] = field(default_factory=list)
+    # No text matches the operators of the query, which was then read as a sentence.
+    is_loose: bool = False
 
     @property
     def has_words(self) -> bool:

@@ -32,7 +32,7 @@ from memory_core.search.passage_words import best_chunks
 from memory_core.search.query_text import Asked, understand, visible_text
 from memory_core.search.ranking import FoundWindow, first_of_each_document
 from memory_core.search.scored_passages import ScoredSearch
-from memory_core.search.similarity import NO_TEXT_HAS_A_WORD
+from memory_core.search.similarity import NO_TEXT_HAS_A_WORD, NO_TEXT_HAS_THE_PHRASE
 from memory_core.search.windows import Highlighter
 from memory_core.search.word_statistics import statistics_of
 from memory_core.text.scripts import query_in_pairs
@@ -80,40 +80,39 @@ async def hybrid_search(
     )
     # Memories have no source, type or time, so a filtered search leaves them out.
     with_memory = include_memory and filters == Filters()
-    if runtime.settings.ranking == "scores":
-        search = ScoredSearch(
-            runtime, query, asked, vector, filters,
-            with_memory=with_memory, each_document_once=each_document_once,
-        )  # fmt: skip
-        passages = await search.best(limit, full_chunks=full_chunks)
-        if not passages and asked.to_the_letter and not asked.excludes:
-            loose = await _understand(runtime, query, uncounted, literally=False)
-            passages = await search.asking(loose).best(limit, full_chunks=full_chunks)
-    else:
+
+    async def find(asked: Asked) -> list[Passage]:
+        if runtime.settings.ranking == "scores":
+            search = ScoredSearch(
+                runtime, query, asked, vector, filters,
+                with_memory=with_memory, each_document_once=each_document_once,
+            )  # fmt: skip
+            return await search.best(limit, full_chunks=full_chunks)
         ranks = _Search(runtime, asked, vector, filters, with_memory=with_memory)
         # Several passages of a document are found before each is shown once.
         several = _DEPTH_FACTOR if each_document_once else 1
-        ranked = await _by_ranks(ranks, query, several * limit)
+        ranked = await _by_ranks(ranks, several * limit)
         if each_document_once:
             ranked = first_of_each_document(ranked)
-        passages = whole_chunks(ranked)[:limit] if full_chunks else excerpts(ranked, limit)
+        return whole_chunks(ranked)[:limit] if full_chunks else excerpts(ranked, limit)
+
+    passages = await find(asked)
+    if not passages and asked.to_the_letter and not asked.excludes:
+        # Few people quote exactly, and an empty answer does not help, so the query is read as a
+        # sentence.
+        loose = await _understand(runtime, query, uncounted, literally=False)
+        passages = [replace(passage, is_loose=True) for passage in await find(loose)]
     if expand_neighbors:
         passages = await _with_neighbors(runtime, passages)
     return passages
 
 
-async def _by_ranks(search: "_Search", query: str, limit: int) -> list[FoundWindow]:
-    runtime, asked = search.runtime, search.asked
+async def _by_ranks(search: "_Search", limit: int) -> list[FoundWindow]:
     depth = max(_MIN_DEPTH, limit * _DEPTH_FACTOR)
     found, is_full = await search.best(limit, depth)
     if len(found) < limit and is_full:
         # The entries were superseded a moment ago, or a query with operators excludes them.
         found, _ = await search.best(limit, max(depth, _MORE_HITS))
-    if not found and asked.to_the_letter and not asked.excludes:
-        # Few people quote exactly, and an empty answer does not help, so the query is read as a
-        # sentence.
-        search = replace(search, asked=await _understand(runtime, query, 1, literally=False))
-        found, _ = await search.best(limit, depth)
     return await search.windows(found)
 
 
@@ -136,6 +135,8 @@ def note_on(passages: Sequence[Passage]) -> str:
     """What a reader of these should know; "" if nothing."""
     if passages and not any(passage.has_words for passage in passages):
         return NO_TEXT_HAS_A_WORD
+    if any(passage.is_loose for passage in passages):
+        return NO_TEXT_HAS_THE_PHRASE
     return ""
 
 

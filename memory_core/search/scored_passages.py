@@ -62,13 +62,6 @@ class ScoredSearch:
         self._each_document_once = each_document_once
         self._lexemes = lexemes_of(asked.every_word)
 
-    def asking(self, asked: Asked) -> "ScoredSearch":
-        """The same search for another interpretation of the query."""
-        return ScoredSearch(
-            self._runtime, self._query, asked, self._vector, self._filters,
-            with_memory=self._with_memory, each_document_once=self._each_document_once,
-        )  # fmt: skip
-
     async def best(self, limit: int, *, full_chunks: bool) -> list[Passage]:
         """Best first."""
         weights = FOR_CHUNKS if full_chunks else FOR_EXCERPTS

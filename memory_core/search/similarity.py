@@ -1,5 +1,5 @@
-"""Texts that share no word with a query: how near in meaning they must be, and the note of an
-answer that has no others."""
+"""Texts that share no word with a query: how near in meaning they must be, and the notes of answers
+that have less than was asked for."""
 
 from collections.abc import Callable, Sequence
 from typing import TypeVar
@@ -11,6 +11,7 @@ from typing import TypeVar
 LEAST_SIMILARITY = 0.28
 
 NO_TEXT_HAS_A_WORD = "No text has a word of the query: these are the nearest in meaning."
+NO_TEXT_HAS_THE_PHRASE = "No text has the phrase of the query: these have words of it."
 NO_EVENT_HAS_THE_WORDS = "No event has the words of the query: these are near in meaning."
 
 T = TypeVar("T")

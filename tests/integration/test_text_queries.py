@@ -2,6 +2,7 @@
 
 import pytest
 
+from memory_core.search.similarity import NO_TEXT_HAS_THE_PHRASE
 from tests.integration.searched_text import found_texts, note
 from tests.tool_client import ToolClient
 
@@ -87,6 +88,19 @@ async def test_what_is_no_operator_hides_nothing(tools: ToolClient, query: str) 
     [hit] = (await tools("hybrid_search", query=query))["results"]
 
     assert "full_text" in hit["sources"]
+
+
+@pytest.mark.parametrize("tool", ["hybrid_search", "artifact_search"])
+async def test_a_phrase_that_no_text_has_is_said_to_be_missing(
+    tools: ToolClient, tool: str
+) -> None:
+    await note(tools, "The otters moved into the boathouse.")
+
+    missing = await tools(tool, query='"boathouse otters"')
+    there = await tools(tool, query='"otters moved"')
+
+    assert len(missing["results"]) == len(there["results"]) == 1
+    assert (missing["note"], there["note"]) == (NO_TEXT_HAS_THE_PHRASE, "")
 
 
 async def test_a_memory_is_found_by_words_that_no_document_has(tools: ToolClient) -> None:

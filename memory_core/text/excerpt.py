@@ -1,7 +1,10 @@
 """The part of a passage that answers a question: the sentences that share most of its words."""
 
 import re
+from collections.abc import Iterator
 from functools import cache
+
+from memory_core.text.scripts import blank_pairs, pairs_of
 
 _WORD = re.compile(r"[^\W_]+")
 _SENTENCE = re.compile(r"[^\n]*?(?:[.!?…][\"'”’)\]]*(?=\s)|\n|$)", re.DOTALL)
@@ -56,26 +59,32 @@ def _best_start(sentences: list[str], wanted: frozenset[str], length: int) -> in
 
 def _around(sentence: str, wanted: frozenset[str], length: int) -> str:
     """A part of one long sentence, with some of the text before the words."""
-    places = [
-        match.start() for match in _WORD.finditer(sentence) if _stem(match[0].lower()) in wanted
-    ]
+    places = [place for place, word in _words(sentence) if _stem(word) in wanted]
     room = length * 3 // 4
     counts = [sum(place <= other < place + room for other in places) for place in places]
     start = max(0, places[counts.index(max(counts))] + room - length) if places else 0
     if start + length > len(sentence):
         start = max(0, len(sentence) - length)
     elif start:
-        start = sentence.rfind(" ", 0, start) + 1
+        # At the beginning of a word, if there is one near.
+        start = max(start - length // 8, sentence.rfind(" ", 0, start) + 1)
     part = sentence[start : start + length]
     if start + length < len(sentence):
-        part = part.rsplit(" ", 1)[0] + " …"
+        words, _, last = part.rpartition(" ")
+        part = f"{words if words and len(last) <= length // 8 else part} …"
     return f"{'… ' if start else ''}{part}"
 
 
 @cache
 def _stems(text: str) -> frozenset[str]:
-    words = (word.lower() for word in _WORD.findall(text))
-    return frozenset(_stem(word) for word in words if word not in _COMMON)
+    return frozenset(_stem(word) for _, word in _words(text) if word not in _COMMON)
+
+
+def _words(text: str) -> Iterator[tuple[int, str]]:
+    """The words with their places; pairs of characters of scripts without spaces."""
+    for match in _WORD.finditer(blank_pairs(text)):
+        yield match.start(), match[0].lower()
+    yield from pairs_of(text)
 
 
 def _stem(word: str) -> str:

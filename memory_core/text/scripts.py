@@ -9,6 +9,7 @@ from itertools import pairwise
 _SCRIPTS = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
 _RUN = re.compile(f"[{_SCRIPTS}]{{1,100}}")
 _PAIR = re.compile(f"[{_SCRIPTS}]{{1,2}}")
+_EVERY_PAIR = re.compile(f"(?=([{_SCRIPTS}]{{2}}))")
 _EXCLUDED = re.compile(rf'(?<!\S)-([^\s"]*[{_SCRIPTS}][^\s"]*)')
 
 
@@ -25,6 +26,11 @@ def query_in_pairs(query: str) -> str:
 def blank_pairs(text: str) -> str:
     """The text with blanks in place of these scripts, at the same offsets."""
     return _RUN.sub(lambda run: " " * len(run[0]), text)
+
+
+def pairs_of(text: str) -> list[tuple[int, str]]:
+    """All pairs of a text, with their places."""
+    return [(match.start(), match[1]) for match in _EVERY_PAIR.finditer(text)]
 
 
 def is_pair(lexeme: str) -> bool:

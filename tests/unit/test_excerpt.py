@@ -21,6 +21,23 @@ def test_the_sentence_with_most_words_of_the_question_comes_first(question: str)
     assert excerpt(text, question, 120).startswith(f"… {answer}")
 
 
+@pytest.mark.parametrize(
+    ("answer", "question"),
+    [
+        ("设备发生了爆炸事故。", "爆炸事故"),
+        ("来月の会議は東京都庁です。", "東京の会議"),
+        ("หมาของเราชื่อแดง", "หมา"),
+    ],
+)
+def test_without_spaces_between_words_the_sentence_with_the_characters_is_shown(
+    answer: str, question: str
+) -> None:
+    filler = "今天没有什么有意思的事。" * 30
+
+    assert answer in excerpt(f"{filler}{answer}{filler}", question, 60)
+    assert answer in excerpt(f"{filler} {answer}{filler}", question, 60)
+
+
 def test_sentences_that_share_the_words_between_them_are_kept_together() -> None:
     text = f"{FILLER}We had SMS codes. They were dropped in May. {FILLER}"
 

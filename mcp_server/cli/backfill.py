@@ -95,7 +95,7 @@ def status(
 
 @app.command()
 def pause(as_json: Json = False) -> None:
-    """Stop for now. What a run holds is finished; what waits goes back to how it was."""
+    """Stop for now. Runs finish their documents; waiting jobs return to their earlier state."""
     from mcp_server.cli import backfill_tables
 
     backfill_tables.change("pause", as_json=as_json)

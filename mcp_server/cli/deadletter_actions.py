@@ -68,7 +68,7 @@ def resolve(ids: list[int] | None, *, every: bool, projection: str | None) -> No
 
 
 def _chosen(ids: list[int] | None, *, every: bool, projection: str | None) -> list[int] | None:
-    """None: all open ones."""
+    """The ids of the chosen dead letters; None means all that are open."""
     if ids:
         return ids
     if every or projection is not None:

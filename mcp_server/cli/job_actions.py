@@ -88,7 +88,7 @@ def _error(code: str | None, message: str | None) -> str:
 
 
 async def _watch(memory: OpenMemory) -> bool:
-    """Watch until no job waits: True. False if nothing processes the waiting jobs."""
+    """Watch until no job waits. Returns False if nothing processes the waiting jobs."""
     columns = (
         TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
     )  # fmt: skip

@@ -48,7 +48,7 @@ def tail(lines: int, kinds: str | None, *, follow: bool, as_json: bool) -> None:
 
 
 def _tell_json(change: Change) -> None:
-    # One object per line.
+    # Each change is one line, so that a script can read line by line.
     print(re.sub(r"\n\s*", "", json_text(change.as_json())), flush=True)
 
 

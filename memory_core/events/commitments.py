@@ -119,7 +119,8 @@ async def judge(session: Session, ids: list[UUID], now: datetime) -> list[Commit
     by_id = {row.event_id: row for row in await _reports(session, promises)}
     # In a thread, because there may be thousands of reports.
     reports = await asyncio.to_thread(_telling, promises, list(by_id.values()))
-    # A report keeps one promise only, which may be a promise that was not asked for.
+    # A report keeps only one promise. That may be a promise outside of `ids`, so these rivals are
+    # compared too.
     rivals = await _rivals(session, reports, without=ids)
     done = await asyncio.to_thread(kept, [*promises, *rivals], reports)
     return [

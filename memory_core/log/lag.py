@@ -130,7 +130,7 @@ def _of_webhooks(lag: WebhookLag) -> Lag:
 
 
 def _of_follower(name: str, lags: list[FollowerLag], holder: Holder | None) -> Lag:
-    """The furthest behind, over all servers."""
+    """The lag of the server that is furthest behind."""
     lag = next((lag for lag in lags if lag.name == name), None)
     if lag is None:
         return Lag(Checkpoint.at(name), 0, 0.0, is_led=False, note="no client is subscribed")

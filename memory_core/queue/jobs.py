@@ -295,7 +295,8 @@ async def release_run(
 
 
 async def release_abandoned(session: Session, seconds: float) -> int:
-    """Give back what runs hold that gave no sign of life for so long."""
+    """Release the jobs of runs that sent no heartbeat for this many seconds. Returns the number
+    of jobs."""
     return await session.run("release_abandoned_jobs", lease=seconds)
 
 

@@ -29,24 +29,25 @@ class RequestedJob:
 async def insert(
     session: Session, job_ids: Sequence[UUID], revisions: Named, request: dict[str, Any]
 ) -> None:
-    """Of new revisions, which have no job yet."""
+    """Insert the first jobs of new revisions."""
     await session.run("insert_jobs", ids=list(job_ids), **revisions, **request)
 
 
 async def ensure(session: Session, revisions: Named, request: dict[str, Any]) -> None:
-    """A job for each that has none."""
+    """Insert a job for each of these revisions that has none."""
     await session.run("ensure_jobs_of_revisions", **revisions, **request)
 
 
 async def start_over(
     session: Session, revisions: Named, request: dict[str, Any]
 ) -> list[RequestedJob]:
-    """Whatever became of their jobs."""
+    """Request these revisions, whatever the state of their jobs. A run in flight loses its
+    lease."""
     return await session.rows(RequestedJob, "request_extraction", **revisions, **request)
 
 
 async def start_ended_over(session: Session, revisions: Named, request: dict[str, Any]) -> None:
-    """Where a job waits or is at work, its events come anyway."""
+    """Request the revisions that have no open job. An open job will replace their events anyway."""
     await ensure(session, revisions, request)
     await session.run("reenqueue_revisions", **revisions, **request)
 
@@ -59,7 +60,7 @@ async def reset(
 
 
 async def reset_failed(session: Session, code: str | None, answers: Answers) -> list[JobSummary]:
-    """All that failed, or that failed with this code."""
+    """Request all failed jobs again, or those that failed with this code."""
     return await session.rows(
         JobSummary,
         "reset_failed_jobs",
@@ -78,8 +79,8 @@ async def ask_for_backfill(
     same_model: bool,
     requested_by: str,
 ) -> None:
-    """Jobs with the tokens that each may take, the most urgent first. Only a deployment that
-    reaches `versions` works on them."""
+    """Request `jobs`, each with the number of tokens that it may take, the most urgent first. Only
+    a deployment that reaches `versions` works on them."""
     await session.run(
         "ask_again",
         backfill_id=backfill_id,
@@ -95,15 +96,16 @@ async def ask_for_backfill(
 
 
 async def withdraw_stopped(session: Session) -> int:
-    """What stopped backfills still have in the queue goes back to how it stood before."""
+    """Return the waiting jobs of stopped backfills to their earlier state. The result is their
+    number."""
     return await session.run("withdraw_waiting", lease=LEASE_SECONDS)
 
 
 async def forget_failed(session: Session, backfill_id: UUID) -> None:
-    """A backfill may ask once more for what failed."""
+    """Release the failed jobs of a backfill, so that it can request them once more."""
     await session.run("forget_failed", backfill_id=backfill_id)
 
 
 async def delete_of_artifact(session: Session, artifact_uid: str) -> int:
-    """With their ledger."""
+    """Delete the jobs and their ledger. Returns the number of jobs."""
     return await session.run("delete_jobs_of_artifact", uid=artifact_uid)

@@ -36,7 +36,7 @@ class Subscription:
     previous_secret: str | None = field(repr=False)
 
     def as_json(self) -> dict[str, Any]:
-        """Without the secret."""
+        """The subscription without its secret."""
         return {
             "subscription_id": str(self.id),
             "url": self.url,

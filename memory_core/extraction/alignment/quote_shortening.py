@@ -1,4 +1,4 @@
-"""Excerpts: a long span, cut to its most informative words."""
+"""Shortening a quote: a long span is cut to its most informative words."""
 
 import re
 from collections import Counter

@@ -60,7 +60,7 @@ def extract_revisions(
         yield _evidence_check(revisions=len(outcomes), broken_quotes=broken)
     failed = [outcome for outcome in outcomes if outcome.failure is not None]
     if failed or gone:
-        raise dg.Failure(_obituary(failed, gone, len(outcomes)), allow_retries=False)
+        raise dg.Failure(_failure_message(failed, gone, len(outcomes)), allow_retries=False)
 
 
 def _evidence_check(*, broken_quotes: int, **counts: int) -> dg.AssetCheckResult:
@@ -150,7 +150,7 @@ async def _tag_and_report(
     return left.gone
 
 
-def _obituary(failed: list[JobOutcome], gone: list[str], total: int) -> str:
+def _failure_message(failed: list[JobOutcome], gone: list[str], total: int) -> str:
     lines = [f"- {key}: there is no such revision (any more)" for key in gone]
     lines += [
         f"- {outcome.job.partition_key}: {outcome.failure.code}, now {outcome.failure.status}: "
@@ -158,5 +158,7 @@ def _obituary(failed: list[JobOutcome], gone: list[str], total: int) -> str:
         for outcome in failed
         if outcome.failure is not None
     ]
-    wrong, of = len(lines), total + len(gone)
-    return f"{wrong} of {of} revisions failed; the others are stored.\n" + "\n".join(lines)
+    return (
+        f"{len(lines)} of {total + len(gone)} revisions failed; the others are stored.\n"
+        + "\n".join(lines)
+    )

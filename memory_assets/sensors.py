@@ -54,16 +54,16 @@ def pending_jobs(
     if context.cursor:
         context.update_cursor(None)  # earlier versions kept their requests in the cursor
     try:
-        return asyncio.run(_look(context, memory))
+        return asyncio.run(_request_runs(context, memory))
     except PostgresUnavailable as fault:
         return dg.SkipReason(fault.message)
 
 
-async def _look(
+async def _request_runs(
     context: dg.SensorEvaluationContext, memory: MemoryResource
 ) -> dg.SensorResult | dg.SkipReason:
     async with memory.database() as database:
-        await _bury_silent_runs(context, database)
+        await _fail_silent_runs(context, database)
         await _end_stuck_runs(context, database, memory.settings.stuck_run_minutes)
         let_old_runs_pass(context.instance)
         due, busy = await _due(context.instance, database, memory)
@@ -75,7 +75,7 @@ async def _look(
         requests = [
             (_request(batch, places, busy), batch)
             for lane in lanes(due, busy)
-            for batch in batches(lane, _of(lane, places))
+            for batch in batches(lane, _places_of(lane, places))
         ]
         await jobs.remember_requests(
             database, [(row, request.run_key or "") for request, batch in requests for row in batch]
@@ -83,11 +83,11 @@ async def _look(
     return dg.SensorResult(run_requests=[request for request, _ in requests])
 
 
-def _of(lane: list[ClaimableJob], places: dict[str, PartitionPlace]) -> list[PartitionPlace]:
+def _places_of(lane: list[ClaimableJob], places: dict[str, PartitionPlace]) -> list[PartitionPlace]:
     return [places[row.partition_key] for row in lane if row.partition_key in places]
 
 
-async def _bury_silent_runs(context: dg.SensorEvaluationContext, database: Database) -> None:
+async def _fail_silent_runs(context: dg.SensorEvaluationContext, database: Database) -> None:
     if suspected := dead_runs.suspects(context.instance):
         silent = await jobs.silent_runs(database, suspected)
         dead_runs.mark_failed(context.instance, silent, "It gave no sign of life for too long.")
@@ -135,18 +135,18 @@ def _request(
 
 @dg.run_status_sensor(
     run_status=dg.DagsterRunStatus.FAILURE,
-    description="What a run that died still held is due again at once.",
+    description="The jobs of a run that died are due again at once.",
     default_status=dg.DefaultSensorStatus.RUNNING,
     minimum_interval_seconds=1,
 )
 def release_after_failure(context: dg.RunStatusSensorContext, memory: MemoryResource) -> None:
-    """Make the jobs of a dead run due again at once, and log what it did store."""
+    """Make the jobs of a dead run due again at once, and show the events that it stored."""
     _release(context, memory)
 
 
 @dg.run_status_sensor(
     run_status=dg.DagsterRunStatus.CANCELED,
-    description="What a cancelled run still held is due again at once.",
+    description="The jobs of a cancelled run are due again at once.",
     default_status=dg.DefaultSensorStatus.RUNNING,
     minimum_interval_seconds=1,
 )

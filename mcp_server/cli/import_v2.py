@@ -46,13 +46,13 @@ async def _import(place: str, *, dry_run: bool, quiet: bool) -> V2ImportReport:
 def _show(report: V2ImportReport) -> None:
     console = Console()
     for name in ("memories", "turns", "documents"):
-        tally = getattr(report, name)
+        counts = getattr(report, name)
         outcome = (
             "nothing was stored (--dry-run)"
             if report.dry_run
-            else f"{tally.created} stored, {tally.unchanged} were there already"
+            else f"{counts.created} stored, {counts.unchanged} were there already"
         )
-        console.print(f"{name}: {tally.read} read, {outcome}")
+        console.print(f"{name}: {counts.read} read, {outcome}")
     for id_, reason in report.refused[:_SHOWN]:
         console.print(f"[red]not imported[/] {escape(id_)}: {escape(reason)}")
     if len(report.refused) > _SHOWN:

@@ -97,8 +97,8 @@ class _Graph:
         near = self._op("Mul", self._op("MatMul", queries, keys), self._number(_HEAD_WIDTH**-0.5))
         shares = self._op("Softmax", self._op("Add", near, mask), axis=-1)
         read = self._op("MatMul", shares, part("value", [0, 2, 1, 3]))
-        together = self._op("Transpose", read, perm=[0, 2, 1, 3])
-        return self._op("Reshape", together, self._integers(0, 0, self._width))
+        joined = self._op("Transpose", read, perm=[0, 2, 1, 3])
+        return self._op("Reshape", joined, self._integers(0, 0, self._width))
 
     def _gelu(self, value: str) -> str:
         error = self._op("Erf", self._op("Mul", value, self._number(2**-0.5)))

@@ -192,11 +192,11 @@ def _pairs_worth_comparing(
         set(_WORD.findall(f"{event.narrative} {event.subject.ref}".casefold())) for event in events
     ]
     having: dict[str, list[int]] = {}
-    for number, said in enumerate(words):
-        for word in said:
+    for number, event_words in enumerate(words):
+        for word in event_words:
             having.setdefault(word, []).append(number)
-    for number, said in enumerate(words):
-        alike = (having[word] for word in said if len(having[word]) <= _FEW)
+    for number, event_words in enumerate(words):
+        alike = (having[word] for word in event_words if len(having[word]) <= _FEW)
         for other in sorted({other for numbers in alike for other in numbers if other > number}):
             yield events[number], events[other]
 
@@ -242,12 +242,12 @@ def _numbered_twins(events: Sequence[CanonicalEvent]) -> list[CanonicalEvent]:
     twins = {
         event.members: number
         for same_span in sharing.values()
-        for number, event in enumerate(sorted(same_span, key=_said))
+        for number, event in enumerate(sorted(same_span, key=_contents))
     }
     return [replace(event, twin=twins[event.members]) for event in events]
 
 
-def _said(event: CanonicalEvent) -> tuple[list[str], str, str]:
+def _contents(event: CanonicalEvent) -> tuple[list[str], str, str]:
     return sorted(actor.ref for actor in event.actors), event.subject.ref, event.narrative
 
 

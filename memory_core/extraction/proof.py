@@ -67,8 +67,8 @@ def prove(
         actors = grounds.actors(event.actors)
         due = _due(event, source, span, chunk)
         if event.due is not None and due is None:
-            said = f"{event.due.time:%Y-%m-%d}, {event.due.quote}"
-            rejected.append(_left_out("DUE_NOT_IN_TEXT", said, chunk))
+            dropped = f"{event.due.time:%Y-%m-%d}, {event.due.quote}"
+            rejected.append(_left_out("DUE_NOT_IN_TEXT", dropped, chunk))
         times = (event.event_time, event.due.time if event.due and due else None)
         narrative = grounds.narrative(event.narrative, span.quote, *times)
         if len(actors) < len(event.actors):
@@ -104,8 +104,10 @@ def part_by_confidence(
         if event.confidence >= least:
             sure.append(event)
         else:
-            said = f"{event.category}, {event.confidence:.2f} of {least:.2f}: {event.quote.quote!r}"
-            doubtful.append(RejectedEvent("LOW_CONFIDENCE", said[:_DETAIL_LIMIT], chunk.index))
+            detail = (
+                f"{event.category}, {event.confidence:.2f} of {least:.2f}: {event.quote.quote!r}"
+            )
+            doubtful.append(RejectedEvent("LOW_CONFIDENCE", detail[:_DETAIL_LIMIT], chunk.index))
     return sure, doubtful
 
 
@@ -147,8 +149,8 @@ def _is_day(time: datetime, day: datetime) -> bool:
     return abs(time - day) < timedelta(days=1 if time == midnight(time) else 2)
 
 
-def _left_out(reason: str, said: str, chunk: Chunk) -> RejectedEvent:
-    return RejectedEvent(reason, f"left out of the event: {said!r}"[:_DETAIL_LIMIT], chunk.index)
+def _left_out(reason: str, dropped: str, chunk: Chunk) -> RejectedEvent:
+    return RejectedEvent(reason, f"left out of the event: {dropped!r}"[:_DETAIL_LIMIT], chunk.index)
 
 
 def _hint(quote: ProposedQuote, length: int) -> tuple[int, int] | None:

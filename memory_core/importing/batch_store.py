@@ -10,7 +10,7 @@ from memory_core.artifacts.ingest import ingest_many
 from memory_core.artifacts.result import IngestResult
 from memory_core.importing import safe_files, source_ids
 from memory_core.importing.file_cache import KnownItem
-from memory_core.importing.file_presence import Presence
+from memory_core.importing.file_presence import FilePresence
 from memory_core.importing.file_walk import FoundFile
 from memory_core.importing.report import ImportReport, ReportEntry
 from memory_core.importing.roots import Registry
@@ -81,7 +81,7 @@ class Storing:
         # The artifacts that were seen; and by artifact, the file that counts in this import.
         self.seen: set[str] = set()
         self._counts: dict[str, str] = {}
-        self._disk = Presence(Registry(runtime.settings.data_dir).paths)
+        self._disk = FilePresence(Registry(runtime.settings.data_dir).paths)
         self._met_elsewhere: list[tuple[str, str]] = []
 
     async def latest(self, uids: list[str]) -> dict[str, LatestRevision]:

@@ -8,7 +8,7 @@ from urllib.parse import quote_from_bytes
 from memory_core.importing.source_ids import readable
 
 
-class Presence:
+class FilePresence:
     def __init__(self, roots: Mapping[str, Path]) -> None:
         self._roots = roots
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from memory_core.importing import safe_files, source_ids
 from memory_core.importing.file_cache import digests, key_of
-from memory_core.importing.file_presence import Presence
+from memory_core.importing.file_presence import FilePresence
 from memory_core.importing.file_walk import is_passed_over
 from memory_core.importing.item import Unusable
 from memory_core.importing.limits import LIMITS
@@ -77,7 +77,7 @@ async def recognise(runtime: Runtime, registry: Registry, folder: Path) -> tuple
 
 
 def _compare(data_dir: Path, name: str, folder: Path, names: set[str]) -> Likeness:
-    disk = Presence({name: folder})
+    disk = FilePresence({name: folder})
     there = [path for path in names if disk.at(path)]
     if len(there) < len(names) * _MOST:
         return Likeness(len(names), len(there))

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from memory_core.artifacts.deletion import delete_artifact
 from memory_core.importing import source_ids
-from memory_core.importing.file_presence import Presence
+from memory_core.importing.file_presence import FilePresence
 from memory_core.importing.import_run import Import, Survey
 from memory_core.importing.report import ReportEntry
 from memory_core.importing.roots import Registry
@@ -46,7 +46,7 @@ class _Look:
         self._sure = {source_ids.name_of(*place) for place in done.understood - done.doubtful}
         self._unknown = {one.name for one in survey.passed if one.name}
         walked = {place.root.name: place.root.path for place in survey.scopes}
-        self._disk = Presence({**registry.paths, **walked})
+        self._disk = FilePresence({**registry.paths, **walked})
 
     def any_below(self, scope: str) -> bool:
         return any(_within(name, scope) for name in self._present)

@@ -11,18 +11,18 @@ _FIRST_SECONDS = 0.005
 _LAST_SECONDS = 0.05
 
 
-class _Looking:
+class _SharedQuery:
     """One query of a checkpoint serves all callers that wait for it in this process."""
 
     def __init__(self, database: Database, projection: str) -> None:
         self._database = database
         self._projection = projection
-        self._look: asyncio.Task[Position | None] | None = None
+        self._task: asyncio.Task[Position | None] | None = None
 
     async def position(self) -> Position | None:
-        if self._look is None or self._look.done():
-            self._look = asyncio.create_task(self._load())
-        return await asyncio.shield(self._look)
+        if self._task is None or self._task.done():
+            self._task = asyncio.create_task(self._load())
+        return await asyncio.shield(self._task)
 
     async def _load(self) -> Position | None:
         async with self._database.session() as session:
@@ -30,18 +30,20 @@ class _Looking:
         return point.position if point is not None else None
 
 
-_looking: weakref.WeakKeyDictionary[Database, dict[str, _Looking]] = weakref.WeakKeyDictionary()
+_queries: weakref.WeakKeyDictionary[Database, dict[str, _SharedQuery]] = weakref.WeakKeyDictionary()
 
 
 async def wait_until(
     database: Database, projection: str, position: Position, timeout: float
 ) -> bool:
     """True as soon as the projection has passed the position; False after `timeout` seconds."""
-    eyes = _looking.setdefault(database, {}).setdefault(projection, _Looking(database, projection))
+    query = _queries.setdefault(database, {}).setdefault(
+        projection, _SharedQuery(database, projection)
+    )
     deadline = asyncio.get_running_loop().time() + timeout
     pause = _FIRST_SECONDS
     while True:
-        reached = await eyes.position()
+        reached = await query.position()
         if reached is not None and reached >= position:
             return True
         left = deadline - asyncio.get_running_loop().time()

@@ -81,9 +81,9 @@ class Runner:
         while True:
             self._wake.clear()
             point = await self._point()
-            self._mind_rebuild(point)
+            self._start_or_stop_rebuild(point)
             try:
-                moved = point.status != "paused" and (
+                progressed = point.status != "paused" and (
                     await self._step(point) or await self._retry_letter()
                 )
             except MemoryFault as fault:
@@ -91,7 +91,7 @@ class Runner:
                     raise
                 await self._wait_out(fault)
                 continue
-            if moved:
+            if progressed:
                 self._faults = 0
             else:
                 await self._rest(point)
@@ -213,7 +213,7 @@ class Runner:
             return
         await is_set_within(self._wake, BEAT_SECONDS)
 
-    def _mind_rebuild(self, point: Checkpoint) -> None:
+    def _start_or_stop_rebuild(self, point: Checkpoint) -> None:
         at_work = self._rebuilding is not None and not self._rebuilding.done()
         if point.status == "rebuilding" and not at_work:
             self._rebuilding = asyncio.create_task(self._rebuild())

@@ -86,26 +86,28 @@ async def _resolve(session: Session, name: str) -> Resolution | None:
     """None if the name is unknown."""
     name_row = await session.only(KnownName, "known_name", name=name)
     key = name_row.key
-    claims = await _claims(session, key)
+    full_names = await _names_by_alias(session, key)
     if name_row.is_actor and (" " in key or name_row.is_org):
-        return await _person(session, key, claims)
-    parts = _without_titles([one for one in await _with_part(session, key) if one not in claims])
+        return await _person(session, key, full_names)
+    parts = _without_titles(
+        [one for one in await _with_part(session, key) if one not in full_names]
+    )
     if name_row.is_actor:
         if not parts:
-            return await _person(session, key, claims)
-        return await _unclear(session, [key, *claims, *parts], key, claims)
-    people = [*claims, *parts]
-    if len(people) == 1 and not (claims and is_full_name(key, people[0])):
+            return await _person(session, key, full_names)
+        return await _unclear(session, [key, *full_names, *parts], key, full_names)
+    people = [*full_names, *parts]
+    if len(people) == 1 and not (full_names and is_full_name(key, people[0])):
         return await _person(session, people[0], {})
     if people:
-        return await _unclear(session, people, key, claims)
+        return await _unclear(session, people, key, full_names)
     return await _person(session, key, {}) if name_row.is_entity else None
 
 
 async def _unclear(
-    session: Session, keys: list[str], asked: str, claims: dict[str, str]
+    session: Session, keys: list[str], asked: str, full_names: dict[str, str]
 ) -> Resolution:
-    return Resolution(candidates=await _people(session, keys[:_CANDIDATES], {asked}, claims))
+    return Resolution(candidates=await _people(session, keys[:_CANDIDATES], {asked}, full_names))
 
 
 async def _with_part(session: Session, key: str) -> list[str]:
@@ -114,13 +116,13 @@ async def _with_part(session: Session, key: str) -> list[str]:
     return [name for name in names if name != key]
 
 
-async def _claims(session: Session, key: str) -> dict[str, str]:
+async def _names_by_alias(session: Session, key: str) -> dict[str, str]:
     """The full names that documents state this alias for, each with such a document."""
     stated = await session.rows(StatedAlias, "names_by_alias", key=key)
     return {alias.name_key: alias.said_in for alias in stated}
 
 
-async def _person(session: Session, key: str, claims: dict[str, str]) -> Resolution:
+async def _person(session: Session, key: str, full_names: dict[str, str]) -> Resolution:
     """One person, with and without titles; and as candidates the other actors whom documents equate
     with this name."""
     same = [key]
@@ -128,9 +130,9 @@ async def _person(session: Session, key: str, claims: dict[str, str]) -> Resolut
         names = await session.values(str, "names_with_word", key=_plain(key), limit=_CANDIDATES)
         same += [name for name in names if _plain(name) == _plain(key)]
     stated = await session.rows(StatedAlias, "aliases_in_use", key=key, limit=_CANDIDATES)
-    equated = claims | {alias.name_key: alias.said_in for alias in stated}
+    equated = full_names | {alias.name_key: alias.said_in for alias in stated}
     others = [one for one in equated if one not in same][:_CANDIDATES]
-    candidates = await _people(session, others, set(others) - claims.keys(), equated)
+    candidates = await _people(session, others, set(others) - full_names.keys(), equated)
     return Resolution(list(dict.fromkeys(same)), candidates)
 
 

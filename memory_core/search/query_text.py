@@ -52,7 +52,7 @@ class Asked:
     # match. The matches are then counted by subtraction, since no index finds texts that lack a
     # word.
     all_but: str | None = None
-    # All typed words, including those that no text has.
+    # All words of the query, including those that no text has.
     every_word: Sequence[str] = ()
 
     @property
@@ -83,7 +83,7 @@ def has_operators(text: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class ParsedQuery:
-    """A typed query, as Postgres parses it."""
+    """A query, as Postgres parses it."""
 
     strict: str
     open_ended: bool
@@ -106,7 +106,7 @@ async def understand(
     # Postgres would take a hyphen between words for an exclusion.
     text = _LOOSE_HYPHEN.sub(" ", text)
     parsed = await session.only(
-        ParsedQuery, "parse_query", query=text, typed=list(dict.fromkeys(text.split()))
+        ParsedQuery, "parse_query", query=text, words=list(dict.fromkeys(text.split()))
     )
     each_word = list(dict.fromkeys(_word(*lexemes) for lexemes in parsed.words))
     strict = parsed.strict

@@ -175,12 +175,12 @@ def _most_promising(
 ) -> list[str]:
     highest = max(scores.values(), default=0.0) or 1.0
     floor = min(cosines.values(), default=0.0)
-    together = {
+    combined = {
         key: (1 - weights.meaning) * scores.get(key, 0.0) / highest
         + weights.meaning * cosines.get(key, floor)
         for key in {**scores, **cosines}
     }
-    return sorted(together, key=lambda key: (-together[key], key))[:limit]
+    return sorted(combined, key=lambda key: (-combined[key], key))[:limit]
 
 
 def _text_of(hit: FoundWindow) -> str:

@@ -121,8 +121,8 @@ class Highlighter:
                 length = spans[last][1] - spans[first][0]
                 words = self._of_words(lexemes[start:end], length)
                 words += self._of_related(here, lexemes[start:end], length, self._average_length)
-                together = self._of_pairs(pairs[start : max(end - 1, start)])
-                windows.append(Window(spans[first][0], spans[last][1], words, together))
+                pairs_score = self._of_pairs(pairs[start : max(end - 1, start)])
+                windows.append(Window(spans[first][0], spans[last][1], words, pairs_score))
         if not windows:
             first, last = _stretches(spans)[0]
             windows = [Window(spans[first][0], spans[last][1], 0.0, 0.0)]

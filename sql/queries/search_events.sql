@@ -32,7 +32,7 @@ FROM semantic_event e
 WHERE e.event_id = ANY(%(ids)s::uuid[]);
 
 -- name: parse_query
--- A typed query as Postgres parses it: with its operators (empty if only stop words are left;
+-- A query as Postgres parses it: with its operators (empty if only stop words are left;
 -- `open_ended` if it also matches texts without any of its words), and word by word, each as
 -- written and in its parts.
 SELECT CASE WHEN numnode(q) > 0 THEN q::text ELSE '' END AS strict,
@@ -41,7 +41,7 @@ SELECT CASE WHEN numnode(q) > 0 THEN q::text ELSE '' END AS strict,
                                                     tsvector_to_array(w.parts)) ORDER BY w.n), '[]')
         FROM (SELECT n, to_tsvector('english', word) AS whole,
                      to_tsvector('english', translate(word, '-/', '  ')) AS parts
-              FROM unnest(%(typed)s::text[]) WITH ORDINALITY AS t (word, n)) w
+              FROM unnest(%(words)s::text[]) WITH ORDINALITY AS t (word, n)) w
         WHERE length(w.whole) + length(w.parts) > 0) AS words
 FROM websearch_to_tsquery('english', %(query)s) AS q;
 

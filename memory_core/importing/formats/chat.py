@@ -10,39 +10,43 @@ from memory_core.importing.item import Item, Skip
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class ChatMessage:
     when: datetime
     who: str | None  # None: a notice of the program, "Alice joined"
     words: str
 
 
-def by_day(system: str, channel: str, said: Iterable[Said], key: str) -> Iterator[Item]:
+def by_day(system: str, channel: str, messages: Iterable[ChatMessage], key: str) -> Iterator[Item]:
     """`key` identifies this channel among all of the import. Days are in UTC if the export gives
     offsets, otherwise as it writes them."""
-    ordered = sorted(said, key=lambda one: one.when)  # a stable sort keeps the order of the export
+    ordered = sorted(
+        messages, key=lambda one: one.when
+    )  # a stable sort keeps the order of the export
     if not any(one.words.strip() for one in ordered):
         raise Skip("a chat without messages")
     for day, group in groupby(ordered, key=lambda one: one.when.astimezone(UTC).date()):
         yield from one_day(system, channel, day.isoformat(), group, f"{key}/{day.isoformat()}")
 
 
-def one_day(system: str, channel: str, day: str, said: Iterable[Said], key: str) -> Iterator[Item]:
+def one_day(
+    system: str, channel: str, day: str, messages: Iterable[ChatMessage], key: str
+) -> Iterator[Item]:
     """Yields nothing for a day without words."""
-    messages = [one for one in said if one.words.strip()]
-    if messages:
-        people = dict.fromkeys(one.who for one in messages if one.who)
+    worded = [one for one in messages if one.words.strip()]
+    if worded:
+        people = dict.fromkeys(one.who for one in worded if one.who)
         yield Item(
             ArtifactType.CHAT,
             system,
-            "\n".join(map(_line, messages)) + "\n",
+            "\n".join(map(_line, worded)) + "\n",
             key=key,
             title=f"{channel}, {day}",
             participants=tuple(people),
-            ts=messages[0].when.astimezone(UTC),
+            ts=worded[0].when.astimezone(UTC),
         )
 
 
-def _line(one: Said) -> str:
+def _line(one: ChatMessage) -> str:
     """Further lines are indented, so that the text of one turn cannot look like another turn."""
     lines = one.words.replace("\r\n", "\n").replace("\r", "\n").strip("\n").split("\n")
     words = "\n".join([lines[0], *(f"  {line}" if line.strip() else "" for line in lines[1:])])

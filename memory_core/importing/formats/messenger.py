@@ -9,7 +9,7 @@ from itertools import pairwise
 from pathlib import PurePosixPath
 from typing import Any
 
-from memory_core.importing.formats.chat import Said, by_day
+from memory_core.importing.formats.chat import ChatMessage, by_day
 from memory_core.importing.item import Item, Unusable
 from memory_core.kernel.times import as_utc
 
@@ -67,27 +67,31 @@ def parse(text: str, path: PurePosixPath, folder: str) -> Iterator[Item]:
     raws = list(_raws(text))
     if not raws:
         raise Unusable("no message was recognised")
-    said = _said(raws)
-    if not said:
+    messages = _messages(raws)
+    if not messages:
         raise Unusable(f"{raws[0].day} is no day: how it writes dates was not understood")
     system = "signal" if _is_signal(raws[0], path) else "whatsapp"
-    yield from by_day(system, _channel(path, folder), said, str(path.with_suffix("")))
+    yield from by_day(system, _channel(path, folder), messages, str(path.with_suffix("")))
 
 
-def _said(raws: list[_Raw]) -> list[Said]:
+def _messages(raws: list[_Raw]) -> list[ChatMessage]:
     """A line with an impossible time is no message: it belongs to the one above."""
     day_first = _day_first(raws)
-    said: list[Said] = []
+    messages: list[ChatMessage] = []
     for raw in raws:
         when = _when(raw, day_first)
         if when is None:
-            if said:
-                said[-1] = replace(said[-1], words=f"{said[-1].words}\n{raw.whole} {raw.rest}")
+            if messages:
+                messages[-1] = replace(
+                    messages[-1], words=f"{messages[-1].words}\n{raw.whole} {raw.rest}"
+                )
             continue
         named = _WHO.match(raw.rest)
         words = named["words"] if named else raw.rest
-        said.append(Said(when, _tidy(named["who"]) if named else None, words.strip(_MARKS + "\n")))
-    return said
+        messages.append(
+            ChatMessage(when, _tidy(named["who"]) if named else None, words.strip(_MARKS + "\n"))
+        )
+    return messages
 
 
 def _is_signal(first: _Raw, path: PurePosixPath) -> bool:
@@ -117,11 +121,11 @@ def parse_json(content: list[Any], path: PurePosixPath, folder: str) -> Iterator
     # Exports of whole accounts have a folder per conversation, and the same file name in each.
     generic = path.stem.lower() in ("data", "messages", "chat", "export", "signal")
     channel = folder if generic and folder else path.stem
-    said = filter(None, map(_from_json, content))
-    yield from by_day("signal", channel, said, str(path.with_suffix("")))
+    messages = filter(None, map(_from_json, content))
+    yield from by_day("signal", channel, messages, str(path.with_suffix("")))
 
 
-def _from_json(one: Any) -> Said | None:
+def _from_json(one: Any) -> ChatMessage | None:
     if not isinstance(one, dict):
         return None
     moment = one.get("date", one.get("timestamp"))
@@ -133,7 +137,7 @@ def _from_json(one: Any) -> Said | None:
             when = as_utc(datetime.fromisoformat(str(moment)))
     except (ValueError, OverflowError, OSError):
         return None
-    return Said(when, _tidy(str(one.get("sender") or "unknown")), str(one.get("body") or ""))
+    return ChatMessage(when, _tidy(str(one.get("sender") or "unknown")), str(one.get("body") or ""))
 
 
 def _raws(text: str) -> Iterator[_Raw]:

@@ -7,7 +7,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from memory_core.importing.formats import slack_blocks
-from memory_core.importing.formats.chat import Said, by_day, one_day
+from memory_core.importing.formats.chat import ChatMessage, by_day, one_day
 from memory_core.importing.item import Item, Skip
 
 # Files next to the channels that have no messages: messages refer to them.
@@ -63,13 +63,13 @@ def parse(
         return
     # The day in the file's name, which is the workspace's: in UTC, two files would share a day.
     channel = path.stem[: day.start()].rstrip("_- ") or folder or "channel"
-    said = sorted(_messages(content, names_by_id), key=lambda one: one.when)
-    if not any(one.words for one in said):
+    messages = sorted(_messages(content, names_by_id), key=lambda one: one.when)
+    if not any(one.words for one in messages):
         raise Skip("a day without messages")
-    yield from one_day("slack", channel, day[0], said, key)
+    yield from one_day("slack", channel, day[0], messages, key)
 
 
-def _messages(content: list[Any], users: Mapping[str, str]) -> Iterator[Said]:
+def _messages(content: list[Any], users: Mapping[str, str]) -> Iterator[ChatMessage]:
     for one in content:
         if not isinstance(one, dict):
             continue
@@ -77,15 +77,15 @@ def _messages(content: list[Any], users: Mapping[str, str]) -> Iterator[Said]:
             when = datetime.fromtimestamp(float(one["ts"]), tz=UTC)
         except (KeyError, ValueError, TypeError, OverflowError, OSError):
             continue
-        words = _readable(_said(one), users)
+        words = _readable(_text_of(one), users)
         files = one.get("files") or ([one["file"]] if "file" in one else [])
         for file in files if isinstance(files, list) else []:
             name = file.get("name") if isinstance(file, dict) else None
             words += f"\n[File: {name}]" if isinstance(name, str) else ""
-        yield Said(when, None if _is_notice(one) else _writer(one, users), words.strip())
+        yield ChatMessage(when, None if _is_notice(one) else _writer(one, users), words.strip())
 
 
-def _said(one: dict[str, Any]) -> str:
+def _text_of(one: dict[str, Any]) -> str:
     """The text of a message. If a program wrote it, its blocks and attachments are included.
     Attachments of a person's message are only previews of its links."""
     text = str(one.get("text") or "") or slack_blocks.text(one.get("blocks"))

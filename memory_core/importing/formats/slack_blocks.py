@@ -16,10 +16,10 @@ def attachments(listed: Any) -> str:
     for one in listed if isinstance(listed, list) else []:
         if not isinstance(one, dict):
             continue
-        said = [_plain(one.get(name)) for name in ("pretext", "title", "text")]
-        said += [_field(field) for field in _list(one.get("fields"))]
-        said.append(text(one.get("blocks")))
-        parts.append(_lines(said) or _plain(one.get("fallback")))
+        texts = [_plain(one.get(name)) for name in ("pretext", "title", "text")]
+        texts += [_field(field) for field in _list(one.get("fields"))]
+        texts.append(text(one.get("blocks")))
+        parts.append(_lines(texts) or _plain(one.get("fallback")))
     return _lines(parts)
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 
-from memory_core.importing.formats.chat import Said, by_day
+from memory_core.importing.formats.chat import ChatMessage, by_day
 from memory_core.importing.item import Item, Skip
 from memory_core.kernel.times import as_utc
 
@@ -54,19 +54,19 @@ def _key(chat: dict[str, Any]) -> str:
     return key.encode(errors="replace").decode()[:200]
 
 
-def _messages(listed: list[Any]) -> Iterator[Said]:
+def _messages(listed: list[Any]) -> Iterator[ChatMessage]:
     for one in listed:
         if not isinstance(one, dict) or (when := _when(one)) is None:
             continue
         words = _words(one.get("text"))
         if one.get("type") == "service":
             action = str(one.get("action") or "").replace("_", " ")
-            yield Said(when, None, f"{one.get('actor') or ''} {action}".strip())
+            yield ChatMessage(when, None, f"{one.get('actor') or ''} {action}".strip())
             continue
         for kind in ("photo", "file", "media_type"):
             if not words and one.get(kind):
                 words = f"[{one.get('media_type') or kind}]"
-        yield Said(when, " ".join(str(one.get("from") or "Deleted account").split()), words)
+        yield ChatMessage(when, " ".join(str(one.get("from") or "Deleted account").split()), words)
 
 
 def _when(one: dict[str, Any]) -> datetime | None:

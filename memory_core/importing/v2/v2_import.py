@@ -21,7 +21,7 @@ Advance = Callable[[int], None]
 
 
 @dataclass(slots=True)
-class Tally:
+class ImportCounts:
     read: int = 0
     created: int = 0
     unchanged: int = 0
@@ -30,9 +30,9 @@ class Tally:
 @dataclass(slots=True)
 class V2ImportReport:
     dry_run: bool
-    memories: Tally = field(default_factory=Tally)
-    turns: Tally = field(default_factory=Tally)
-    documents: Tally = field(default_factory=Tally)
+    memories: ImportCounts = field(default_factory=ImportCounts)
+    turns: ImportCounts = field(default_factory=ImportCounts)
+    documents: ImportCounts = field(default_factory=ImportCounts)
     refused: list[tuple[str, str]] = field(default_factory=list)  # ids, and why
     not_kept: set[str] = field(default_factory=set)  # names of metadata that have no column here
 
@@ -63,16 +63,16 @@ class _Import:
         self._batch: list[tuple[str, Document]] = []
 
     async def memories(self) -> None:
-        tally = self.report.memories
+        counts = self.report.memories
         async for record in self._source.records("memory"):
-            self._note(tally, record)
+            self._note(counts, record)
             try:
                 kept = conversion.memory(record)
                 if await self._knows(kept):
-                    tally.unchanged += 1
+                    counts.unchanged += 1
                 elif not self.report.dry_run:
                     await self._store_memory(kept)
-                    tally.created += 1
+                    counts.created += 1
             except (Unusable, InvalidInput) as problem:
                 self._refuse(record.id, problem)
 
@@ -93,17 +93,17 @@ class _Import:
                 await session.run("date_memory", id=_memory_id(memory), at=memory.created_at)
 
     async def turns(self) -> None:
-        tally = self.report.turns
+        counts = self.report.turns
         async for record in self._source.records("history"):
-            self._note(tally, record)
+            self._note(counts, record)
             try:
                 turn = conversion.turn(record)
                 if not self.report.dry_run:
-                    await self._store_turn(tally, turn)
+                    await self._store_turn(counts, turn)
             except (Unusable, InvalidInput, Conflict) as problem:
                 self._refuse(record.id, problem)
 
-    async def _store_turn(self, tally: Tally, turn: conversion.V2Turn) -> None:
+    async def _store_turn(self, counts: ImportCounts, turn: conversion.V2Turn) -> None:
         status = await conversations.append(
             self._runtime,
             conversation_id=turn.conversation_id,
@@ -112,9 +112,9 @@ class _Import:
             content=turn.content,
         )
         if status == "unchanged":
-            tally.unchanged += 1
+            counts.unchanged += 1
             return
-        tally.created += 1
+        counts.created += 1
         if turn.created_at is not None:
             async with self._runtime.database.session() as session:
                 await session.run(
@@ -166,12 +166,12 @@ class _Import:
         results = await ingest_many(
             self._runtime, [document for _, document in batch], relabel=False
         )
-        tally = self.report.documents
-        tally.unchanged += sum(result.status == "unchanged" for result in results)
-        tally.created += sum(result.status != "unchanged" for result in results)
+        counts = self.report.documents
+        counts.unchanged += sum(result.status == "unchanged" for result in results)
+        counts.created += sum(result.status != "unchanged" for result in results)
 
-    def _note(self, tally: Tally, record: Record) -> None:
-        tally.read += 1
+    def _note(self, counts: ImportCounts, record: Record) -> None:
+        counts.read += 1
         self.report.not_kept |= conversion.unknown_labels(record)
         self._advance(1)
 

@@ -29,7 +29,7 @@ from benchmarks.index import own_generation
 from memory_core.events.reextraction import job_status
 from memory_core.events.stored_events import get_event
 from memory_core.index.generation import CollectionName
-from memory_core.index.store import Entry
+from memory_core.index.store import IndexEntry
 from memory_core.kernel import principal, queries
 from memory_core.kernel.database import Session
 from memory_core.kernel.settings import Settings
@@ -276,7 +276,7 @@ async def index_sample(runtime: Runtime, sample: list[dict[str, Any]], console: 
         texts = [f"{row['narrative']}\n{row['document_title']}" for row in rows]
         vectors = await runtime.embedder.embed(texts)
         entries = [
-            Entry(str(row["event_id"]), vector, "", {})
+            IndexEntry(str(row["event_id"]), vector, "", {})
             for row, vector in zip(rows, vectors, strict=True)
         ]
         await runtime.vectors.upsert(generation.name_in_chroma(CollectionName.EVENTS), entries)

@@ -32,7 +32,7 @@ from memory_core.importing.given_paths import admit
 from memory_core.importing.import_run import Import, Options, survey
 from memory_core.importing.roots import Registry
 from memory_core.index.generation import CollectionName
-from memory_core.index.store import Entry
+from memory_core.index.store import IndexEntry
 from memory_core.kernel.settings import Settings
 from memory_core.runtime import Runtime
 from stack.connection import connected, joined_runtime
@@ -110,7 +110,7 @@ class Bench:
         texts = [draft.pieces[0].chunk.text for draft in drafts]
         vectors = await self._runtime.embedder.embed(texts)
         entries = [
-            Entry(draft.revision.artifact_id, vector, draft.pieces[0].content_hash, {})
+            IndexEntry(draft.revision.artifact_id, vector, draft.pieces[0].content_hash, {})
             for draft, vector in zip(drafts, vectors, strict=True)
         ]
         generation = await own_generation(self._runtime)

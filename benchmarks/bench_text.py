@@ -31,7 +31,7 @@ from benchmarks.candidate_scores import candidate_scores
 from benchmarks.event_data import word
 from benchmarks.index import own_generation
 from memory_core.index.generation import CollectionName
-from memory_core.index.store import Entry
+from memory_core.index.store import IndexEntry
 from memory_core.kernel import queries
 from memory_core.kernel.settings import Settings
 from memory_core.runtime import Runtime
@@ -113,7 +113,7 @@ async def index_texts(runtime: Runtime, console: Console) -> int:
         vectors = await runtime.embedder.embed([row["text"] for row in batch])
         for collection in (CollectionName.ARTIFACTS, CollectionName.CHUNKS):
             entries = [
-                Entry(row["chunk_id"], vector, "", {})
+                IndexEntry(row["chunk_id"], vector, "", {})
                 for row, vector in zip(batch, vectors, strict=True)
                 if row["is_chunked"] == (collection is CollectionName.CHUNKS)
             ]

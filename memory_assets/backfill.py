@@ -81,8 +81,8 @@ async def _step(config: UpgradeConfig, memory: MemoryResource, *, by_hand: bool)
 
 @dg.job(
     name="prompt_upgrade",
-    description="Ask again for revisions whose events were made with an older prompt: newest "
-    "first, behind everything fresh, within the tokens of the day. One run is one step.",
+    description="Requests revisions whose events were made with an older prompt: newest first, "
+    "after all fresh work, within the daily token budget. One run is one step.",
 )
 def prompt_upgrade_job() -> None:
     step()

@@ -37,15 +37,14 @@ _DAGSTERS_SCHEMA = "dagster"
     kinds={"postgres", "dagster"},
     tags={"cost": "none", "serves": "operators"},
     description="""\
-Upkeep, every hour, in small steps while everything else goes on. Documents whose retention policy
-has run out are deleted. Keys of superseded and old
-revisions are retired beyond `MAX_LIVE_PARTITIONS` (they come back when a user asks for their
-events again); finished runs are forgotten after `HISTORY_DAYS` unless they are the last that is
-known of a listed partition; cached answers that nothing can ask for again are dropped, and what
-runs wrote of documents that were deleted meanwhile; the statistics that searches rank by are
-counted again; the log gets the partitions of the next months, and those older than `LOG_MONTHS`
-are archived; the audit gets its partitions, and those older than `AUDIT_DAYS` are dropped; tables
-with many dead rows are vacuumed.""",
+Upkeep, every hour, in small steps that block no other work. Documents whose retention policy has
+expired are deleted. Keys of superseded and old revisions are retired beyond `MAX_LIVE_PARTITIONS`
+(a request to extract a revision again brings its key back); finished runs are deleted after
+`HISTORY_DAYS`, except for the last run of a listed partition; cached answers that no request can
+use are deleted, and so is what runs wrote about documents that were deleted meanwhile; the
+statistics that searches rank by are counted again; the log gets the partitions of the next months,
+and those older than `LOG_MONTHS` are archived; the audit gets its partitions, and those older than
+`AUDIT_DAYS` are dropped; tables with many dead rows are vacuumed.""",
 )
 def housekeeping(context: dg.AssetExecutionContext, memory: MemoryResource) -> dg.MaterializeResult:  # type: ignore[type-arg]
     return dg.MaterializeResult(metadata=asyncio.run(_keep_house(context, memory)))

@@ -21,9 +21,9 @@ OPERATIONS = "operations"
     kinds={"postgres"},
     tags={"cost": "none", "serves": "operators"},
     description="""\
-How the pipeline does, told every hour: revisions, events, calls and tokens of the last 24 hours,
-the share that failed, how long a document waits for its events (p95), and the queue. Each figure
-has its plot over time on this page.""",
+Figures of the pipeline, recorded every hour: revisions, events, calls and tokens of the last 24
+hours, the share that failed, how long a document waits for its events (p95), and the queue. Each
+figure has its plot over time on this page.""",
     # Unlike the events, these figures are due even when there are no documents.
     freshness_policy=dg.FreshnessPolicy.time_window(
         fail_window=timedelta(hours=3), warn_window=timedelta(hours=2)

@@ -12,7 +12,7 @@ from memory_core.index.chroma import Collection
 from memory_core.index.expected import EntryKey, pieces
 from memory_core.index.generation import CollectionName, Generation
 from memory_core.index.generation import serving as serving_generation
-from memory_core.index.store import Entry
+from memory_core.index.store import IndexEntry
 from memory_core.kernel import principal
 from memory_core.kernel.principal import DEFAULT_TENANT
 from memory_core.log.log_reader import newest
@@ -57,7 +57,7 @@ async def plant(
 ) -> None:
     """An entry that nothing in Postgres stands for."""
     [vector] = await runtime.embedder.embed([text])
-    entry = Entry(id_, vector, hash_, {})
+    entry = IndexEntry(id_, vector, hash_, {})
     await runtime.vectors.upsert((await serving(runtime)).name_in_chroma(name), [entry])
 
 

@@ -48,7 +48,7 @@ def add(
 
 @app.command("list")
 def list_(as_json: Json = False) -> None:
-    """Who is told of what, and what waits."""
+    """The subscriptions, and how many messages wait for each."""
     from mcp_server.cli import webhook_actions
 
     webhook_actions.list_(as_json=as_json)

@@ -151,7 +151,7 @@ async def revoke(session: Session, text: str) -> AccessKey:
 
 
 async def _beginning_with(session: Session, start: str) -> list[AccessKey]:
-    """Two at most."""
+    """At most two keys with this prefix: enough to see whether it is unique."""
     return await session.rows(AccessKey, "find_keys", start=start.replace("_", "\\_"))
 
 

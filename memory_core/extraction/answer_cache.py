@@ -47,7 +47,7 @@ class AnswerKey:
 
 
 @dataclass(slots=True)
-class _Asking:
+class _CallInFlight:
     """A call in flight, and how many callers wait for its answer."""
 
     task: asyncio.Task[tuple[Answer, bool]]
@@ -57,7 +57,7 @@ class _Asking:
 class AnswerCache:
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._asking: dict[tuple[AnswerKey, datetime | None], _Asking] = {}
+        self._in_flight: dict[tuple[AnswerKey, datetime | None], _CallInFlight] = {}
         self._get = BatchedCalls(self._get_all)
         self._keep = BatchedCalls(self._keep_all)
 
@@ -83,23 +83,23 @@ class AnswerCache:
     ) -> tuple[Answer, bool]:
         """The answer, and whether it was cached. Concurrent callers share one call."""
         wanted = (key, answers_since)
-        asking = self._asking.get(wanted)
-        shared = asking is not None
-        if asking is None:
-            asking = _Asking(asyncio.create_task(self._answer(key, ask, answers_since, ledger)))
-            self._asking[wanted] = asking
-        asking.waiting += 1
+        call = self._in_flight.get(wanted)
+        shared = call is not None
+        if call is None:
+            call = _CallInFlight(asyncio.create_task(self._answer(key, ask, answers_since, ledger)))
+            self._in_flight[wanted] = call
+        call.waiting += 1
         try:
-            answer, was_cached = await asyncio.shield(asking.task)
+            answer, was_cached = await asyncio.shield(call.task)
             return answer, was_cached or shared
         finally:
             # A cancelled waiter does not cancel the shared call. The call ends when all waiters are
             # cancelled.
-            asking.waiting -= 1
-            if not asking.waiting:
-                asking.task.cancel()
-                if self._asking.get(wanted) is asking:
-                    del self._asking[wanted]
+            call.waiting -= 1
+            if not call.waiting:
+                call.task.cancel()
+                if self._in_flight.get(wanted) is call:
+                    del self._in_flight[wanted]
 
     async def _answer(
         self,

@@ -32,11 +32,11 @@ class KnownItem:
     source_id: str | None = None
 
 
-class _Entry(NamedTuple):
+class _CachedFile(NamedTuple):
     digest: str  # "" for a mailbox
     # None: other options, or another version, parsed it differently. Its bytes are still known.
     items: Sequence[tuple[str, str]] | None
-    # The state of the file when it was read (`files.Content`).
+    # The state of the file when it was read (`safe_files.stamp_of`).
     stamp: str = ""
 
     @property
@@ -51,7 +51,7 @@ class FileCache:
         _named_file(data_dir, root).unlink(missing_ok=True)
         self._label = f"{formats.VERSION} {options}"
         self._files = self._load()
-        self._noted: dict[str, _Entry] = {}
+        self._noted: dict[str, _CachedFile] = {}
 
     def recall(self, relative: str, digest: str) -> list[KnownItem] | None:
         """The items of a file with these bytes."""
@@ -68,7 +68,7 @@ class FileCache:
             return
         hashes = [(item.uid, item.content_hash) for item in items]
         key = key_of(relative)
-        self._files[key] = self._noted[key] = _Entry(digest, hashes, stamp)
+        self._files[key] = self._noted[key] = _CachedFile(digest, hashes, stamp)
 
     def save(self) -> None:
         """Write the cache, and keep the entries that another import has added meanwhile."""
@@ -87,11 +87,11 @@ class FileCache:
             log.warning("what was read is not remembered in %s: %s", self._file, error)
         self._noted = {}
 
-    def _load(self) -> dict[str, _Entry]:
+    def _load(self) -> dict[str, _CachedFile]:
         label, files = _read(self._file)
         if label == self._label:
             return files
-        return {key: _Entry(entry.digest, None) for key, entry in files.items()}
+        return {key: _CachedFile(entry.digest, None) for key, entry in files.items()}
 
 
 def digests(data_dir: Path, root: str) -> dict[str, str]:
@@ -115,11 +115,11 @@ def _named_file(data_dir: Path, root: str) -> Path:
     return data_dir / "imports" / f"{name}.json"
 
 
-def _read(file: Path) -> tuple[str, dict[str, _Entry]]:
+def _read(file: Path) -> tuple[str, dict[str, _CachedFile]]:
     try:
         content = json.loads(file.read_text(encoding="utf-8"))
         return str(content["label"]), {
-            key: _Entry(str(digest), _items(items), *map(str, more))
+            key: _CachedFile(str(digest), _items(items), *map(str, more))
             for key, (digest, items, *more) in content["files"].items()
             if _is_plain(key)
         }

@@ -28,7 +28,7 @@ class FoundFile:
     relative: str
     size: int
     maildir: bool = False
-    # Its state (`files.stamp_of`).
+    # Its state (`safe_files.stamp_of`).
     stamp: str = ""
 
     @property

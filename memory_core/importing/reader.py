@@ -180,7 +180,7 @@ class Reader:
 
 
 class _Mailbox(Exception):
-    """Raised from within `files.read`: this file must not be read whole."""
+    """Raised from within `safe_files.read`: this file must not be read whole."""
 
 
 def identify(document: Document) -> KnownItem:

@@ -54,7 +54,7 @@ _REMEMBERED = 1_000
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class IndexEntry:
     id: str
     vector: Vector
     hash: str
@@ -223,7 +223,7 @@ class VectorStore:
         async with self._faults():
             return await self._client.labels()
 
-    async def upsert(self, collection: str, entries: Sequence[Entry]) -> None:
+    async def upsert(self, collection: str, entries: Sequence[IndexEntry]) -> None:
         for start in range(0, len(entries), _UPSERT_BATCH):
             batch = entries[start : start + _UPSERT_BATCH]
             await self.on(

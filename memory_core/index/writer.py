@@ -20,7 +20,7 @@ from memory_core.index.embeddings import Embeddings
 from memory_core.index.expected import EntryKey, difference, pieces
 from memory_core.index.generation import Generation, belongs_to
 from memory_core.index.legacy_vectors import Legacy
-from memory_core.index.store import Entry, IndexParts, refuse_other_model
+from memory_core.index.store import IndexEntry, IndexParts, refuse_other_model
 from memory_core.kernel.database import Session
 from memory_core.kernel.principal import DEFAULT_TENANT
 from memory_core.log.checkpoint import ask_for_rebuild
@@ -156,18 +156,18 @@ async def _write(
     async for page in pieces(session, list(fresh.values())):
         legacy_vectors = await legacy.vectors(page) if legacy else {}
         vectors = await embeddings.of(page, legacy_vectors)
-        made: dict[EntryKey, Entry] = {}
+        made: dict[EntryKey, IndexEntry] = {}
         for piece, vector in zip(page, vectors, strict=True):
             if piece.id in fresh:
                 key = replace(fresh[piece.id], hash=piece.hash)
-                made[key] = Entry(key.id, vector, piece.hash, piece.marks)
+                made[key] = IndexEntry(key.id, vector, piece.hash, piece.marks)
             if piece.document in fresh:  # the document's vector is the mean of those of its parts
                 key = fresh[piece.document]
                 parts, total = sums.pop(key.id, (0, 0.0))
                 sums[key.id] = parts + 1, total + np.asarray(vector)
                 if parts + 1 == piece.parts:
                     middle = (sums.pop(key.id)[1] / piece.parts).tolist()
-                    made[key] = Entry(key.id, middle, key.hash or "", {})
+                    made[key] = IndexEntry(key.id, middle, key.hash or "", {})
         for place, keys in _by_place(made).items():
             collection = generation.name_in_chroma(*place)
             await runtime.vectors.upsert(collection, [made[key] for key in keys])

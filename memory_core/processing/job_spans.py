@@ -40,7 +40,7 @@ def of_chunk(index: int) -> Iterator[None]:
 
 
 @dataclass(frozen=True, slots=True)
-class AskingSpan:
+class RequestSpan:
     """The span of the call that requested a job; None where it is no longer known."""
 
     trace_id: str
@@ -54,7 +54,7 @@ async def export_jobs(database: Database, ended: Sequence[tuple[Job, str | None]
         return
     async with database.session() as session:
         rows = await session.rows(
-            AskingSpan, "spans_that_asked", trace_ids=list({job.trace_id for job, _ in traced})
+            RequestSpan, "spans_that_asked", trace_ids=list({job.trace_id for job, _ in traced})
         )
     asked: dict[str | None, str | None] = {row.trace_id: row.span_id for row in rows}
     for job, error in traced:

@@ -18,7 +18,7 @@ from memory_core.assistant.memories import MemoryType
 from memory_core.index import consistency, new_generation
 from memory_core.index.chroma import ChromaClient
 from memory_core.index.generation import CollectionName
-from memory_core.index.store import Entry
+from memory_core.index.store import IndexEntry
 from memory_core.index.writer import settle_now
 from memory_core.kernel import migrations
 from memory_core.kernel.ids import sha256
@@ -225,10 +225,10 @@ async def test_the_lost_collections_of_one_tenant_are_made_again(
     await assert_exact(runtime)
 
 
-async def entries(runtime: Runtime, collection: str, id_: str) -> list[Entry]:
+async def entries(runtime: Runtime, collection: str, id_: str) -> list[IndexEntry]:
     [hash_] = (await runtime.vectors.hashes(collection, ids=[id_])).values()
     [vector] = await runtime.embedder.embed([OWN])
-    return [Entry(id_, vector, hash_ or "", {})]
+    return [IndexEntry(id_, vector, hash_ or "", {})]
 
 
 async def test_the_index_of_a_tenant_goes_with_the_tenant(

@@ -254,7 +254,7 @@ async def _release(runtime: Runtime) -> Repair:
         return Repair(await jobs.release_abandoned(session, ABANDONED_SECONDS))
 
 
-async def _mend_index(runtime: Runtime) -> Repair:
+async def _repair_index(runtime: Runtime) -> Repair:
     return Repair(await consistency.repair(runtime))
 
 
@@ -351,6 +351,6 @@ CHECKS = (
         "Missing entries are added, different ones written again, unknown ones deleted.",
         "50 3 * * *",
         _index,
-        _mend_index,
+        _repair_index,
     ),
 )

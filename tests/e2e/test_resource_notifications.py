@@ -1,4 +1,4 @@
-"""Subscribed clients are told what changed: over each transport, in both ages of the protocol."""
+"""Subscribed clients are notified of changes: over each transport, in both ages of the protocol."""
 
 import asyncio
 import sys
@@ -24,7 +24,7 @@ from tests.typescript import Npm, Target, installed
 
 pytestmark = pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprecationWarning")
 DOCUMENT = {"artifact_type": "note", "source_system": "notes", "source_id": "otters"}
-Told = asyncio.Queue[str]
+Heard = asyncio.Queue[str]
 LIST = "the list"
 
 
@@ -51,26 +51,26 @@ def age(request: pytest.FixtureRequest) -> str:
 
 
 @asynccontextmanager
-async def subscribed(server: Any, age: str, *addresses: str) -> AsyncIterator[tuple[Client, Told]]:
-    told: Told = asyncio.Queue()
+async def subscribed(server: Any, age: str, *addresses: str) -> AsyncIterator[tuple[Client, Heard]]:
+    notifications: Heard = asyncio.Queue()
 
     async def hear(message: object) -> None:
         if isinstance(message, ResourceUpdatedNotification):
-            told.put_nowait(str(message.params.uri))
+            notifications.put_nowait(str(message.params.uri))
         elif isinstance(message, ResourceListChangedNotification):
-            told.put_nowait(LIST)
+            notifications.put_nowait(LIST)
 
     if age == "subscribing":
         async with Client(server, mode="legacy", message_handler=hear) as client:
             await client.list_resources()
             for address in addresses:
                 await client.subscribe_resource(address)
-            yield client, told
+            yield client, notifications
         return
 
     async def listen() -> None:
         async for event in stream:
-            told.put_nowait(event.uri if isinstance(event, ResourceUpdated) else LIST)
+            notifications.put_nowait(event.uri if isinstance(event, ResourceUpdated) else LIST)
             assert isinstance(event, ResourceUpdated | ResourcesListChanged)
 
     async with (
@@ -79,15 +79,15 @@ async def subscribed(server: Any, age: str, *addresses: str) -> AsyncIterator[tu
     ):
         listening = asyncio.create_task(listen())
         try:
-            yield client, told
+            yield client, notifications
         finally:
             listening.cancel()
             await asyncio.gather(listening, return_exceptions=True)
 
 
-async def heard(told: Told, number: int) -> set[str]:
+async def heard(notifications: Heard, number: int) -> set[str]:
     async with asyncio.timeout(PATIENCE):
-        return {await told.get() for _ in range(number)}
+        return {await notifications.get() for _ in range(number)}
 
 
 async def stored(tools: ToolClient, content: str) -> Json:
@@ -108,15 +108,18 @@ async def test_of_a_document_that_changes_comes_and_goes(
     uid = first["artifact_uid"]
     latest, timeline = f"memory://artifact/{uid}", f"memory://timeline/{uid}"
     old = f"{latest}/{first['revision_id']}"
-    async with subscribed(server, age, latest, timeline, old, "memory://event/none") as (_, told):
+    async with subscribed(server, age, latest, timeline, old, "memory://event/none") as (
+        _,
+        notifications,
+    ):
         await stored(tools, "Otters moved out.")
-        assert await heard(told, 2) == {latest, timeline}
+        assert await heard(notifications, 2) == {latest, timeline}
         await tools("memory_store", content="Likes otters", type="preference", confidence=0.9)
         await tools("artifact_delete", artifact_uid=uid)
-        assert await heard(told, 4) == {latest, timeline, old, LIST}
+        assert await heard(notifications, 4) == {latest, timeline, old, LIST}
         await stored(tools, "Otters again.")
-        assert LIST in await heard(told, 3)
-        assert told.empty()
+        assert LIST in await heard(notifications, 3)
+        assert notifications.empty()
 
 
 async def test_of_an_event_that_is_replaced_or_goes_with_its_document(
@@ -129,10 +132,14 @@ async def test_of_an_event_that_is_replaced_or_goes_with_its_document(
     address = f"memory://event/{event['event_id']}"
     async with subscribed(server, age, address, f"memory://event/evt_{event['event_id']}") as (
         _,
-        told,
+        notifications,
     ):
         await tools("artifact_delete", artifact_uid=made["artifact_uid"])
-        assert await heard(told, 3) == {address, f"memory://event/evt_{event['event_id']}", LIST}
+        assert await heard(notifications, 3) == {
+            address,
+            f"memory://event/evt_{event['event_id']}",
+            LIST,
+        }
 
 
 async def test_the_list_of_resources_has_the_documents(
@@ -185,7 +192,7 @@ def npm() -> Npm:
 
 
 @pytest.mark.parametrize("sdk", ["1", "2"], ids=["sdk1", "sdk2"])
-async def test_clients_of_the_typescript_sdk_are_told(
+async def test_clients_of_the_typescript_sdk_are_notified(
     request: pytest.FixtureRequest, npm: Npm, settings: Settings, tools: ToolClient, sdk: str
 ) -> None:
     made = await stored(tools, "Otters moved in.")

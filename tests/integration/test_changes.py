@@ -15,7 +15,7 @@ from memory_core.runtime import Runtime
 from tests.log_reading import all_changes
 
 
-async def told(runtime: Runtime) -> list[str]:
+async def types_in_log(runtime: Runtime) -> list[str]:
     return [change.event_type for change in await all_changes(runtime.database)]
 
 
@@ -73,7 +73,7 @@ async def test_memories_and_conversations(runtime: Runtime) -> None:
 
     await conversations.delete(runtime, "chat about tea")
 
-    assert await told(runtime) == [
+    assert await types_in_log(runtime) == [
         "memory.stored",
         "memory.deleted",
         "history.appended",
@@ -105,11 +105,11 @@ async def test_no_text_of_a_document_stands_in_the_log(runtime: Runtime) -> None
         assert word not in written.lower()
 
 
-async def test_a_change_that_fails_is_not_told(runtime: Runtime) -> None:
+async def test_content_that_is_known_appends_no_change(runtime: Runtime) -> None:
     result = await note(runtime, "Kept.")
-    before = await told(runtime)
+    before = await types_in_log(runtime)
 
     await note(runtime, "Kept.")
 
     assert result.position is not None
-    assert await told(runtime) == before == ["artifact.created"]
+    assert await types_in_log(runtime) == before == ["artifact.created"]

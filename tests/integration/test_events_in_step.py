@@ -121,7 +121,7 @@ async def test_a_writer_of_events_waits_for_what_becomes_of_their_revision(
     assert sql.execute("SELECT is_latest FROM semantic_event").fetchall() == [(False,)]
 
 
-async def test_events_out_of_step_are_mended_for_searches_too(
+async def test_events_out_of_step_are_repaired_for_searches_too(
     pipeline: Pipeline, sql: psycopg.Connection, tools: ToolClient
 ) -> None:
     await pipeline.remember(FIRST)

@@ -192,10 +192,10 @@ async def test_nothing_is_written_to_or_dropped_from_the_chroma_of_version_2(
 # --- bringing it over ---------------------------------------------------------------------------
 
 
-def tallies(report: V2ImportReport) -> list[tuple[int, int, int]]:
+def counts_of(report: V2ImportReport) -> list[tuple[int, int, int]]:
     return [
-        (tally.read, tally.created, tally.unchanged)
-        for tally in (report.memories, report.turns, report.documents)
+        (counts.read, counts.created, counts.unchanged)
+        for counts in (report.memories, report.turns, report.documents)
     ]
 
 
@@ -213,9 +213,9 @@ async def test_everything_comes_over_once_and_version_2_stays_as_it_was(
 
     assert (await contents(v2_server), digests(v2_directory)) == before
     assert [report.refused for report in (trial, first, again)] == [[], [], []]
-    assert tallies(trial) == [(2, 0, 0), (2, 0, 0), (3, 0, 0)]
-    assert tallies(first) == [(2, 2, 0), (2, 2, 0), (3, 3, 0)]
-    assert tallies(again) == [(2, 0, 2), (2, 0, 2), (3, 0, 3)]
+    assert counts_of(trial) == [(2, 0, 0), (2, 0, 0), (3, 0, 0)]
+    assert counts_of(first) == [(2, 2, 0), (2, 2, 0), (3, 3, 0)]
+    assert counts_of(again) == [(2, 0, 2), (2, 0, 2), (3, 0, 3)]
     assert first.not_kept == {"mailbox"}
     for check in CHECKS:
         assert (await check.examine(runtime)).offenders == []

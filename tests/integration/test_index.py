@@ -441,7 +441,7 @@ async def older_collections(
             await upsert_texts(collection, answered, vectors, [{"latest": True}] * len(wanted))
 
 
-async def test_what_a_dead_writer_undoes_late_is_seen_and_mended(
+async def test_what_a_dead_writer_undoes_late_is_seen_and_repaired(
     tools: ToolClient, runtime: Runtime, index_host: IndexHost, sql: psycopg.Connection
 ) -> None:
     stored = await note(tools, OTTERS)

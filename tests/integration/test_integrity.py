@@ -1,4 +1,4 @@
-"""What must hold in the stores: each offender is named, and mended where that can be done."""
+"""What must hold in the stores: each offender is named, and repaired where that can be done."""
 
 import importlib
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -252,7 +252,7 @@ async def examined(pipeline: Pipeline) -> dict[str, CheckResult]:
     return {check.name: await check.examine(pipeline.runtime) for check in CHECKS}
 
 
-async def told(pipeline: Pipeline, *, repair: bool) -> list[tuple[bool, str, str]]:
+async def doctor_findings(pipeline: Pipeline, *, repair: bool) -> list[tuple[bool, str, str]]:
     """What the doctor says of the stores."""
     findings = await doctor.integrity_findings(pipeline.runtime.settings, repair=repair)
     return [(finding.good, finding.what, finding.remedy) for finding in findings]
@@ -264,15 +264,15 @@ async def test_nothing_is_wrong_with_what_was_ingested_and_extracted(pipeline: P
     assert {name: finding.offenders for name, finding in results.items()} == {
         check.name: [] for check in CHECKS
     }
-    told_counts = results["index_agrees"].counts
+    index_counts = results["index_agrees"].counts
     for collection in CollectionName:
         name = collection.value
-        assert told_counts[f"postgres_{name}"] == told_counts[f"chroma_{name}"]
-    assert told_counts["chroma_artifact_chunks"] > 3
+        assert index_counts[f"postgres_{name}"] == index_counts[f"chroma_{name}"]
+    assert index_counts["chroma_artifact_chunks"] > 3
 
 
 @pytest.mark.parametrize(("name", "plant"), CASES, ids=[plant.__name__ for _, plant in CASES])
-async def test_an_offender_is_named_mended_and_gone(
+async def test_an_offender_is_named_repaired_and_gone(
     pipeline: Pipeline, name: str, plant: Plant
 ) -> None:
     check = the(name)
@@ -344,10 +344,10 @@ async def test_two_latest_revisions_are_one_too_many(pipeline: Pipeline) -> None
         await pipeline.rows(made["indexdef"])
 
 
-# --- what cannot be mended, and what must not be lost ------------------------------------------
+# --- what cannot be repaired, and what must not be lost ------------------------------------------
 
 
-async def test_a_broken_quote_without_a_job_is_mended_as_well(pipeline: Pipeline) -> None:
+async def test_a_broken_quote_without_a_job_is_repaired_as_well(pipeline: Pipeline) -> None:
     await another_quote(pipeline)
     await pipeline.rows("DELETE FROM event_jobs")
 
@@ -375,13 +375,15 @@ async def test_a_repair_does_not_ask_the_model_again(pipeline: Pipeline) -> None
 async def test_the_doctor_says_what_is_still_broken_after_a_repair(pipeline: Pipeline) -> None:
     await another_quote(pipeline)
 
-    [(good, what, remedy)] = [line for line in await told(pipeline, repair=True) if not line[0]]
+    [(good, what, remedy)] = [
+        line for line in await doctor_findings(pipeline, repair=True) if not line[0]
+    ]
     assert not good
     assert what.startswith("every_quote_is_exact: ")
     assert "1 revisions are extracted again" in remedy
 
     await pipeline.extract("run-2")
-    assert all(good for good, _, _ in await told(pipeline, repair=True))
+    assert all(good for good, _, _ in await doctor_findings(pipeline, repair=True))
 
 
 async def test_a_text_that_is_gone_is_beyond_repair_and_said_to_be(pipeline: Pipeline) -> None:
@@ -389,7 +391,7 @@ async def test_a_text_that_is_gone_is_beyond_repair_and_said_to_be(pipeline: Pip
         "DELETE FROM revision_text WHERE content = 'Bob Roth will test the beta by Friday.' "
         "RETURNING artifact_uid, revision_id"
     )
-    broken = [line for line in await told(pipeline, repair=True) if not line[0]]
+    broken = [line for line in await doctor_findings(pipeline, repair=True) if not line[0]]
 
     assert [what.partition(":")[0] for _, what, _ in broken] == [
         "every_revision_has_its_text",
@@ -413,18 +415,20 @@ async def test_a_dead_letter_is_left_to_a_person(pipeline: Pipeline) -> None:
     assert "deadletters list" in advice
 
 
-async def test_the_doctor_says_what_it_mended(pipeline: Pipeline) -> None:
+async def test_the_doctor_says_what_it_repaired(pipeline: Pipeline) -> None:
     await no_vector_of_an_event(pipeline)
     await no_latest(pipeline)
 
-    without = [what for good, what, _ in await told(pipeline, repair=False) if not good]
+    without = [what for good, what, _ in await doctor_findings(pipeline, repair=False) if not good]
     assert [what.partition(":")[0] for what in without] == ["one_latest_revision", "index_agrees"]
-    repaired = [what for good, what, _ in await told(pipeline, repair=True) if "repaired" in what]
+    repaired = [
+        what for good, what, _ in await doctor_findings(pipeline, repair=True) if "repaired" in what
+    ]
     assert [what.partition(".")[0] for what in repaired] == [
         "one_latest_revision: repaired 1",
         "index_agrees: repaired 1",
     ]
-    assert all(good for good, _, _ in await told(pipeline, repair=False))
+    assert all(good for good, _, _ in await doctor_findings(pipeline, repair=False))
 
 
 async def test_a_document_that_is_latest_again_is_indexed_again(pipeline: Pipeline) -> None:
@@ -462,7 +466,11 @@ async def test_without_an_embedder_nothing_is_lost(
 
     with monkeypatch.context() as patched:
         patched.setattr(Runtime, "embedder", property(lambda self: Down()))
-        bad = {what: remedy for good, what, remedy in await told(pipeline, repair=True) if not good}
+        bad = {
+            what: remedy
+            for good, what, remedy in await doctor_findings(pipeline, repair=True)
+            if not good
+        }
 
     [(what, remedy)] = bad.items()
     assert what.startswith("index_agrees: ")

@@ -44,7 +44,7 @@ ON CONFLICT (name) DO NOTHING
 RETURNING tenant_id, name, status, created_at, 0::bigint AS keys;
 
 -- name: list_tenants
--- All, or one.
+-- All tenants, or the one with this id.
 SELECT t.tenant_id, t.name, t.status, t.created_at,
        (SELECT count(*) FROM access_key k
         WHERE k.tenant_id = t.tenant_id AND k.revoked_at IS NULL

@@ -39,8 +39,8 @@ def find(text: str, blocks: list[Block], roster: Roster) -> Iterator[EventDraft]
 def of_speakers(text: str, blocks: list[Block], given: Iterable[str]) -> Iterator[EventDraft]:
     """A transcript is a meeting of its speakers. The quote is a place where two speakers follow
     each other closely. `given`: the known participants."""
-    said = [block for block in blocks if block.spoken and block.speaker]
-    names = list(dict.fromkeys(block.speaker or "" for block in said))
+    spoken = [block for block in blocks if block.spoken and block.speaker]
+    names = list(dict.fromkeys(block.speaker or "" for block in spoken))
     names = [name for name in names if not name.lower().endswith("bot")]
     # "Hon. Ann Lee" in the given list is Ann Lee. If the given names are mostly nicknames, they
     # prove nothing.
@@ -48,7 +48,7 @@ def of_speakers(text: str, blocks: list[Block], given: Iterable[str]) -> Iterato
     if 2 * sum(name.endswith(tuple(names)) for name in others) >= len(others):
         names += [name for name in others if name and not name.endswith(tuple(names))]
     names = names[:_MOST_SPEAKERS]
-    for one, other in pairwise(said):
+    for one, other in pairwise(spoken):
         start = text.rfind("\n", 0, one.start) + 1
         if one.speaker != other.speaker and other.start - start < _CLOSELY:
             actors = tuple((name, ActorRole.CONTRIBUTOR) for name in names)

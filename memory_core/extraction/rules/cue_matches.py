@@ -131,15 +131,15 @@ class CueMatches:
         if not hits:
             return []
         hits.sort(key=lambda hit: -hit[0].confidence)
-        best, said = hits[0], sentence.words
+        best, sentence_text = hits[0], sentence.words
         for other in hits[1:]:
             if other[0].category is best[0].category or other[0].confidence < SECOND_EVENT:
                 continue
             # Two events of one sentence are each quoted by their own clause.
             left, right = sorted((best, other), key=lambda hit: hit[1].start())
             end, begin = left[1].end(), right[1].start()
-            if join := _JOIN.search(said, end, max(begin + 1, end)):
-                clauses = (0, join.start()), (min(join.end(), begin), len(said))
+            if join := _JOIN.search(sentence_text, end, max(begin + 1, end)):
+                clauses = (0, join.start()), (min(join.end(), begin), len(sentence_text))
                 return [
                     self._cued(*hit, sentence, block, clause)
                     for hit, clause in zip((left, right), clauses, strict=True)
@@ -153,21 +153,21 @@ class CueMatches:
             return None
         if cue.voiced and block.speaker is None and not self.manner.authored:
             return None
-        said = sentence.words
-        if cue.tail.search(said) is None:
+        sentence_text = sentence.words
+        if cue.tail.search(sentence_text) is None:
             return None
-        for match in islice(cue.pattern.finditer(said), MAX_TRIES):
+        for match in islice(cue.pattern.finditer(sentence_text), MAX_TRIES):
             if not self._subject_fits(cue, match, sentence, block):
                 continue
-            if not cue.negative and guards.negated(said, *match.span()):
+            if not cue.negative and guards.negated(sentence_text, *match.span()):
                 continue
-            if not cue.modal and guards.hypothetical(said, *match.span()):
+            if not cue.modal and guards.hypothetical(sentence_text, *match.span()):
                 continue
             if cue.category is Category.COMMITMENT and (
-                guards.conditional(said) or guards.taken_back(said, match.end())
+                guards.conditional(sentence_text) or guards.taken_back(sentence_text, match.end())
             ):
                 continue
-            dated = dates.mentions(said)
+            dated = dates.mentions(sentence_text)
             if (cue.dated and not dated) or (
                 cue.promise and not _is_work(match, self.manner.speech)
             ):
@@ -176,9 +176,9 @@ class CueMatches:
                 continue  # "FIXED 32-bit value" names a type
             if cue.listed and not self._is_assigned(match["who"], block, dated):
                 continue
-            if cue.category is Category.QUALITY_RISK and guards.denies_risk(said):
+            if cue.category is Category.QUALITY_RISK and guards.denies_risk(sentence_text):
                 continue
-            if guards.asks(said) or _is_bare(cue, match):
+            if guards.asks(sentence_text) or _is_bare(cue, match):
                 continue
             return cue, match
         return None
@@ -248,18 +248,21 @@ class CueMatches:
 
     def _sure(self, cue: Cue, match: re.Match[str], sentence: Sentence, block: Block) -> float:
         """The cue's own confidence, lowered where the sentence does not say who or what."""
-        said = sentence.words
+        sentence_text = sentence.words
         sure = cue.confidence
         who = match.groupdict().get("who")
-        after = said[match.end() :]
+        after = sentence_text[match.end() :]
         content_words = len(_CONTENT.findall(after))
         if who is None:
-            content_words += len(_CONTENT.findall(said, 0, match.start()))
+            content_words += len(_CONTENT.findall(sentence_text, 0, match.start()))
         points_back = (
-            (_POINTS_BACK.match(after if who else said) and not _EXPLETIVE.match(said))
+            (
+                _POINTS_BACK.match(after if who else sentence_text)
+                and not _EXPLETIVE.match(sentence_text)
+            )
             or _POINTS_WITHIN.search(match.group())
-            or said.endswith(("the other one.", "the other one"))
-            or said.startswith("(")
+            or sentence_text.endswith(("the other one.", "the other one"))
+            or sentence_text.startswith("(")
         )
         if content_words == 0 or (points_back and content_words < 3):
             sure = min(sure, confidence.WEAK if content_words < 2 else confidence.LIKELY)
@@ -268,19 +271,25 @@ class CueMatches:
         unsaid = _UNSAID.search(after) or (
             content_words < _CLEAR_WORDS and _PRONOUN_LAST.search(after)
         )
-        if said.endswith(":") or (unsaid and not _CONTENT.search(said[: match.start()])):
+        if sentence_text.endswith(":") or (
+            unsaid and not _CONTENT.search(sentence_text[: match.start()])
+        ):
             sure = min(sure, confidence.LIKELY)
         if who in ("I", "i") and block.speaker is None:
             sure = min(sure, confidence.LIKELY)
-        if cue.promise and not dates.mentions(said) and not _OBJECT.match(said, match.end()):
+        if (
+            cue.promise
+            and not dates.mentions(sentence_text)
+            and not _OBJECT.match(sentence_text, match.end())
+        ):
             sure = min(sure, confidence.LIKELY)
         if self.manner.speech:
             # In speech people report their own acts; what others did is often an example.
             own = cue.category is not Category.EXECUTION or (who or "").lower() in ("i", "we")
             whole = content_words > 1 and (
-                cue.category is not Category.EXECUTION or said[-1] in ".!?"
+                cue.category is not Category.EXECUTION or sentence_text[-1] in ".!?"
             )
-            clear = cue.speech and own and whole and not _FUMBLED.search(said)
+            clear = cue.speech and own and whole and not _FUMBLED.search(sentence_text)
             most = confidence.CLEAR if cue.category is Category.EXECUTION else sure
             sure = min(sure, most if clear else confidence.LIKELY)
         if who and who.lower() == "you" and self._assigns(sentence, match, block):

@@ -114,8 +114,8 @@ class Entries:
         self.manner = manner
 
     def labelled(self, sentence: Sentence, block: Block) -> list[EventDraft] | None:
-        said = sentence.words
-        role = sentence_labels.role_label(said)
+        sentence_text = sentence.words
+        role = sentence_labels.role_label(sentence_text)
         if role is not None and not self.manner.speech:
             # "Send it. Owner: Ann" assigns the entry before it, which already has the owner.
             listed_here = block.bullet and block.section.kind in (
@@ -124,17 +124,17 @@ class Entries:
             )
             assigns = listed_here and sentence.start > block.start
             return [] if assigns else list(self._role(sentence, *role))
-        status = sentence_labels.status_label(said)
+        status = sentence_labels.status_label(sentence_text)
         if status is not None:
             draft = self._status(sentence, status)
             return [draft] if draft else []
-        label = sentence_labels.event_label(said)
+        label = sentence_labels.event_label(sentence_text)
         if label is None:
             return None
-        body = said[label.end :]
+        body = sentence_text[label.end :]
         if _EMPTY_ITEM.match(body) or not _is_worded(body) or guards.asks(body):
             return []
-        if guards.is_placeholder(said):
+        if guards.is_placeholder(sentence_text):
             return []
         if label.category is Category.QUALITY_RISK and len(body.split()) < MIN_RISK_WORDS:
             return []
@@ -146,12 +146,14 @@ class Entries:
         draft = self._item(sentence, block, category, confidence.LABELLED, label.end, label.who)
         return [self._weighed(draft, body)]
 
-    def _weighed(self, draft: EventDraft, said: str) -> EventDraft:
+    def _weighed(self, draft: EventDraft, sentence_text: str) -> EventDraft:
         """A task without an owner is no promise yet; a task that refers to the text above says
         little."""
         sure = draft.confidence
         if draft.category is Category.COMMITMENT and not draft.actors:
-            hangs = guards.hypothetical(said, 0, len(said)) or not _TASK.match(said)
+            hangs = guards.hypothetical(sentence_text, 0, len(sentence_text)) or not _TASK.match(
+                sentence_text
+            )
             sure = min(sure, confidence.WEAK if hangs else confidence.LIKELY)
         if _POINTS_UP.search(draft.body) and len(draft.body.split()) < MIN_TASK_WORDS:
             sure = min(sure, confidence.LIKELY)
@@ -188,10 +190,10 @@ class Entries:
 
     def entry(self, sentence: Sentence, block: Block, first: bool) -> EventDraft | None:
         """The event that a sentence is because of its section."""
-        said = sentence.words
+        sentence_text = sentence.words
         if not first:
             return self._prose_decision(sentence, block)
-        if _EMPTY_ITEM.match(said) or guards.is_placeholder(said):
+        if _EMPTY_ITEM.match(sentence_text) or guards.is_placeholder(sentence_text):
             return None
         kind = block.section.kind
         if block.box is not None and kind is not SectionKind.ASIDE:
@@ -202,7 +204,7 @@ class Entries:
             return self._role_entry(sentence) if block.bullet else None
         if kind is SectionKind.PLAIN:
             return self._dated_task(sentence, block)
-        if block.nested or not _is_worded(said) or said.endswith(":"):
+        if block.nested or not _is_worded(sentence_text) or sentence_text.endswith(":"):
             return None
         if kind is SectionKind.ACTION:
             return self._task(sentence, block)
@@ -212,29 +214,31 @@ class Entries:
 
     def _boxed(self, sentence: Sentence, block: Block) -> EventDraft | None:
         """A ticked box is done. An open one is a promise if it has an owner."""
-        said = sentence.words
-        if not _is_worded(said):
+        sentence_text = sentence.words
+        if not _is_worded(sentence_text):
             return None
         if block.box and block.box.strip():
             # The ticks of a specification belong to its template.
-            done = _TASK.match(said) and not self.manner.describes
+            done = _TASK.match(sentence_text) and not self.manner.describes
             sure = confidence.SECTION if done else confidence.LIKELY
             return self._item(sentence, block, Category.EXECUTION, sure, 0, None)
         draft = self._item(sentence, block, Category.COMMITMENT, confidence.LABELLED, 0, None)
-        return self._weighed(draft, said)
+        return self._weighed(draft, sentence_text)
 
     def _task(self, sentence: Sentence, block: Block) -> EventDraft | None:
-        said = sentence.words
-        if guards.asks(said) and not block.bullet:
+        sentence_text = sentence.words
+        if guards.asks(sentence_text) and not block.bullet:
             return None
-        if _DONE_ITEM.match(said) or _DONE_MARK.search(said):
+        if _DONE_ITEM.match(sentence_text) or _DONE_MARK.search(sentence_text):
             return self._item(sentence, block, Category.EXECUTION, confidence.SECTION, 0, None)
         draft = self._item(sentence, block, Category.COMMITMENT, confidence.SECTION, 0, None)
-        if not draft.actors and (_STATEMENT.match(said) or not (block.bullet or _TASK.match(said))):
+        if not draft.actors and (
+            _STATEMENT.match(sentence_text) or not (block.bullet or _TASK.match(sentence_text))
+        ):
             return None
-        if guards.negated(said, 0, min(12, len(said))):
+        if guards.negated(sentence_text, 0, min(12, len(sentence_text))):
             return None
-        return self._weighed(draft, said)
+        return self._weighed(draft, sentence_text)
 
     def _decision(self, sentence: Sentence, block: Block) -> EventDraft | None:
         if _UNDECIDED.search(sentence.words):
@@ -243,23 +247,27 @@ class Entries:
         if block.bullet and not block.explains:
             return self._item(sentence, block, Category.DECISION, confidence.SECTION, 0, None)
         if leads and not block.bullet:
-            said = sentence.words
-            sure = confidence.STRONG if _SETS_A_RULE.search(said) else confidence.LIKELY
-            sure = confidence.SECTION if _RESOLVES.match(said) else sure
-            sure = confidence.WEAK if _META.search(said) or said.endswith(":") else sure
+            sentence_text = sentence.words
+            sure = confidence.STRONG if _SETS_A_RULE.search(sentence_text) else confidence.LIKELY
+            sure = confidence.SECTION if _RESOLVES.match(sentence_text) else sure
+            sure = (
+                confidence.WEAK
+                if _META.search(sentence_text) or sentence_text.endswith(":")
+                else sure
+            )
             return self._item(sentence, block, Category.DECISION, sure, 0, None)
         return self._prose_decision(sentence, block)
 
     def _prose_decision(self, sentence: Sentence, block: Block) -> EventDraft | None:
         """Below a "Decision" heading, later sentences count if they resolve something."""
-        said = sentence.words
+        sentence_text = sentence.words
         if (
             block.section.kind is not SectionKind.DECISION
             or block.bullet
-            or _UNDECIDED.search(said)
+            or _UNDECIDED.search(sentence_text)
         ):
             return None
-        if not _RESOLVES.match(said) or guards.conditional(said):
+        if not _RESOLVES.match(sentence_text) or guards.conditional(sentence_text):
             return None
         return self._item(sentence, block, Category.DECISION, confidence.STRONG, 0, None)
 
@@ -270,20 +278,22 @@ class Entries:
             SectionKind.CHANGE: Category.CHANGE,
             SectionKind.DONE: Category.EXECUTION,
         }.get(block.section.kind)
-        said = sentence.words
+        sentence_text = sentence.words
         if category is None:
             return None
-        if category is Category.QUALITY_RISK and (guards.denies_risk(said) or guards.asks(said)):
+        if category is Category.QUALITY_RISK and (
+            guards.denies_risk(sentence_text) or guards.asks(sentence_text)
+        ):
             return None
         planned = _PLANNED.search(block.section.title) and not block.section.release
-        if category is Category.CHANGE and planned and not _HAS_CHANGED.search(said):
+        if category is Category.CHANGE and planned and not _HAS_CHANGED.search(sentence_text):
             return None  # "Changes" may be wishes
         if block.bullet and not block.explains:
             return self._item(sentence, block, category, confidence.SECTION, 0, None)
-        states = block.lead and not _META.search(said) and not block.section.inherited
+        states = block.lead and not _META.search(sentence_text) and not block.section.inherited
         states = states and block.section.title.lower() != "open issues"
         if states and category is Category.QUALITY_RISK:
-            adverse = _ADVERSE.search(said) and not _ARGUES.search(said)
+            adverse = _ADVERSE.search(sentence_text) and not _ARGUES.search(sentence_text)
             sure = confidence.CLEAR if adverse else confidence.LIKELY
             return self._item(sentence, block, category, sure, 0, None)
         return None
@@ -373,6 +383,6 @@ def _partition(raw: str) -> tuple[str, str, str]:
     return raw[: match.start()], match.group(), raw[match.end() :].rstrip(") ")
 
 
-def _is_worded(said: str) -> bool:
+def _is_worded(sentence_text: str) -> bool:
     """Whether it is more than a link or a single word."""
-    return len(_LETTERS.findall(said)) >= MIN_ITEM_WORDS
+    return len(_LETTERS.findall(sentence_text)) >= MIN_ITEM_WORDS

@@ -179,8 +179,10 @@ class EventWriter:
         ):
             of = [name, section.release if section.release not in (name or "") else ""]
             kind = _ORNAMENT.sub("", section.title)
-            said = kind.lower().startswith((*_SELF_EVIDENT, draft.body.lower().lstrip("*_- ")[:3]))
-            kind = "" if said or release_of(section.title) else kind
+            is_repeated = kind.lower().startswith(
+                (*_SELF_EVIDENT, draft.body.lower().lstrip("*_- ")[:3])
+            )
+            kind = "" if is_repeated or release_of(section.title) else kind
             return ", ".join(part for part in (*of, kind) if part)
         if name and draft.category is Category.EXECUTION and self.manner.describes:
             return name
@@ -200,22 +202,22 @@ class EventWriter:
         """When it happened: the day that the sentence states, else the day of the text, unless it
         happened before that. A commitment is made on the day of the text. No day is better than a
         wrong one."""
-        said = self._said(draft)
+        words = self._source_words(draft)
         trusted = anchor.stated or self.manner.reports
         if draft.category is Category.COMMITMENT:
-            today = anchor.day if trusted and not dates.is_long_ago(said) else None
+            today = anchor.day if trusted and not dates.is_long_ago(words) else None
             return dates.midnight(today) if today else None
         if draft.style in _TIMELESS or (
             draft.style == "status" and draft.category is Category.CHANGE
         ):
             return None  # a document is superseded after its own day
-        stated = dates.find(said, anchor, future=False) if draft.style != "meeting" else None
+        stated = dates.find(words, anchor, future=False) if draft.style != "meeting" else None
         past = stated is not None and (anchor.day is None or stated.when.date() <= anchor.day)
-        if stated is not None and past and self._is_its_day(draft, stated, said):
+        if stated is not None and past and self._is_its_day(draft, stated, words):
             return stated.when
         # "We decided in March to launch in May" was not decided in May.
         past = draft.category is Category.DECISION
-        earlier = dates.is_long_ago(said) or dates.names_a_month(said, anchor.day, past=past)
+        earlier = dates.is_long_ago(words) or dates.names_a_month(words, anchor.day, past=past)
         if draft.style != "meeting" and earlier:
             return None
         return dates.midnight(anchor.day) if anchor.day and trusted else None
@@ -223,14 +225,14 @@ class EventWriter:
     def _due(self, draft: EventDraft, anchor: Anchor) -> Due | None:
         if draft.category is not Category.COMMITMENT:
             return None
-        said = self._said(draft)
-        stated = dates.find(said, anchor, future=True)
-        return Due(stated.when, said[stated.start : stated.end], draft.start) if stated else None
+        words = self._source_words(draft)
+        stated = dates.find(words, anchor, future=True)
+        return Due(stated.when, words[stated.start : stated.end], draft.start) if stated else None
 
-    def _said(self, draft: EventDraft) -> str:
+    def _source_words(self, draft: EventDraft) -> str:
         return " ".join(mask(draft.extra.get("when") or self.text[draft.start : draft.end]).split())
 
-    def _is_its_day(self, draft: EventDraft, stated: dates.FoundDate, said: str) -> bool:
+    def _is_its_day(self, draft: EventDraft, stated: dates.FoundDate, words: str) -> bool:
         """A day in a decision is usually part of what was decided, unless it stands before the verb
         or directly after it."""
         if draft.category in (Category.EXECUTION, Category.COLLABORATION):
@@ -238,7 +240,7 @@ class EventWriter:
         if draft.style == "entry":
             return stated.start <= 1
         telling = " ".join(mask(self.text[slice(*draft.key)]).split())
-        at = said.find(telling)
+        at = words.find(telling)
         behind = _DATED_BEHIND if draft.category is Category.DECISION else 0
         return at >= 0 and stated.start <= at + len(telling) + behind
 

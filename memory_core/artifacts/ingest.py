@@ -67,10 +67,10 @@ async def ingest(
     return stored
 
 
-_UNHURRIED = IngestRequest()
+_DEFAULT_REQUEST = IngestRequest()
 
 
-class NotAlone(Exception):
+class OtherUsersExist(Exception):
     """Other users exist, and their documents may have the ids that were assumed to be free."""
 
 
@@ -80,7 +80,7 @@ async def ingest_many(
     progress: Progress = _silent,
     *,
     relabel: bool = True,
-    request: IngestRequest = _UNHURRIED,
+    request: IngestRequest = _DEFAULT_REQUEST,
 ) -> list[IngestResult]:
     """The results, in the order of the documents. Documents of different artifacts share one
     transaction.
@@ -96,7 +96,7 @@ async def ingest_many(
     alone = principal.current().marks == LOCAL.marks
     try:
         return await _ingest_many(runtime, documents, progress, relabel, request, alone=alone)
-    except (NotAlone, InsufficientPrivilege):
+    except (OtherUsersExist, InsufficientPrivilege):
         # Postgres refused the id: it belongs to a document that the principal does not see. Another
         # user stored it first, perhaps a moment ago.
         return await _ingest_many(runtime, documents, progress, relabel, request, alone=False)
@@ -191,7 +191,7 @@ async def _store(
             return {uids[0]: first}
         is_shared = await session.value(bool, "lock_to_ingest", uids=uids)
         if alone and is_shared:
-            raise NotAlone
+            raise OtherUsersExist
         rows, superseded = await _stored_revisions(session, drafts)
         stored = [draft for draft in drafts if draft.key in rows]
         known_contents = [

@@ -3,6 +3,7 @@
 import contextlib
 import re
 from collections.abc import Iterator
+from enum import StrEnum
 from typing import Any, ClassVar
 from urllib.parse import urlsplit, urlunsplit
 from uuid import uuid4
@@ -13,6 +14,13 @@ import pytest
 from dagster_postgres import DagsterPostgresStorage
 from psycopg.rows import dict_row
 
+from memory_core.artifacts.document import (
+    ArtifactType,
+    RetentionPolicy,
+    Sensitivity,
+    VisibilityScope,
+)
+from memory_core.extraction.model import Category
 from memory_core.kernel import migrations, queries
 from memory_core.kernel.settings import Settings
 from stack.services import dagster_storage_url
@@ -106,6 +114,21 @@ class TestCatalogue:
             if check.startswith(f"CHECK (({column} = ANY (ARRAY[")
         ]
         assert [re.findall(r"'([^']*)'", check) for check in checks] == [CHOICES[table, column]]
+
+    @pytest.mark.parametrize(
+        ("table", "column", "values"),
+        [
+            ("artifact_revision", "artifact_type", ArtifactType),
+            ("artifact_revision", "sensitivity", Sensitivity),
+            ("artifact_revision", "visibility_scope", VisibilityScope),
+            ("artifact_revision", "retention_policy", RetentionPolicy),
+            ("semantic_event", "category", Category),
+        ],
+    )
+    def test_the_allowed_values_are_those_of_the_code(
+        self, table: str, column: str, values: type[StrEnum]
+    ) -> None:
+        assert [value.value for value in values] == CHOICES[table, column]
 
     @pytest.mark.parametrize(("table", "condition"), sorted(OTHER_CHECKS))
     def test_other_check(self, catalogue: Catalogue, table: str, condition: str) -> None:

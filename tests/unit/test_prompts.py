@@ -8,7 +8,9 @@ from importlib import resources
 import pytest
 
 from memory_core.extraction import prompts
+from memory_core.extraction.model import Category
 from memory_core.extraction.prompts import Prompt
+from tests.documented import ROOT
 
 NAMES = ("extract", "merge")
 # What was shipped under a number keeps its text. A new prompt is a new line here, and no line ever
@@ -44,6 +46,15 @@ def test_every_file_is_as_it_was_recorded() -> None:
 
 def test_what_was_shipped_is_as_it_was_shipped() -> None:
     assert files() == SHIPPED, "a prompt was changed: give the new text the next number"
+
+
+def test_the_newest_prompt_and_the_readme_have_every_category() -> None:
+    categories = [category.value for category in Category]
+    explained = re.findall(r"^- ([A-Z]\w+): ", prompts.load("extract").text, re.MULTILINE)
+    readme = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
+
+    assert explained == categories
+    assert f"({', '.join(categories)})" in readme
 
 
 def test_a_changed_text_no_longer_matches_its_record() -> None:

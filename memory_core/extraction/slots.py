@@ -32,7 +32,7 @@ class SharedSlots:
         # No more tasks wait for Postgres than there are slots.
         self._local = asyncio.Semaphore(most)
         self._taken: set[int] = set()
-        self._looking = asyncio.Lock()  # only one task waits for another run's slot
+        self._waiting = asyncio.Lock()  # only one task waits for another run's slot
         self._asking = asyncio.Lock()  # one statement at a time
         self._given_back = asyncio.Event()
         self._connection: psycopg.AsyncConnection | None = None
@@ -54,7 +54,7 @@ class SharedSlots:
         self._taken.clear()
 
     async def _take(self) -> int:
-        async with self._looking:
+        async with self._waiting:
             while True:
                 self._given_back.clear()
                 if (slot := await self._try()) is not None:

@@ -35,7 +35,7 @@ class IndexProjection:
         self, runtime: IndexParts, *, look_again_seconds: float = LOOK_AGAIN_SECONDS
     ) -> None:
         self._runtime, self._pause = runtime, look_again_seconds
-        self._looking: asyncio.Task[None] | None = None
+        self._comparison: asyncio.Task[None] | None = None
 
     async def apply(self, changes: Sequence[Change], commit: Commit) -> None:
         owners: dict[str, None] = {}
@@ -47,13 +47,13 @@ class IndexProjection:
         await settle(self._runtime, list(owners), commit, on_doubt=self._doubt)
 
     def _doubt(self) -> None:
-        if self._looking is None or self._looking.done():
-            looking = self._looking = asyncio.create_task(self._look_again())
+        if self._comparison is None or self._comparison.done():
+            comparison = self._comparison = asyncio.create_task(self._compare_again())
             runner = asyncio.current_task()
             assert runner is not None
-            runner.add_done_callback(lambda _: looking.cancel())
+            runner.add_done_callback(lambda _: comparison.cancel())
 
-    async def _look_again(self) -> None:
+    async def _compare_again(self) -> None:
         await asyncio.sleep(self._pause)
         with contextlib.suppress(MemoryFault):
             if repaired := await repair(self._runtime):

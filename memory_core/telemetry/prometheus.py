@@ -25,7 +25,7 @@ from memory_core.log.lag import Lag, read_lags
 from memory_core.telemetry import call_counters
 from memory_core.telemetry.audit import Audit
 from memory_core.telemetry.call_counters import BUCKETS, Durations
-from memory_core.telemetry.table_counters import Tails
+from memory_core.telemetry.table_counters import TableCounters
 
 CONTENT_TYPE = CONTENT_TYPE_LATEST
 PREFIX = "mcp_memory"
@@ -68,9 +68,9 @@ class PrometheusMetrics(Collector):
     def __init__(self, runtime: MeasuredMemory, *, known_seconds: float = _CACHED_SECONDS) -> None:
         self._runtime = runtime
         self._known_seconds = known_seconds
-        self._tails = Tails(runtime.settings.prices)
-        self._looking = asyncio.Lock()
-        self._next_look = 0.0
+        self._counters = TableCounters(runtime.settings.prices)
+        self._reading = asyncio.Lock()
+        self._next_read = 0.0
         self._is_up = False
         self._jobs: list[JobCount] = []
         self._oldest_job: float | None = None
@@ -81,16 +81,16 @@ class PrometheusMetrics(Collector):
         ProcessCollector(registry=self._registry)
 
     async def text(self) -> bytes:
-        async with self._looking:
-            if time.monotonic() >= self._next_look:
-                await self._look()
+        async with self._reading:
+            if time.monotonic() >= self._next_read:
+                await self._read()
         return generate_latest(self._registry)
 
-    async def _look(self) -> None:
+    async def _read(self) -> None:
         with principal.system("the figures of the whole installation"):
-            await self._look_at_all()
+            await self._read_all()
 
-    async def _look_at_all(self) -> None:
+    async def _read_all(self) -> None:
         begun = time.monotonic()
         try:
             await self._runtime.open()
@@ -98,13 +98,13 @@ class PrometheusMetrics(Collector):
                 self._jobs = await session.rows(JobCount, "jobs_by_status")
                 self._oldest_job = await session.maybe(float, "oldest_pending_job")
                 self._outbox = await session.rows(OutboxCount, "outbox_by_status")
-                await self._tails.look(session)
+                await self._counters.read(session)
             self._lags = await read_lags(self._runtime.database)
             self._is_up = True
         except MemoryFault:
             self._is_up = False
         took = time.monotonic() - begun
-        self._next_look = time.monotonic() + max(self._known_seconds, _SPARING * took)
+        self._next_read = time.monotonic() + max(self._known_seconds, _SPARING * took)
 
     def describe(self) -> list[Metric]:
         """Registering the collector must not read anything."""
@@ -132,37 +132,37 @@ class PrometheusMetrics(Collector):
             "job_transitions",
             "Changes of a job's status.",
             ["from", "to"],
-            self._tails.transitions,
+            self._counters.transitions,
         )
         attempts = {
-            (): sum(n for (_, to), n in self._tails.transitions.items() if to == "PROCESSING")
+            (): sum(n for (_, to), n in self._counters.transitions.items() if to == "PROCESSING")
         }
         yield counter("job_attempts", "Attempts that began.", [], attempts)
-        failures = {(code,): count for code, count in self._tails.failures.items()}
+        failures = {(code,): count for code, count in self._counters.failures.items()}
         yield counter("job_failures", "Attempts that failed, by error.", ["code"], failures)
 
     def _of_extraction(self) -> Iterator[Metric]:
-        tails = self._tails
+        counters = self._counters
         yield histogram(
             "extraction_seconds",
             "How long revisions took from their text to their events.",
             ["extractor"],
-            {(name,): durations for name, durations in tails.extraction_seconds.items()},
+            {(name,): durations for name, durations in counters.extraction_seconds.items()},
         )
-        stored = {(name,): count for name, count in tails.events.items()}
+        stored = {(name,): count for name, count in counters.events.items()}
         yield counter("events_stored", "Events stored by extractions.", ["extractor"], stored)
-        rejected = {(reason,): count for reason, count in tails.rejections.items()}
+        rejected = {(reason,): count for reason, count in counters.rejections.items()}
         yield counter("events_rejected", "Proposed and not stored.", ["reason"], rejected)
         labels = ["kind", "model", "outcome"]
-        yield counter("model_calls", "Calls of models.", labels, tails.model_calls)
+        yield counter("model_calls", "Calls of models.", labels, counters.model_calls)
         yield histogram(
             "model_call_seconds",
             "How long models took to answer.",
             ["kind"],
-            {(kind,): durations for kind, durations in tails.call_seconds.items()},
+            {(kind,): durations for kind, durations in counters.call_seconds.items()},
         )
-        yield counter("model_tokens", "Tokens of models.", ["model", "type"], tails.tokens)
-        dollars = {(model,): cost for model, cost in tails.dollars.items()}
+        yield counter("model_tokens", "Tokens of models.", ["model", "type"], counters.tokens)
+        dollars = {(model,): cost for model, cost in counters.dollars.items()}
         yield counter("model_cost_dollars", "By MODEL_PRICES.", ["model"], dollars)
 
     def _of_log(self) -> Iterator[Metric]:

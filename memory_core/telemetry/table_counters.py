@@ -59,7 +59,7 @@ class ExtractionFigures:
 
 
 @dataclass(slots=True)
-class Tails:
+class TableCounters:
     prices: dict[str, Price]
     # By (from, to) of a job's status, and by the error code of an attempt.
     transitions: Counter[tuple[str, str]] = field(default_factory=Counter)
@@ -78,7 +78,7 @@ class Tails:
     _last_call: int = 0
     _last_extraction: datetime | None = None
 
-    async def look(self, session: Session, *, delay: float = DELAY_SECONDS) -> None:
+    async def read(self, session: Session, *, delay: float = DELAY_SECONDS) -> None:
         if self._last_transition is None:
             start = await session.only(Positions, "telemetry_positions")
             self._last_transition, self._last_call = start.job_event, start.model_call

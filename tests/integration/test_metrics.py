@@ -24,7 +24,7 @@ from memory_core.kernel.prices import Price
 from memory_core.kernel.settings import Settings
 from memory_core.runtime import Runtime
 from memory_core.telemetry.prometheus import PREFIX, PrometheusMetrics
-from memory_core.telemetry.table_counters import Tails
+from memory_core.telemetry.table_counters import TableCounters
 from tests.pipeline_client import Pipeline
 from tests.tool_client import ToolClient
 
@@ -99,22 +99,22 @@ async def test_without_postgres_the_process_tells_of_itself(settings: Settings) 
 async def test_what_extraction_did_since_the_last_look_is_added(
     openai: Pipeline, tools: ToolClient, database: Database
 ) -> None:
-    tails = Tails({"gpt-4o": Price(2.0, 10.0)})
+    counters = TableCounters({"gpt-4o": Price(2.0, 10.0)})
     async with database.session() as session:
-        await tails.look(session)
+        await counters.read(session)
     note = {"artifact_type": "note", "source_system": "notes"}
     await tools("artifact_ingest", **note, content="Decision: we launch in May.")
     await openai.extract()
     async with database.session() as session:
-        await tails.look(session, delay=-1.0)
-        await tails.look(session, delay=-1.0)  # nothing is counted twice
-    assert tails.transitions["NONE", "PENDING"] == 1
-    assert tails.transitions["PENDING", "PROCESSING"] == 1
-    assert tails.transitions["PROCESSING", "DONE"] == 1
-    assert sum(tails.model_calls.values()) == 1
-    assert sum(tails.events.values()) == 1
-    [(model, kind)] = [key for key in tails.tokens if key[1] == "prompt"]
-    assert tails.tokens[model, kind] > 0
+        await counters.read(session, delay=-1.0)
+        await counters.read(session, delay=-1.0)  # nothing is counted twice
+    assert counters.transitions["NONE", "PENDING"] == 1
+    assert counters.transitions["PENDING", "PROCESSING"] == 1
+    assert counters.transitions["PROCESSING", "DONE"] == 1
+    assert sum(counters.model_calls.values()) == 1
+    assert sum(counters.events.values()) == 1
+    [(model, kind)] = [key for key in counters.tokens if key[1] == "prompt"]
+    assert counters.tokens[model, kind] > 0
 
 
 # --- at size ---------------------------------------------------------------------------------

@@ -22,9 +22,9 @@ from memory_core.extraction.model import (
     ProposedQuote,
     RejectedEvent,
 )
-from memory_core.extraction.rules import dates
-from memory_core.extraction.rules.dates import Anchor, midnight
+from memory_core.text import dates
 from memory_core.text.chunk import Chunk
+from memory_core.text.dates import Anchor, midnight
 
 _DETAIL_LIMIT = 300
 # How far from the quote of a promise, in characters, the words of its due date may stand.

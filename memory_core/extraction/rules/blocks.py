@@ -6,7 +6,6 @@ from email.utils import parsedate_to_datetime
 
 from memory_core.extraction.model import DocumentContext
 from memory_core.extraction.rules import (
-    dates,
     headings,
     lines,
     mail,
@@ -16,13 +15,14 @@ from memory_core.extraction.rules import (
     sentence_labels,
     turns,
 )
-from memory_core.extraction.rules.dates import Anchor
 from memory_core.extraction.rules.headings import Heading
 from memory_core.extraction.rules.lines import Line
 from memory_core.extraction.rules.manner import AUTHORED, TALK
 from memory_core.extraction.rules.people import Roster
 from memory_core.extraction.rules.sections import Section, SectionKind
+from memory_core.text import dates
 from memory_core.text import timed_patterns as re
+from memory_core.text.dates import Anchor
 
 _DATE_LINE = re.compile(
     r"\**(?:(?:meeting )?date|when)\**\s?:\**\s{1,4}(?P<labelled>.{4,60})|(?P<bare>[^\n]{6,90})$",

@@ -3,7 +3,7 @@
 from itertools import islice
 
 from memory_core.extraction.model import ActorRole, Category
-from memory_core.extraction.rules import confidence, dates, guards, verbs
+from memory_core.extraction.rules import confidence, guards, verbs
 from memory_core.extraction.rules.blocks import Block
 from memory_core.extraction.rules.cue import Cue
 from memory_core.extraction.rules.cues import CUES
@@ -12,6 +12,7 @@ from memory_core.extraction.rules.manner import Manner
 from memory_core.extraction.rules.patterns import DEPARTMENT, DEPARTMENTS, NAME, word_set
 from memory_core.extraction.rules.people import Roster, names_in
 from memory_core.extraction.rules.sentences import Sentence
+from memory_core.text import dates
 from memory_core.text import timed_patterns as re
 
 # Two events of one sentence must each have this confidence.

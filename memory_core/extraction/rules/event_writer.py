@@ -4,16 +4,17 @@ from collections.abc import Iterable
 from datetime import datetime
 
 from memory_core.extraction.model import Actor, Category, Due, ProposedEvent, Subject
-from memory_core.extraction.rules import confidence, dates, narrative, quotes, subjects
+from memory_core.extraction.rules import confidence, narrative, quotes, subjects
 from memory_core.extraction.rules.blocks import Block
-from memory_core.extraction.rules.dates import Anchor
 from memory_core.extraction.rules.drafts import EventDraft
 from memory_core.extraction.rules.manner import Manner
 from memory_core.extraction.rules.markup import mask, plain
 from memory_core.extraction.rules.people import Roster
 from memory_core.extraction.rules.sections import Section, SectionKind, clean_title, release_of
 from memory_core.extraction.rules.word_lists import phrases
+from memory_core.text import dates
 from memory_core.text import timed_patterns as re
+from memory_core.text.dates import Anchor
 
 _PREFIX = {
     Category.QUALITY_RISK: "Risk",

@@ -118,7 +118,7 @@ async def search(
         order = ranking([list(by_words), nearest], constant=runtime.settings.rrf_constant)
     else:
         texts = [ShortText(memory.memory_id, "", memory.content) for memory in by_id.values()]
-        order = best_first(texts, cosines, statistics)
+        order = best_first(texts, cosines, statistics, by_stem=asked.by_stem)
     similar = {**by_words, **cosines}
     near = near_enough(
         [id_ for id_ in order if id_ in by_id],

@@ -218,7 +218,7 @@ async def _by_relevance(
         constant = runtime.settings.rrf_constant
         ranked = ranking([matches.ranked, list(cosines)], constant=constant)
     else:
-        ranked = await _by_scores(session, matched, cosines, question.statistics)
+        ranked = await _by_scores(session, question, matched, cosines)
     page = ranked[offset : offset + limit]
     if len(page) < limit and len(ranked) < matched.total:
         missing, before = limit - len(page), max(offset - len(ranked), 0)
@@ -228,13 +228,15 @@ async def _by_relevance(
 
 
 async def _by_scores(
-    session: Session, found: _Matched, cosines: dict[str, float], statistics: Statistics
+    session: Session, question: _Question, found: _Matched, cosines: dict[str, float]
 ) -> list[str]:
     """Events whose text is not read follow in their previous order."""
     promising = found.matches.ranked
     read = dict.fromkeys([*promising[:_PROMISING], *list(cosines)[:_NEAREST]])
     texts = await session.rows(ShortText, "event_texts", ids=list(read))
-    best = best_first(texts, cosines, statistics, lowest=found.lowest)
+    best = best_first(
+        texts, cosines, question.statistics, by_stem=question.asked.by_stem, lowest=found.lowest
+    )
     return list(dict.fromkeys([*best, *promising, *cosines]))
 
 

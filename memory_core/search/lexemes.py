@@ -6,7 +6,7 @@ from collections.abc import Iterable
 import Stemmer
 
 _QUOTED = re.compile(r"'((?:''|[^'])*)'")
-# The same stemmer as Postgres' configuration `english`.
+# Named as Postgres' configuration `english`; it may be of another version.
 _STEMMER = Stemmer.Stemmer("english")
 
 

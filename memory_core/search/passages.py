@@ -198,7 +198,7 @@ class _Search:
         async with self.runtime.database.session() as session:
             statistics = await statistics_of(session, lexemes)
         weights = {lexeme: statistics.weight(lexeme) for lexeme in lexemes}
-        highlighter = Highlighter(lexemes, weights, by_turns=True)
+        highlighter = Highlighter(lexemes, weights, by_stem=self.asked.by_stem, by_turns=True)
         return [
             FoundWindow(row, highlighter.best_window(row.text), item.score, item.sources)
             for row, item in found

@@ -7,14 +7,14 @@ differs between events and passages.
 
 import re
 import unicodedata
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import regex
 
 from memory_core.kernel.database import Session
-from memory_core.search.lexemes import quoted
+from memory_core.search.lexemes import quoted, stem
 from memory_core.search.word_statistics import WordCount
 
 # Any two words of a query are enough. For a longer query, any two of its rarest.
@@ -34,6 +34,7 @@ _FEW_WORDS = 5
 # Hyphens alone, and command-line options.
 _LOOSE_HYPHEN = re.compile(r"(?<!\S)(?:-+(?!\S)|-(?=[A-Za-z0-9](?!\w))|--+(?=\w))")
 _LEXEME = re.compile(r"'(?:''|[^'])*'")
+_LETTERS = re.compile(r"[^\W\d_]+")
 # Postgres would take direction marks, soft hyphens and a byte order mark for letters. Persian and
 # emoji need their joiners.
 _INVISIBLE = regex.compile(r"[\p{Cf}--[\u200c\u200d]]", regex.V1)
@@ -54,6 +55,9 @@ class Asked:
     all_but: str | None = None
     # All words of the query, including those that no text has.
     every_word: Sequence[str] = ()
+    # Lexemes by the stem that Python makes of their word, where it is another one: of "emergency",
+    # Postgres 16 makes "emerg", and newer stemmers make "emergenc".
+    by_stem: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def excludes(self) -> bool:
@@ -87,7 +91,7 @@ class ParsedQuery:
 
     strict: str
     open_ended: bool
-    words: list[list[list[str]]]  # for each word its lexemes, and those of its parts
+    words: list[list[list[str]]]  # for each word its lexemes, those of its parts, and itself
 
 
 async def understand(
@@ -108,13 +112,15 @@ async def understand(
     parsed = await session.only(
         ParsedQuery, "parse_query", query=text, words=list(dict.fromkeys(text.split()))
     )
-    each_word = list(dict.fromkeys(_word(*lexemes) for lexemes in parsed.words))
+    each_word = list(dict.fromkeys(_word(whole, parts) for whole, parts, _ in parsed.words))
+    by_stem = _by_stem(parsed)
     strict = parsed.strict
     if literally and strict and has_operators(text):
         all_but = _all_but(strict) if parsed.open_ended else None
-        return Asked(strict, True, each_word[:_RANKED_WORDS], all_but, each_word)
+        return Asked(strict, True, each_word[:_RANKED_WORDS], all_but, each_word, by_stem)
     if len(each_word) <= uncounted:
-        return Asked(" | ".join(each_word), each_word=each_word, every_word=each_word)
+        any_word = " | ".join(each_word)
+        return Asked(any_word, each_word=each_word, every_word=each_word, by_stem=by_stem)
     rows = await session.rows(WordCount, counting, words=each_word, **parameters)
     rarest = sorted((row for row in rows if row.found), key=lambda row: row.found)
     ranked = [row.word for row in rarest[:_RANKED_WORDS]]
@@ -122,7 +128,16 @@ async def understand(
     short = len(each_word) <= _MOST_WORDS
     rare = [row.word for row in rarest if short and row.found <= alone]
     words = " | ".join(filter(None, [*(f"({word})" for word in rare), two_of(telling)]))
-    return Asked(words, each_word=ranked, every_word=each_word)
+    return Asked(words, each_word=ranked, every_word=each_word, by_stem=by_stem)
+
+
+def _by_stem(parsed: ParsedQuery) -> dict[str, str]:
+    by_stem: dict[str, str] = {}
+    for whole, _, [typed] in parsed.words:
+        letters = _LETTERS.findall(typed.lower())
+        if len(whole) == len(letters) == 1:
+            by_stem[stem(letters[0])] = whole[0]
+    return {ours: lexeme for ours, lexeme in by_stem.items() if ours != lexeme}
 
 
 def _word(whole: list[str], parts: list[str]) -> str:

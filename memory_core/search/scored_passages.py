@@ -99,6 +99,7 @@ class ScoredSearch:
             self._lexemes,
             {lexeme: statistics.weight(lexeme) for lexeme in self._lexemes},
             related=related_lexemes(self._runtime.embedder, self._query, self._lexemes),
+            by_stem=self._asked.by_stem,
             average_chunk=statistics.average_length,
             by_turns=weights.by_turns,
         )

@@ -19,15 +19,17 @@ def best_first(
     cosines: Mapping[str, float],
     statistics: Statistics,
     *,
+    by_stem: Mapping[str, str],
     lowest: float = 1.0,
 ) -> list[str]:
-    """The ids of these events or memories, best first. One without a cosine counts as far as the
-    farthest, which may have been dropped: `lowest` is its cosine."""
+    """The ids of these events or memories, best first. `by_stem`: as `Asked`. One without a cosine
+    counts as far as the farthest, which may have been dropped: `lowest` is its cosine."""
     lexemes = list(statistics.frequencies)
     highlighter = Highlighter(
         lexemes,
         {lexeme: statistics.weight(lexeme) for lexeme in lexemes},
         _AVERAGE_LENGTH,
+        by_stem=by_stem,
         average_chunk=_AVERAGE_LENGTH,
     )
     floor = min([lowest, *cosines.values()]) if cosines else 0.0

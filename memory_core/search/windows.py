@@ -66,14 +66,16 @@ class Highlighter:
         average_length: float = WINDOW_CHARS,
         *,
         related: Mapping[str, Mapping[str, float]] | None = None,
+        by_stem: Mapping[str, str] | None = None,
         average_chunk: float = WINDOW_CHARS,
         by_turns: bool = False,
     ) -> None:
         """`lexemes`: those of the query, in its order. `related`: for some of them, other lexemes
-        of similar meaning, with the similarity. `by_turns`: windows begin and end with turns, and a
-        short turn is a separate window."""
+        of similar meaning, with the similarity. `by_stem`: as `Asked`. `by_turns`: windows begin
+        and end with turns, and a short turn is a separate window."""
         self._lexemes = frozenset(lexemes)
         self._weights = weights
+        self._by_stem = by_stem or {}
         self._average_length, self._average_chunk = average_length, average_chunk
         self._by_turns = by_turns
         self._pairs = {
@@ -183,10 +185,12 @@ class Highlighter:
         parts."""
         lexemes = self._lexemes_by_word.get(word)
         if lexemes is None:
-            plain = word.strip(".'’/-@_")
-            parts = {plain, *_PART.split(plain)}
+            plain = word.strip(".'’/-@")
+            parts = {plain, *plain.split("/"), *_PART.split(plain)}
             stems = {stem(part) for part in parts if part}
-            lexemes = self._lexemes_by_word[word] = tuple(sorted(self._sought & (parts | stems)))
+            others = {self._by_stem[one] for one in stems if one in self._by_stem}
+            possible = parts | stems | others
+            lexemes = self._lexemes_by_word[word] = tuple(sorted(self._sought & possible))
         return lexemes
 
     def _of_words(self, lexemes: list[str], length: int) -> float:

@@ -33,13 +33,14 @@ WHERE e.event_id = ANY(%(ids)s::uuid[]);
 
 -- name: parse_query
 -- A query as Postgres parses it: with its operators (empty if only stop words are left;
--- `open_ended` if it also matches texts without any of its words), and word by word, each as
--- written and in its parts.
+-- `open_ended` if it also matches texts without any of its words), and word by word: its lexemes,
+-- those of its parts, and the word as written.
 SELECT CASE WHEN numnode(q) > 0 THEN q::text ELSE '' END AS strict,
        numnode(q) > 0 AND ''::tsvector @@ q AS open_ended,
        (SELECT coalesce(jsonb_agg(jsonb_build_array(tsvector_to_array(w.whole),
-                                                    tsvector_to_array(w.parts)) ORDER BY w.n), '[]')
-        FROM (SELECT n, to_tsvector('english', word) AS whole,
+                                                    tsvector_to_array(w.parts),
+                                                    ARRAY[w.word]) ORDER BY w.n), '[]')
+        FROM (SELECT n, word, to_tsvector('english', word) AS whole,
                      to_tsvector('english', translate(word, '-/', '  ')) AS parts
               FROM unnest(%(words)s::text[]) WITH ORDINALITY AS t (word, n)) w
         WHERE length(w.whole) + length(w.parts) > 0) AS words

@@ -103,6 +103,36 @@ async def test_a_phrase_that_no_text_has_is_said_to_be_missing(
     assert (missing["note"], there["note"]) == (NO_TEXT_HAS_THE_PHRASE, "")
 
 
+@pytest.mark.parametrize(
+    ("query", "text"),
+    [
+        # Stemmers of different versions make different stems of these.
+        ("emergency", "In emergencies use the back door."),
+        ("evening", "Evenings are quiet."),
+        ("adding", "A column was added."),
+        ("universities", "She went to the university."),
+        ("organisation or organization", "Organized by nobody."),
+        ("internal", "It stays internal."),
+        # Parts of addresses.
+        ("github.com", "See https://github.com/otters/river/pull/17#comment-3 for it."),
+        ("10.1.0.0", "The network is 10.1.0.0/16."),
+        ("function2.__name__", "It prints function2.__name__ here."),
+    ],
+)
+async def test_what_postgres_finds_is_seen_in_the_text(
+    tools: ToolClient, query: str, text: str
+) -> None:
+    filler = "Figures of the third quarter were quoted. " * 40
+    await note(tools, f"{filler}\n{text}\n{filler}")
+    await note(tools, "The otters moved into the boathouse.", source_id="other")
+
+    answer = await tools("hybrid_search", query=query)
+
+    assert text in answer["results"][0]["text"]
+    assert "full_text" in answer["results"][0]["sources"]
+    assert answer["note"] == ""
+
+
 async def test_a_memory_is_found_by_words_that_no_document_has(tools: ToolClient) -> None:
     await note(tools, "Quarterly figures of the harbour.")
     for number in range(50):

@@ -40,6 +40,10 @@ _ENOUGH = 100
 RARE = 1_000
 _RAREST = 3
 
+# With as_of, how many events may have become the latest since, so that going back in time soon
+# reaches those of then.
+RECENT = 2_000
+
 _PHRASE = re.compile(r"<(?:-|\d+)>")
 
 
@@ -98,10 +102,14 @@ async def match(
     search = _Search(asked, filters, statistics)
     parameters = search.parameters()
     async with runtime.database.session() as session:
-        likely = await session.expect("expected_matches", **parameters)
+        likely = await _expect(session, parameters)
         if rank and (likely <= LOOKED_AT or (parameters["letters"] and parameters["words"])):
             counted = await session.only(
-                _Counted, "ranked_with_total", limit=LOOKED_AT, **search.words, **parameters
+                _Counted,
+                "ranked_with_total" if parameters["as_of"] is None else "ranked_with_total_as_of",
+                limit=LOOKED_AT,
+                **search.words,
+                **_by_index(parameters),
             )
             best_of_all = dict(zip(counted.ids, counted.promises, strict=True))
             return search.matches(parameters, counted.total, best_of_all)
@@ -118,7 +126,8 @@ async def match(
 
 
 async def count(session: Session, parameters: Parameters) -> int:
-    return await session.value(int, "count_events", **parameters)
+    name = "count_events" if parameters["as_of"] is None else "count_events_as_of"
+    return await session.value(int, name, **_by_index(parameters))
 
 
 async def newest(
@@ -132,23 +141,36 @@ async def newest(
     open_ended: bool = False,
 ) -> list[Dated]:
     """The newest of all matches, without those that are ranked before them."""
-    few = _few(parameters, total, limit + offset, open_ended)
+    few = await _few(session, parameters, total, limit + offset, open_ended)
+    of_few = "newest_of_few" if parameters["as_of"] is None else "newest_of_few_as_of"
     return await session.rows(
         Dated,
-        "newest_of_few" if few else "newest_of_many",
+        of_few if few else "newest_of_many",
         limit=limit,
         offset=offset,
         without=list(without),
-        **(parameters if few else _without_index(parameters)),
+        **(_by_index(parameters) if few else _without_index(parameters)),
     )
 
 
-def _few(parameters: Parameters, total: int, wanted: int, open_ended: bool) -> bool:
+async def _few(
+    session: Session, parameters: Parameters, total: int, wanted: int, open_ended: bool
+) -> bool:
     """Whether an index should find all matches. It can if some filter concerns a column that the
-    entry's row does not have; excluded words cannot be looked up."""
-    names = ["facets", "actor_facets", "subject"] + ([] if open_ended else ["words"])
-    indexed = any(parameters[name] for name in names)
-    return indexed and total <= FEW_MATCHES * math.sqrt(wanted)
+    entry's row does not have; excluded words cannot be looked up. Going back in time from now would
+    pass over everything that is later than `as_of`."""
+    names = ["facets", "actor_facets", "subject"] + ([] if open_ended else ["words", "as_of"])
+    if not any(parameters[name] for name in names):
+        return False
+    if total <= FEW_MATCHES * math.sqrt(wanted):
+        return True
+    as_of = parameters["as_of"]
+    return as_of is not None and not await session.value(bool, "is_recent", as_of=as_of, few=RECENT)
+
+
+async def _expect(session: Session, parameters: Parameters) -> int:
+    name = "expected_matches" if parameters["as_of"] is None else "expected_matches_as_of"
+    return await session.expect(name, **_by_index(parameters))
 
 
 class _Search:
@@ -208,7 +230,7 @@ class _Search:
         promises: dict[str, float] = {}
         for narrower, looked_at in self._narrower():
             parameters = self.narrowed_to(f"({self._asked.words}) & ({narrower})")
-            expected = await session.expect("expected_matches", **parameters)
+            expected = await _expect(session, parameters)
             promises |= await self._newest(session, parameters, expected, looked_at)
             if len(promises) >= _ENOUGH:
                 break
@@ -243,7 +265,7 @@ class _Search:
             return dict(zip(best.ids, best.promises, strict=True))
 
         passing = _without_index(parameters)
-        if not _few(parameters, likely, RANKED_MATCHES, open_ended):
+        if not await _few(session, parameters, likely, RANKED_MATCHES, open_ended):
             last = await _looked_back(session, parameters, likely)
             promises = await ranked(
                 "ranked_of_last", {**passing, "last": last, "limit": RANKED_MATCHES}
@@ -251,8 +273,9 @@ class _Search:
             if len(promises) == RANKED_MATCHES or open_ended:
                 return promises
             likely = 0
-        if _few(parameters, likely, RANKED_MATCHES, open_ended):
-            return await ranked("ranked_of_few", {**parameters, "limit": looked_at})
+        if await _few(session, parameters, likely, RANKED_MATCHES, open_ended):
+            name = "ranked_of_few" if parameters["as_of"] is None else "ranked_of_few_as_of"
+            return await ranked(name, {**_by_index(parameters), "limit": looked_at})
         return await ranked("ranked_of_many", {**passing, "limit": RANKED_MATCHES})
 
 
@@ -266,6 +289,12 @@ def by_index(words: str) -> tuple[str | None, str | None]:
     return _PHRASE.sub("&", words), words
 
 
+def _by_index(parameters: Parameters) -> Parameters:
+    """For queries in which indexes find the events of the moment `as_of`; the others look up each
+    event."""
+    return {**parameters, "as_of": None, "latest_at": parameters["as_of"]}
+
+
 def _without_index(parameters: Parameters) -> Parameters:
     """For going back in time: the words are checked in each event, and its audience is in its
     row."""
@@ -274,7 +303,7 @@ def _without_index(parameters: Parameters) -> Parameters:
 
 
 async def _looked_back(session: Session, parameters: Parameters, likely: int) -> int:
-    names = ("words", "letters", "facets", "actor_facets", "audience_facets", "subject")
+    names = ("words", "letters", "facets", "actor_facets", "audience_facets", "subject", "as_of")
     passed = dict.fromkeys(names)
     events = await session.expect("expected_matches", **{**parameters, **passed})
     return min(LOOKED_BACK, _PATIENCE * RANKED_MATCHES * max(events // max(likely, 1), 1))

@@ -66,13 +66,15 @@ LEFT JOIN common_words('events') AS common ON w.word = quote_literal(common.lexe
 SELECT audience_facets() AS facets;
 
 -- fragment: entry_filters
--- Of entries (alias s): filters on columns of the row, then filters that only indexes have.
+-- Of entries (alias s): filters on columns of the row, then filters that only indexes have. `as_of` is
+-- looked up for each event, with a count, since Postgres would join an EXISTS with all events.
       (s.is_latest OR (NOT s.is_latest AND %(include_superseded)s))
   AND (%(time_from)s::timestamptz IS NULL OR s.event_time >= %(time_from)s)
   AND (%(time_to)s::timestamptz IS NULL OR s.event_time <= %(time_to)s)
   AND (%(min_confidence)s = 0 OR s.confidence >= %(min_confidence)s)
-  AND (%(as_of)s::timestamptz IS NULL OR EXISTS (
-           SELECT 1 FROM semantic_event o JOIN revision_period p USING (artifact_uid, revision_id)
+  AND (%(as_of)s::timestamptz IS NULL
+       OR (SELECT count(*) > 0
+           FROM semantic_event o JOIN revision_period p USING (artifact_uid, revision_id)
            WHERE o.event_id = s.event_id
              AND p.since <= %(as_of)s AND (p.until IS NULL OR p.until > %(as_of)s)))
   AND (%(words)s::tsquery IS NULL OR words_of_event(s.event_id) @@ %(words)s::tsquery)
@@ -94,6 +96,13 @@ WHERE
 -- include: entry_filters
 ;
 
+-- name: count_events_as_of
+-- The same where indexes find the events of a moment, as in the other queries of this name.
+SELECT count(*) AS total FROM visible_events_as_of(%(latest_at)s) s
+WHERE
+-- include: entry_filters
+;
+
 -- name: expected_matches
 -- The planner's estimate, in a fraction of a millisecond.
 EXPLAIN (FORMAT JSON) SELECT s.event_id FROM visible_event s
@@ -101,11 +110,33 @@ WHERE
 -- include: entry_filters
 ;
 
+-- name: expected_matches_as_of
+EXPLAIN (FORMAT JSON) SELECT s.event_id FROM visible_events_as_of(%(latest_at)s) s
+WHERE
+-- include: entry_filters
+;
+
+-- name: is_recent
+-- Whether few events are of revisions that became the latest since a moment.
+SELECT count(*) < %(few)s AS is_recent
+FROM (SELECT 1 FROM visible_event s WHERE since_of_event(s.event_id) > %(as_of)s LIMIT %(few)s) s;
+
 -- name: newest_of_few
 -- Newest first, for a number of matches that can all be read: OFFSET 0 finds them first.
 SELECT m.event_id::text, m.event_time, m.created_at
 FROM (
     SELECT s.event_id, s.event_time, s.created_at FROM visible_event s
+    WHERE s.event_id <> ALL(%(without)s::uuid[]) AND
+    -- include: entry_filters
+    OFFSET 0
+) m
+ORDER BY m.event_time DESC NULLS LAST, m.created_at DESC, m.event_id
+LIMIT %(limit)s OFFSET %(offset)s;
+
+-- name: newest_of_few_as_of
+SELECT m.event_id::text, m.event_time, m.created_at
+FROM (
+    SELECT s.event_id, s.event_time, s.created_at FROM visible_events_as_of(%(latest_at)s) s
     WHERE s.event_id <> ALL(%(without)s::uuid[]) AND
     -- include: entry_filters
     OFFSET 0
@@ -141,13 +172,9 @@ FROM (
     ORDER BY place LIMIT %(ranked)s
 ) p
 
--- name: ranked_with_total
--- The newest of few, best first, and the number of all, in one pass.
-WITH matches AS MATERIALIZED (
-    SELECT s.event_id, s.event_time, s.created_at FROM visible_event s
-    WHERE
-    -- include: entry_filters
-), newest AS (
+-- fragment: ranked_matches
+-- The most promising of the newest matches, and the number of all.
+, newest AS (
     SELECT m.event_id FROM matches m
     ORDER BY m.event_time DESC NULLS LAST, m.created_at DESC, m.event_id
     LIMIT %(limit)s
@@ -155,7 +182,26 @@ WITH matches AS MATERIALIZED (
 SELECT (SELECT count(*) FROM matches) AS total, best.ids, best.promises
 FROM (
     -- include: ranked
-) best;
+) best
+
+-- name: ranked_with_total
+-- The newest of few, best first, and the number of all, in one pass.
+WITH matches AS MATERIALIZED (
+    SELECT s.event_id, s.event_time, s.created_at FROM visible_event s
+    WHERE
+    -- include: entry_filters
+)
+-- include: ranked_matches
+;
+
+-- name: ranked_with_total_as_of
+WITH matches AS MATERIALIZED (
+    SELECT s.event_id, s.event_time, s.created_at FROM visible_events_as_of(%(latest_at)s) s
+    WHERE
+    -- include: entry_filters
+)
+-- include: ranked_matches
+;
 
 -- name: ranked_of_few
 -- The same as `newest_of_few`, best first.
@@ -163,6 +209,21 @@ WITH newest AS (
     SELECT m.event_id
     FROM (
         SELECT s.event_id, s.event_time, s.created_at FROM visible_event s
+        WHERE
+        -- include: entry_filters
+        OFFSET 0
+    ) m
+    ORDER BY m.event_time DESC NULLS LAST, m.created_at DESC, m.event_id
+    LIMIT %(limit)s
+)
+-- include: ranked
+;
+
+-- name: ranked_of_few_as_of
+WITH newest AS (
+    SELECT m.event_id
+    FROM (
+        SELECT s.event_id, s.event_time, s.created_at FROM visible_events_as_of(%(latest_at)s) s
         WHERE
         -- include: entry_filters
         OFFSET 0

@@ -1,5 +1,6 @@
 """as_of: what the memory showed at a moment."""
 
+import random
 from itertools import pairwise
 
 import psycopg
@@ -8,7 +9,7 @@ import pytest
 from memory_core.kernel import migrations
 from memory_core.kernel.settings import Settings
 from memory_core.runtime import Runtime
-from tests.integration.planted_events import Event, Garden
+from tests.integration.planted_events import Event, Garden, Planted
 from tests.pipeline_client import Pipeline
 from tests.tool_client import Json, ToolClient
 
@@ -211,3 +212,113 @@ class TestWhatWasExtractedSince:
 
         [event] = (await tools("event_search", query="charge", as_of="2026-02-01"))["events"]
         assert "extracted_later" not in event
+
+
+OPTIONS = {
+    "enable_seqscan": "off",  # the tables are small
+    "cpu_operator_cost": "1",
+}
+THEN_BY_INDEX = "SELECT event_id::text FROM visible_events_as_of(%s::timestamptz)"
+THEN_BY_PERIODS = """
+SELECT e.event_id::text
+FROM semantic_event e JOIN revision_period p USING (artifact_uid, revision_id)
+WHERE p.since <= %(at)s AND (p.until IS NULL OR p.until > %(at)s)
+"""
+
+
+class TestAnyHistory:
+    """The indexes find exactly the events whose revision has a period with that moment."""
+
+    @pytest.mark.parametrize("seed", range(6))
+    async def test_the_indexes_agree_with_the_periods(
+        self, seed: int, garden: Garden, tools: ToolClient, sql: psycopg.Connection
+    ) -> None:
+        dice = random.Random(seed)
+        planted: dict[tuple[str, int], Planted] = {}
+        moments = [moment(sql)]
+        for _ in range(25):
+            await self.something_happens(dice, garden, tools, sql, planted)
+            moments.append(moment(sql))
+
+        self.ask_indexes(sql)
+        for at in [*moments, *self.edges(sql)]:
+            by_index = [row[0] for row in sql.execute(THEN_BY_INDEX, [at])]
+            by_periods = [row[0] for row in sql.execute(THEN_BY_PERIODS, {"at": at})]
+            assert len(by_index) == len(set(by_index)), at
+            assert set(by_index) == set(by_periods), at
+        at = dice.choice(moments)
+        expected = {row[0] for row in sql.execute(THEN_BY_PERIODS, {"at": at})}
+        for query in (None, "okapi", "-zebra"):
+            found = await tools("event_search", query=query, as_of=at, limit=100)
+            assert {event["event_id"] for event in found["events"]} == expected
+            assert found["total"] == len(expected)
+
+    def ask_indexes(self, sql: psycopg.Connection) -> None:
+        for name, value in OPTIONS.items():
+            sql.execute("SELECT set_config(%s, %s, false)", [name, value])
+        plan = "\n".join(row[0] for row in sql.execute(f"EXPLAIN {THEN_BY_INDEX}", [MARCH]))
+        for index in ("since", "period", "periods"):
+            assert f"idx_event_entry_{index} " in plan, plan
+
+    def edges(self, sql: psycopg.Connection) -> list[str]:
+        """Where a period begins or ends: it has its first moment and not its last."""
+        times = "SELECT since FROM revision_period UNION SELECT until FROM revision_period"
+        return [row[0].isoformat() for row in sql.execute(times) if row[0] is not None]
+
+    async def something_happens(
+        self,
+        dice: random.Random,
+        garden: Garden,
+        tools: ToolClient,
+        sql: psycopg.Connection,
+        planted: dict[tuple[str, int], Planted],
+    ) -> None:
+        document, version = dice.choice("abc"), dice.randrange(3)
+        text = f"Version {version} of the okapi plan {document}."
+        known = planted.get((document, version))
+        match dice.choice(("ingest", "ingest", "ingest", "extract", "relabel", "hand", "delete")):
+            case "ingest" if known is None:
+                planted[document, version] = await garden.document(
+                    Event(text), Event(text, category="Change"), source_id=document
+                )
+            case "ingest":
+                await tools(
+                    "artifact_ingest", content=text, source_id=document, source_system="test",
+                    artifact_type="note",
+                )  # fmt: skip
+            case "extract" if known is not None:
+                await garden.extracted(known, text, [Event(text, category="Feedback")])
+            case "relabel" if known is not None:
+                sql.execute(
+                    "UPDATE artifact_revision SET artifact_type = %s WHERE artifact_uid = %s",
+                    [dice.choice(("note", "doc")), known.uid],
+                )
+            case "hand" if known is not None:
+                sql.execute(
+                    "UPDATE revision_period SET since = since - interval '1 second' "
+                    "WHERE artifact_uid = %s AND since = (SELECT min(since) FROM revision_period "
+                    "WHERE artifact_uid = %s)",
+                    [known.uid, known.uid],
+                )
+            case "delete" if known is not None and dice.random() < 0.3:
+                await tools("artifact_delete", artifact_uid=known.uid)
+                for version in range(3):
+                    planted.pop((document, version), None)
+
+
+async def test_a_revision_that_is_superseded_by_hand_ends_then(
+    garden: Garden, tools: ToolClient, sql: psycopg.Connection
+) -> None:
+    planted = await garden.document(OLD, source_id="plan")
+    before = moment(sql)
+    sql.execute("UPDATE artifact_revision SET is_latest = false")
+    after = moment(sql)
+    await garden.document(NEW, source_id="plan")
+
+    shown = [narratives(await tools("event_search", as_of=at)) for at in (before, after)]
+
+    assert shown == [[OLD.narrative], []]
+    assert sql.execute(
+        "SELECT until <= %s FROM revision_period WHERE revision_id = %s",
+        [after, planted.revision],
+    ).fetchone() == (True,)

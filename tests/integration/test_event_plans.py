@@ -34,6 +34,8 @@ from tests.integration.many_events import PAGE, SIZE, explain_search
 MATCHES = "idx_event_entry_latest"
 BY_TIME = "idx_event_entry_time"
 LATEST = "idx_event_entry_is_latest"
+SINCE = "idx_event_entry_since"
+PERIOD = "idx_event_entry_period"
 
 
 # --- searching -------------------------------------------------------------------------------
@@ -216,6 +218,76 @@ async def test_superseded_events_too(million: Runtime, looking: psycopg.Connecti
 
     both = {MATCHES, "idx_event_entry_superseded"}
     assert explained.indexes("event_entry", explained.counting) == both
+
+
+# --- as of a moment --------------------------------------------------------------------------
+
+
+THEN = datetime(2021, 1, 1, tzinfo=UTC)
+
+
+async def test_a_common_word_as_of_a_day(million: Runtime, looking: psycopg.Connection) -> None:
+    """Indexes know the periods of revisions too: of the events only those of then are visited."""
+    total, explained = await explain_search(million, looking, word(0), as_of=THEN)
+
+    assert total > 10_000
+    for query in ("count_events_as_of", "ranked_of_few_as_of"):
+        assert explained.indexes("event_entry", query) >= {MATCHES, SINCE, PERIOD}
+        # The few that were superseded since may be read to see whether they have the word.
+        assert total <= explained.rows("event_entry", query) <= total + 200
+        assert "revision_period" not in {s.table for s in explained if s.query == query}
+
+
+async def test_a_rare_word_as_of_a_day(million: Runtime, looking: psycopg.Connection) -> None:
+    total, explained = await explain_search(million, looking, "case7", as_of=THEN)
+
+    assert explained.rows("event_entry", "ranked_with_total_as_of") >= total
+    assert explained.rows("event_entry") <= 100
+    assert explained.rows("semantic_event") <= 100
+
+
+@pytest.mark.parametrize(
+    "filters",
+    [
+        {"category": "Decision"},
+        {"actor": person(0)},
+        {
+            "time_from": datetime(2020, 6, 1, tzinfo=UTC),
+            "time_to": datetime(2020, 9, 1, tzinfo=UTC),
+        },
+    ],
+    ids=["category", "actor", "time"],
+)
+async def test_other_filters_as_of_a_day(
+    million: Runtime, looking: psycopg.Connection, filters: dict[str, Any]
+) -> None:
+    total, explained = await explain_search(million, looking, word(0), as_of=THEN, **filters)
+
+    assert total
+    [counting] = {s.query for s in explained} & {"count_events_as_of", "ranked_with_total_as_of"}
+    assert explained.indexes("event_entry", counting) & {MATCHES, BY_TIME}
+    assert explained.rows("event_entry", counting) <= 3 * total
+
+
+async def test_the_newest_as_of_a_day(million: Runtime, looking: psycopg.Connection) -> None:
+    """From now back in time, half of all events would be passed over."""
+    total, explained = await explain_search(million, looking, None, as_of=THEN)
+
+    assert total > 50_000
+    assert explained.indexes("event_entry", "newest_of_few_as_of") >= {SINCE, PERIOD}
+    assert explained.rows("event_entry", "newest_of_few_as_of") == total
+    assert "newest_of_many" not in {scan.query for scan in explained}
+
+
+async def test_the_newest_of_a_moment_ago(million: Runtime, looking: psycopg.Connection) -> None:
+    """Going back in time soon finds what was the latest then."""
+    moment = datetime(2026, 1, 10, tzinfo=UTC)
+    total, explained = await explain_search(million, looking, None, as_of=moment)
+
+    assert total > 150_000
+    assert explained.rows("event_entry", "is_recent") < event_matching.RECENT
+    assert explained.indexes("event_entry", "newest_of_many") == {BY_TIME}
+    assert explained.rows("event_entry", "newest_of_many") <= 5 * event_matching.RECENT
 
 
 # --- searching text --------------------------------------------------------------------------

@@ -50,9 +50,11 @@ async def _nearest(
     passing = await _passing(runtime, name, hits, filters)
     if len(passing) < limit / 3 and len(hits) == FIRST_NEAREST:
         more = min(MOST_NEAREST, FIRST_NEAREST * limit // (2 * len(passing) + 1))
+        known = {hit.id for hit in hits}
         hits = await runtime.vectors.query(name, vector, limit=more)
-        passing = await _passing(runtime, name, hits, filters)
-    return passing[:limit]
+        others = [hit for hit in hits if hit.id not in known]
+        passing |= await _passing(runtime, name, others, filters)
+    return [hit for hit in hits if hit.id in passing][:limit]
 
 
 async def _of_those_that_pass(
@@ -73,10 +75,9 @@ async def _of_those_that_pass(
 
 async def _passing(
     runtime: Runtime, name: CollectionName, hits: list[Hit], filters: Filters
-) -> list[Hit]:
+) -> set[str]:
+    """The ids of those that pass."""
     query = "chunks_passing" if name is CollectionName.CHUNKS else "documents_passing"
     async with runtime.database.session() as session:
-        passing_ids = set(
-            await session.values(str, query, ids=[hit.id for hit in hits], **filters.for_sql())
-        )
-    return [hit for hit in hits if hit.id in passing_ids]
+        ids = [hit.id for hit in hits]
+        return set(await session.values(str, query, ids=ids, **filters.for_sql()))

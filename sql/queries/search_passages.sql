@@ -202,10 +202,22 @@ WHERE r.artifact_id = ANY(%(ids)s) AND
 ;
 
 -- name: chunks_passing
--- Which of these chunks pass the filters.
+-- Which of these chunks pass the filters. OFFSET 0 looks up each of them and its revision: Postgres
+-- would join thousands of them with all revisions.
 SELECT c.chunk_id AS id
-FROM revision_chunk c JOIN artifact_revision r USING (artifact_uid, revision_id)
-WHERE c.chunk_id = ANY(%(ids)s) AND
+FROM unnest(%(ids)s::text[]) AS w (chunk_id)
+CROSS JOIN LATERAL (
+    SELECT c.chunk_id, c.artifact_uid, c.revision_id FROM revision_chunk c
+    WHERE c.chunk_id = w.chunk_id
+    OFFSET 0
+) c
+CROSS JOIN LATERAL (
+    SELECT r.artifact_uid, r.artifact_type, r.source_system, r.source_ts, r.ingested_at, r.is_latest
+    FROM artifact_revision r
+    WHERE r.artifact_uid = c.artifact_uid AND r.revision_id = c.revision_id
+    OFFSET 0
+) r
+WHERE
 -- include: passage_filters
 ;
 

@@ -351,6 +351,34 @@ async def test_text(
         assert explained.rows("artifact_revision", name) <= passage_meaning.NAMED + 1
 
 
+async def test_the_nearest_texts_that_pass(million: Runtime, looking: psycopg.Connection) -> None:
+    """Thousands of chunks that are near in meaning: the revision of each is looked up."""
+    ids = [
+        row[0]
+        for row in looking.execute(
+            "SELECT chunk_id FROM revision_chunk ORDER BY md5(chunk_id) LIMIT %s",
+            [passage_meaning.MOST_NEAREST],
+        )
+    ]
+    filters = Filters(
+        time_from=datetime(2023, 1, 1, tzinfo=UTC), time_to=datetime(2023, 2, 1, tzinfo=UTC)
+    )
+    passing: list[str] = []
+
+    async def work() -> None:
+        async with million.database.session() as session:
+            passing.extend(
+                await session.values(str, "chunks_passing", ids=ids, **filters.for_sql())
+            )
+
+    explained = await explain(looking, work)
+
+    assert 0 < len(passing) < len(ids) / 20
+    # A few revisions have the same document.
+    assert explained.rows("artifact_revision") <= 2 * len(ids)
+    assert explained.rows("revision_chunk") == len(ids)
+
+
 # --- listing ---------------------------------------------------------------------------------
 
 

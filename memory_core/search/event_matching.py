@@ -141,29 +141,30 @@ async def newest(
     open_ended: bool = False,
 ) -> list[Dated]:
     """The newest of all matches, without those that are ranked before them."""
-    few = await _few(session, parameters, total, limit + offset, open_ended)
-    of_few = "newest_of_few" if parameters["as_of"] is None else "newest_of_few_as_of"
-    return await session.rows(
-        Dated,
-        of_few if few else "newest_of_many",
-        limit=limit,
-        offset=offset,
-        without=list(without),
-        **(_by_index(parameters) if few else _without_index(parameters)),
-    )
+    page = {"limit": limit, "offset": offset, "without": list(without)}
+    if await _few(session, parameters, total, limit + offset, open_ended):
+        name = "newest_of_few" if parameters["as_of"] is None else "newest_of_few_as_of"
+        return await session.rows(Dated, name, **page, **_by_index(parameters))
+    if open_ended and await _is_past(session, parameters):
+        given = {**_by_index(parameters), "letters": None, "checked": parameters["letters"]}
+        return await session.rows(Dated, "newest_of_past", **page, **given)
+    return await session.rows(Dated, "newest_of_many", **page, **_without_index(parameters))
 
 
 async def _few(
     session: Session, parameters: Parameters, total: int, wanted: int, open_ended: bool
 ) -> bool:
     """Whether an index should find all matches. It can if some filter concerns a column that the
-    entry's row does not have; excluded words cannot be looked up. Going back in time from now would
-    pass over everything that is later than `as_of`."""
+    entry's row does not have; excluded words cannot be looked up."""
     names = ["facets", "actor_facets", "subject"] + ([] if open_ended else ["words", "as_of"])
     if not any(parameters[name] for name in names):
         return False
-    if total <= FEW_MATCHES * math.sqrt(wanted):
-        return True
+    return total <= FEW_MATCHES * math.sqrt(wanted) or await _is_past(session, parameters)
+
+
+async def _is_past(session: Session, parameters: Parameters) -> bool:
+    """Whether going back in time from now would pass over many events that are later than
+    `as_of`."""
     as_of = parameters["as_of"]
     return as_of is not None and not await session.value(bool, "is_recent", as_of=as_of, few=RECENT)
 

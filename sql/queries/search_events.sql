@@ -144,6 +144,21 @@ FROM (
 ORDER BY m.event_time DESC NULLS LAST, m.created_at DESC, m.event_id
 LIMIT %(limit)s OFFSET %(offset)s;
 
+-- name: newest_of_past
+-- The same for excluded words, which no index finds: all are sorted, then checked until there are
+-- enough.
+SELECT m.event_id::text, m.event_time, m.created_at
+FROM (
+    SELECT s.event_id, s.event_time, s.created_at FROM visible_events_as_of(%(latest_at)s) s
+    WHERE s.event_id <> ALL(%(without)s::uuid[]) AND
+    -- include: entry_filters
+    ORDER BY s.event_time DESC NULLS LAST, s.created_at DESC, s.event_id
+    OFFSET 0
+) m
+WHERE (SELECT o.words @@ %(checked)s::tsquery FROM semantic_event o WHERE o.event_id = m.event_id)
+ORDER BY m.event_time DESC NULLS LAST, m.created_at DESC, m.event_id
+LIMIT %(limit)s OFFSET %(offset)s;
+
 -- name: newest_of_many
 -- Newest first, if going back in time soon finds enough matches.
 SELECT s.event_id::text, s.event_time, s.created_at FROM visible_event s

@@ -279,6 +279,20 @@ async def test_the_newest_as_of_a_day(million: Runtime, looking: psycopg.Connect
     assert "newest_of_many" not in {scan.query for scan in explained}
 
 
+async def test_everything_without_a_word_as_of_a_day(
+    million: Runtime, looking: psycopg.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The events of then are sorted, and only the newest of them are checked."""
+    monkeypatch.setattr(event_matching, "LOOKED_BACK", 500)
+
+    total, explained = await explain_search(million, looking, f"-{word(0)}", as_of=THEN)
+
+    assert total > 50_000
+    assert explained.indexes("event_entry", "newest_of_past") >= {SINCE, PERIOD}
+    assert explained.rows("semantic_event", "newest_of_past") <= 3 * PAGE
+    assert "newest_of_many" not in {scan.query for scan in explained}
+
+
 async def test_the_newest_of_a_moment_ago(million: Runtime, looking: psycopg.Connection) -> None:
     """Going back in time soon finds what was the latest then."""
     moment = datetime(2026, 1, 10, tzinfo=UTC)

@@ -43,6 +43,8 @@ _RAREST = 3
 # With as_of, how many events may have become the latest since, so that going back in time soon
 # reaches those of then.
 RECENT = 2_000
+# With as_of, of how many expected matches each is looked up. There may be ten times as many.
+LOOKED_UP = 2_000
 
 _PHRASE = re.compile(r"<(?:-|\d+)>")
 
@@ -104,12 +106,13 @@ async def match(
     async with runtime.database.session() as session:
         likely = await _expect(session, parameters)
         if rank and (likely <= LOOKED_AT or (parameters["letters"] and parameters["words"])):
+            given = await _by_index(session, parameters)
             counted = await session.only(
                 _Counted,
-                "ranked_with_total" if parameters["as_of"] is None else "ranked_with_total_as_of",
+                "ranked_with_total" if given["latest_at"] is None else "ranked_with_total_as_of",
                 limit=LOOKED_AT,
                 **search.words,
-                **_by_index(parameters),
+                **given,
             )
             best_of_all = dict(zip(counted.ids, counted.promises, strict=True))
             return search.matches(parameters, counted.total, best_of_all)
@@ -126,8 +129,9 @@ async def match(
 
 
 async def count(session: Session, parameters: Parameters) -> int:
-    name = "count_events" if parameters["as_of"] is None else "count_events_as_of"
-    return await session.value(int, name, **_by_index(parameters))
+    given = await _by_index(session, parameters)
+    name = "count_events" if given["latest_at"] is None else "count_events_as_of"
+    return await session.value(int, name, **given)
 
 
 async def newest(
@@ -143,10 +147,11 @@ async def newest(
     """The newest of all matches, without those that are ranked before them."""
     page = {"limit": limit, "offset": offset, "without": list(without)}
     if await _few(session, parameters, total, limit + offset, open_ended):
-        name = "newest_of_few" if parameters["as_of"] is None else "newest_of_few_as_of"
-        return await session.rows(Dated, name, **page, **_by_index(parameters))
+        given = await _by_index(session, parameters)
+        name = "newest_of_few" if given["latest_at"] is None else "newest_of_few_as_of"
+        return await session.rows(Dated, name, **page, **given)
     if open_ended and await _is_past(session, parameters):
-        given = {**_by_index(parameters), "letters": None, "checked": parameters["letters"]}
+        given = {**_as_of(parameters), "letters": None, "checked": parameters["letters"]}
         return await session.rows(Dated, "newest_of_past", **page, **given)
     return await session.rows(Dated, "newest_of_many", **page, **_without_index(parameters))
 
@@ -170,8 +175,9 @@ async def _is_past(session: Session, parameters: Parameters) -> bool:
 
 
 async def _expect(session: Session, parameters: Parameters) -> int:
-    name = "expected_matches" if parameters["as_of"] is None else "expected_matches_as_of"
-    return await session.expect(name, **_by_index(parameters))
+    given = await _by_index(session, parameters)
+    name = "expected_matches" if given["latest_at"] is None else "expected_matches_as_of"
+    return await session.expect(name, **given)
 
 
 class _Search:
@@ -275,8 +281,9 @@ class _Search:
                 return promises
             likely = 0
         if await _few(session, parameters, likely, RANKED_MATCHES, open_ended):
-            name = "ranked_of_few" if parameters["as_of"] is None else "ranked_of_few_as_of"
-            return await ranked(name, {**_by_index(parameters), "limit": looked_at})
+            given = await _by_index(session, parameters)
+            name = "ranked_of_few" if given["latest_at"] is None else "ranked_of_few_as_of"
+            return await ranked(name, {**given, "limit": looked_at})
         return await ranked("ranked_of_many", {**passing, "limit": RANKED_MATCHES})
 
 
@@ -290,9 +297,17 @@ def by_index(words: str) -> tuple[str | None, str | None]:
     return _PHRASE.sub("&", words), words
 
 
-def _by_index(parameters: Parameters) -> Parameters:
-    """For queries in which indexes find the events of the moment `as_of`; the others look up each
-    event."""
+async def _by_index(session: Session, parameters: Parameters) -> Parameters:
+    """With `latest_at`, if indexes should find the events of the moment `as_of`. Of few matches,
+    each is looked up."""
+    if parameters["as_of"] is not None:
+        likely = await session.expect("expected_matches", **{**parameters, "as_of": None})
+        if likely > LOOKED_UP:
+            return _as_of(parameters)
+    return {**parameters, "latest_at": None}
+
+
+def _as_of(parameters: Parameters) -> Parameters:
     return {**parameters, "as_of": None, "latest_at": parameters["as_of"]}
 
 

@@ -243,6 +243,7 @@ class TestAnyHistory:
         # As if there were many events: some searches go back in time, others ask the indexes.
         monkeypatch.setattr(event_matching, "FEW_MATCHES", 0)
         monkeypatch.setattr(event_matching, "RECENT", seed % 2 * 1_000)
+        monkeypatch.setattr(event_matching, "LOOKED_UP", seed % 3 * 1_000)
         planted: dict[tuple[str, int], Planted] = {}
         moments = [moment(sql)]
         for _ in range(25):

@@ -11,6 +11,7 @@ from starlette.types import Receive, Scope, Send
 
 from mcp_server.tool import MemoryServer
 from memory_core.kernel import principal
+from memory_core.kernel.end_tasks import end_tasks
 from memory_core.kernel.errors import InvalidInput, MemoryFault
 from memory_core.log.change import Position
 from memory_core.log.change_types import change_types
@@ -101,9 +102,7 @@ class _Stream(Response):
         try:
             await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            for task in tasks:
-                task.cancel()
-            outcomes = await asyncio.gather(*tasks, return_exceptions=True)
+            outcomes = await end_tasks(*tasks)
         for outcome in outcomes:
             if isinstance(outcome, Exception):
                 raise outcome

@@ -16,6 +16,7 @@ from functools import partial
 from typing import Protocol
 
 from memory_core.kernel import migrations
+from memory_core.kernel.end_tasks import end_tasks
 from memory_core.kernel.errors import MemoryFault, StackFault
 from memory_core.kernel.file_locks import FileLock, holding
 from memory_core.kernel.settings import Settings
@@ -41,7 +42,6 @@ IDLE_POLL_SECONDS = 0.3
 MIGRATION_NOTICE_SECONDS = 2.0
 WAITING_FOR_ANOTHER = "another process is at it"  # or Postgres takes a moment to answer
 ROTATION_SECONDS = 5.0
-CANCEL_AGAIN_SECONDS = 0.2
 
 
 class Reporter(Protocol):
@@ -84,7 +84,7 @@ class Supervisor:
                 if keepers:
                     self._report.stopping()
                 stack_state.mark_stopping(self._layout)
-                await cancel(keepers)
+                await end_tasks(*keepers)
                 await self._stop_children()
                 await asyncio.to_thread(end_orphans, self._layout.root)
         if self._fault is not None:
@@ -248,17 +248,6 @@ class Supervisor:
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             # A shell that starts us in the background ignores SIGINT: install a handler again.
             loop.add_signal_handler(number, self._stop.set)
-
-
-async def cancel(tasks: list[asyncio.Task[None]]) -> None:
-    """Cancel until each task has ended: a probe that fails at the same moment swallows the first
-    cancellation."""
-    left = set(tasks)
-    while left:
-        for task in left:
-            task.cancel()
-        _, left = await asyncio.wait(left, timeout=CANCEL_AGAIN_SECONDS)
-    await asyncio.gather(*tasks, return_exceptions=True)
 
 
 def _raise_file_limit() -> None:

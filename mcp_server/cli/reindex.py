@@ -1,13 +1,13 @@
 """`mcp-memory reindex`: the same as `mcp-memory projections rebuild index`, with a progress bar."""
 
 import asyncio
-import contextlib
 
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from mcp_server.cli.command_record import opened
 from memory_core.index import generation as generations
 from memory_core.index import new_generation
+from memory_core.kernel.end_tasks import end_tasks
 from memory_core.kernel.settings import load_settings
 from memory_core.log.checkpoint import ask_for_rebuild
 from memory_core.log.worker import Worker
@@ -32,9 +32,7 @@ async def _rebuild() -> None:
                 await ask_for_rebuild(session, "index")
             await _watch(runtime, wanted.generation)
         finally:
-            worker.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await worker
+            await end_tasks(worker)
 
 
 async def _watch(runtime: Runtime, wanted: int) -> None:

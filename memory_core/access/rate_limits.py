@@ -15,6 +15,7 @@ from uuid import UUID
 
 from memory_core.access.credential import RateLimited
 from memory_core.kernel.database import Database
+from memory_core.kernel.end_tasks import end_tasks
 from memory_core.kernel.errors import MemoryFault
 from memory_core.kernel.principal import Principal
 
@@ -130,8 +131,7 @@ class RateLimiter:
 
     async def close(self) -> None:
         if self._telling is not None:
-            self._telling.cancel()
-            await asyncio.gather(self._telling, return_exceptions=True)
+            await end_tasks(self._telling)
 
     async def exchange(self, subjects: Sequence[Subject] | None = None) -> None:
         """Add our counts to Postgres, and read those of the other servers; by default for all

@@ -11,6 +11,7 @@ import psycopg
 
 from memory_core.kernel import principal, queries
 from memory_core.kernel.database import Database, postgres_faults
+from memory_core.kernel.end_tasks import end_tasks
 from memory_core.kernel.errors import MemoryFault
 from memory_core.log.change import START, Change, Position
 from memory_core.log.log_reader import end, read, until_readable
@@ -128,8 +129,7 @@ class Follower:
             task = self._task
             if not self.users and task is not None:
                 self._task = None
-                task.cancel()
-                await asyncio.gather(task, return_exceptions=True)
+                await end_tasks(task)
 
     async def _begin(self) -> None:
         database = await self._opened()

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 from memory_core.kernel import principal
 from memory_core.kernel.database import Database
+from memory_core.kernel.end_tasks import end_tasks
 from memory_core.kernel.errors import MemoryFault
 from memory_core.kernel.timed_wait import is_set_within
 from memory_core.log import checkpoint
@@ -64,8 +65,7 @@ class Host:
 
     async def stop(self) -> None:
         if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+            await end_tasks(self._task)
         self._worker = self._task = None
 
     async def _catch_up(self, name: str) -> None:

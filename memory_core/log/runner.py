@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 
 from memory_core.kernel.database import Database, Session
+from memory_core.kernel.end_tasks import end_tasks
 from memory_core.kernel.errors import OUTAGES, MemoryFault, PostgresUnavailable
 from memory_core.kernel.timed_wait import is_set_within
 from memory_core.log import checkpoint, deadletters
@@ -62,10 +63,8 @@ class Runner:
         try:
             await asyncio.wait({beating, working}, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            ended = [task for task in (beating, working, self._rebuilding) if task is not None]
-            for task in ended:
-                task.cancel()
-            outcomes = await asyncio.gather(*ended, return_exceptions=True)
+            tasks = [task for task in (beating, working, self._rebuilding) if task is not None]
+            outcomes = await end_tasks(*tasks)
         for outcome in outcomes:
             if isinstance(outcome, Exception):
                 raise outcome

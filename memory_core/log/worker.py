@@ -18,6 +18,7 @@ import psycopg
 
 from memory_core.kernel import principal, queries
 from memory_core.kernel.database import Database, postgres_faults
+from memory_core.kernel.end_tasks import end_tasks
 from memory_core.kernel.errors import MemoryFault
 from memory_core.log import log_partitions, rebase
 from memory_core.log.projection import Projection
@@ -168,16 +169,11 @@ class Worker:
 
     async def _end(self, connection: psycopg.AsyncConnection[Any]) -> None:
         """Release the leaderships now: Postgres notices a closed connection only later."""
-        led = list(self._running)
-        await self._stop()
-        with contextlib.suppress(psycopg.Error):
-            for name in led:
-                await connection.execute(queries.get("end_leadership"), {"name": name})
-
-    async def _stop(self) -> None:
-        tasks = [task for _, task in self._running.values()]
+        led = dict(self._running)
         self._running.clear()
-        for task in tasks:
-            task.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await asyncio.gather(*tasks, return_exceptions=True)
+        try:
+            await end_tasks(*(task for _, task in led.values()))
+        finally:
+            with contextlib.suppress(psycopg.Error):
+                for name in led:
+                    await connection.execute(queries.get("end_leadership"), {"name": name})

@@ -1,7 +1,6 @@
 """Extracting many revisions concurrently. Each is independent, so a failure delays no other."""
 
 import asyncio
-import contextlib
 import logging
 import time
 from collections.abc import AsyncIterator, Iterator, Sequence
@@ -11,6 +10,7 @@ from uuid import UUID
 
 from memory_core.extraction.engine import Engine
 from memory_core.kernel import principal
+from memory_core.kernel.end_tasks import end_tasks
 from memory_core.kernel.errors import ErrorCode, MemoryFault, PostgresUnavailable
 from memory_core.kernel.principal import DEFAULT_TENANT
 from memory_core.processing.extraction import Extraction, Observer
@@ -63,9 +63,7 @@ async def process(
     try:
         results = await asyncio.gather(*tasks.values(), return_exceptions=True)
     finally:
-        beating.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await beating
+        await end_tasks(beating)
     outcomes = [
         result if isinstance(result, JobOutcome) else await _stopped(runtime, job, result)
         for job, result in zip(claimed, results, strict=True)

@@ -20,6 +20,7 @@ import psycopg
 
 from memory_core.kernel import principal
 from memory_core.kernel.database import Database
+from memory_core.kernel.end_tasks import end_tasks
 from memory_core.kernel.errors import MemoryFault
 
 log = logging.getLogger(__name__)
@@ -98,8 +99,7 @@ class Audit:
         self._closing.set()
         if self._writer is not None:
             await asyncio.wait([self._writer], timeout=_CLOSE_SECONDS)
-            self._writer.cancel()
-            await asyncio.gather(self._writer, return_exceptions=True)
+            await end_tasks(self._writer)
             self._writer = None
         self._closing.clear()
         if self._waiting:

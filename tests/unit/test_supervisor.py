@@ -1,7 +1,6 @@
 """One supervised process, and the supervisor's way of ending its own tasks."""
 
 import asyncio
-import contextlib
 import json
 import os
 import signal
@@ -16,7 +15,6 @@ import pytest
 from memory_core.kernel.errors import StackFault
 from stack.child import Child, ChildDied, ChildSpec, last_lines
 from stack.orphans import MARKER, end_orphans
-from stack.supervisor import cancel
 from tests.patience import PATIENCE
 
 
@@ -157,24 +155,6 @@ class TestOrphans:
 
     def test_none_is_no_error(self, tmp_path: Path) -> None:
         assert end_orphans(tmp_path) == 0
-
-
-async def test_a_task_that_misses_its_cancellation_is_asked_again() -> None:
-    heard = 0
-
-    async def hard_of_hearing() -> None:
-        nonlocal heard
-        for _ in range(2):
-            with contextlib.suppress(asyncio.CancelledError):
-                heard += 1
-                await asyncio.sleep(600)
-        await asyncio.sleep(600)
-
-    task = asyncio.create_task(hard_of_hearing())
-    await asyncio.sleep(0)
-    await asyncio.wait_for(cancel([task]), timeout=PATIENCE)
-    assert task.cancelled()
-    assert heard == 2
 
 
 def _wait_until_marked(pid: int) -> None:

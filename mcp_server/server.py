@@ -102,7 +102,7 @@ def build_server(
     server = MemoryServer(
         "mcp-memory",
         recorder=Recorder(runtime.audit, transport),
-        title="MemoryOut",
+        title="Memory",
         version=__version__,
         instructions=" ".join([_WHAT_IT_IS, *(said for said, _ in chosen), _DATA_NOT_ORDERS]),
         log_level=settings.log_level,

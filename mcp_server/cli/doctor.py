@@ -250,10 +250,9 @@ def _embedder(settings: Settings) -> DoctorLine:
         finally:
             await embedder.close()
 
-    local = "local" if settings.embedder != "minilm" else "minilm"
-    name = (
-        settings.openai_embed_model if settings.uses_openai_embedder else f"{local}, no key needed"
-    )
+    name = f"{settings.local_embedder}, no key needed"
+    if settings.uses_openai_embedder:
+        name = settings.openai_embed_model
     return _answers(
         f"Embeddings: {name}",
         lambda: asyncio.run(probe()),

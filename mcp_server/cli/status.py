@@ -68,7 +68,7 @@ async def _read(memory: OpenMemory) -> StatusCounts:
 def _lines(
     settings: Settings, memory: MemoryInUse, content: StatusCounts | None, problem: str | None
 ) -> list[tuple[str, str]]:
-    lines = [("OpenMemory", f"{memory.path} ({memory.reason})")]
+    lines = [("Memory", f"{memory.path} ({memory.reason})")]
     if memory.database:
         lines.append(("Postgres", memory.database))
     if memory.chroma:
@@ -116,9 +116,9 @@ def _extractor(settings: Settings) -> str:
 
 
 def _embedder(settings: Settings) -> str:
-    if not settings.uses_openai_embedder:
-        return "local, no key needed"
-    return f"{settings.openai_embed_model} at {_provider(settings)}"
+    if settings.uses_openai_embedder:
+        return f"{settings.openai_embed_model} at {_provider(settings)}"
+    return f"{settings.local_embedder}, no key needed"
 
 
 def _provider(settings: Settings) -> str:

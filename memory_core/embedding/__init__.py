@@ -43,7 +43,7 @@ def build_embedder(settings: Settings) -> Embedder:
         from memory_core.embedding.openai import OpenAIEmbedder
 
         return OpenAIEmbedder(settings)
-    if settings.embedder == "minilm":
+    if settings.local_embedder == "minilm":
         from memory_core.embedding.minilm import MiniLmEmbedder
 
         return MiniLmEmbedder()

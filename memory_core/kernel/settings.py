@@ -278,6 +278,11 @@ class Settings(BaseSettings):
     def uses_openai_embedder(self) -> bool:
         return self._uses_openai(self.embedder)
 
+    @property
+    def local_embedder(self) -> Literal["local", "minilm"]:
+        """The embedder that serves if none of a provider does."""
+        return "minilm" if self.embedder == "minilm" else "local"
+
     def _uses_openai(self, choice: str) -> bool:
         return choice == "openai" or (choice == "auto" and self.openai_api_key is not None)
 

@@ -318,7 +318,7 @@ def test_status_tells_which_memory_and_what_is_in_it(
 ) -> None:
     text = words(command("status"))
 
-    assert f"Memory {settings.data_dir}" in text
+    assert f" Memory {settings.data_dir}" in f" {text}"
     assert "Documents 2" in text
     assert "Events 1" in text
     assert "1 done, 1 waiting" in text

@@ -57,7 +57,8 @@ def test_a_client_is_greeted_before_anything_heavy_is_loaded(
 ) -> None:
     monkeypatch.setenv("DATA_DIR", str(tmp_path / "data"))
     printed, packages = loaded("serve", "--stdio", said=json.dumps(HELLO) + "\n", cwd=tmp_path)
-    assert json.loads(printed)["result"]["serverInfo"]["name"] == "mcp-memory"
+    info = json.loads(printed)["result"]["serverInfo"]
+    assert (info["name"], info["title"]) == ("mcp-memory", "Memory")
     assert "mcp" in packages
     assert packages & NOT_FOR_A_GREETING == set()
     assert not (tmp_path / "data").exists()

@@ -164,7 +164,7 @@ class Database:
             # The pool waits longer and longer between attempts. After so long it gives up, and the
             # next session tries at once: a server that is back is found without delay.
             reconnect_timeout=connect_seconds,
-            check=_check,
+            check=self._check,
             configure=_tune,
             kwargs={"row_factory": dict_row, "connect_timeout": 5, "autocommit": True},
         )
@@ -212,6 +212,22 @@ class Database:
                 self._served[connection] = asking
             yield connection
 
+    async def _check(self, connection: psycopg.AsyncConnection[Any]) -> None:
+        """Replace connections that died with a restarted server before they are used. This only
+        looks for unread data, because a query would cost a round trip: a server sends data by
+        itself only when it shuts down."""
+        polled = select.poll()
+        polled.register(connection.fileno(), select.POLLIN)
+        if not polled.poll(0):
+            return
+        try:
+            await AsyncConnectionPool.check_connection(connection)
+        except psycopg.OperationalError:
+            # All others died with it. The pool would notice one after the other, and wait longer
+            # and longer in between.
+            await self._pool.check()
+            raise
+
     def _notify_append(self, session: Session) -> None:
         if session.appended:
             for listener in self.on_append:
@@ -233,16 +249,6 @@ def _array(items: list[str]) -> str:
     """An array of texts in Postgres syntax."""
     quoted = (item.replace("\\", "\\\\").replace('"', '\\"') for item in items)
     return "{" + ",".join(f'"{item}"' for item in quoted) + "}"
-
-
-async def _check(connection: psycopg.AsyncConnection[Any]) -> None:
-    """Replace a connection that died with a restarted server before it is used. This only looks for
-    unread data, because a query would cost a round trip: a server sends data by itself only when it
-    shuts down."""
-    polled = select.poll()
-    polled.register(connection.fileno(), select.POLLIN)
-    if polled.poll(0):
-        await AsyncConnectionPool.check_connection(connection)
 
 
 async def _tune(connection: psycopg.AsyncConnection[Any]) -> None:

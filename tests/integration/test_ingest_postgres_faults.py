@@ -11,7 +11,9 @@ from pydantic import SecretStr
 
 from mcp_server.server import build_server
 from memory_core.index.generation import CollectionName
+from memory_core.kernel.database import Database
 from memory_core.kernel.settings import Settings
+from memory_core.log import log_reader
 from memory_core.runtime import Runtime
 from stack.postgres import EmbeddedPostgres, identity
 from tests.integration.failing_servers import (
@@ -196,6 +198,31 @@ async def test_postgres_stops_between_chroma_and_the_commit(
         assert (await tools("artifact_ingest", **NOTE))["status"] == "created"
         assert await visible(tools) == [NOTE["content"]]
         await tools("artifact_delete", artifact_uid=(await visible_uid(tools)))
+
+
+async def test_the_first_session_after_a_restart_is_served_however_many_connections_died(
+    own_postgres: tuple[Server, Settings],
+) -> None:
+    server, own = own_postgres
+    database = Database(own.dsn, system="a test asks before and after a restart")
+    await database.open()
+    try:
+        at_once = asyncio.Barrier(8)
+
+        async def ask() -> object:
+            async with database.session() as session:
+                await at_once.wait()
+                return await log_reader.end(session)
+
+        await asyncio.gather(*(ask() for _ in range(8)))
+        server.stop(signal.SIGKILL)
+        server.start()
+        await server.ready()
+
+        async with database.session() as session:
+            assert await log_reader.end(session) is not None
+    finally:
+        await database.close()
 
 
 async def recovered(tools: ToolClient) -> None:

@@ -297,7 +297,9 @@ class VectorStore:
             refuse_other_model(serving, self._embedder)
             if len(self._serving) >= _REMEMBERED:
                 self._serving.clear()
-            self._serving[asking] = serving, now
+            # What a tenant stores first must be found at once.
+            if serving.is_made:
+                self._serving[asking] = serving, now
         return serving
 
     def _batches(self, ids: Sequence[str]) -> Iterator[list[str]]:

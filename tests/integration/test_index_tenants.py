@@ -115,6 +115,16 @@ def answers(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     return seen
 
 
+async def test_what_a_tenant_stores_first_is_found_though_it_has_just_searched(
+    runtime: Runtime, tenants: None
+) -> None:
+    assert await found_by_meaning(runtime, ALICE) == (set(), set())
+    document, memory = await own_entries(runtime, ALICE)
+    await caught_up(runtime)
+
+    assert await found_by_meaning(runtime, ALICE) == ({document}, {memory})
+
+
 @pytest.mark.parametrize("others", [EVE, BOB], ids=["of another tenant", "hidden in the tenant"])
 async def test_a_thousand_foreign_entries_that_are_nearer_take_no_place(
     runtime: Runtime, tenants: None, answers: list[Any], others: Principal

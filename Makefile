@@ -42,8 +42,8 @@ lint: setup
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
 
-# Files run whole, four at a time; the end-to-end ones first, since they wait most.
-PYTEST := $(BIN)/python -m pytest -n 4 --dist loadfile --no-loadscope-reorder
+# Files run whole, three at a time; the end-to-end ones first, since they wait most.
+PYTEST := $(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder --durations 15
 
 test: setup lint
 	@$(PYTEST) -m "not slow"

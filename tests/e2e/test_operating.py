@@ -57,6 +57,7 @@ def call(operator: Operator, tool: str, **arguments: Any) -> Json:
 # --- materialising by hand ---------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_chosen_partitions_are_redone_by_a_backfill_and_others_by_hand_meanwhile(
     operator: Operator,
 ) -> None:

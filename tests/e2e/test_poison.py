@@ -69,6 +69,7 @@ def test_a_document_that_kills_its_process_each_time_is_given_up(pipeline: Pipel
     assert pipeline.calls_by_chunk("Poison") == calls, "it never spends again"
 
 
+@pytest.mark.slow
 def test_a_run_that_hangs_although_its_heart_beats_is_named_and_ended(pipeline: Pipeline) -> None:
     pipeline.provider.reset()
     held = Held(only=asks_about("Hangs"))
